@@ -29,7 +29,7 @@ BlockTime BlockTimeChoice::by() const
 
 Json toJson(const KernelTotals& totals)
 {
-    const bool launches = totals.kind == WorkKind::Kernels; // operators are launched by nobody
+    const bool launches = totals.kind == WorkKind::Kernels; // operators are not launched
     Json object{{"of", nameOf(totals.kind)},
                 {"blocks", totals.blocks},
                 {"blocks_without_kernels", totals.without},

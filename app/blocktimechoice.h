@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The option --block-time of commands that take measured times, and what they say about it: both times of the blocks
-// that have kernels, whichever is used.
+// The option --block-time of commands that use measured times, and the output about it: both times of the blocks that
+// have kernels, whichever is used.
 #pragma once
 
 #include "app/command.h"
@@ -18,12 +18,12 @@ struct BlockTimeChoice {
     BlockTime by() const;        ///< Throws Error for any other word.
 };
 
-/// "block_time" says which was used, "block_times" (null without kernels) how the two differ.
+/// Adds "block_time", the one that was used, and "block_times", how the two differ (null without kernels).
 void addBlockTimes(Json& object, BlockTime by, const std::optional<KernelTotals>& totals);
 Json toJson(const KernelTotals& totals);
-/// A line or two; nothing where events were used and there are no kernels.
+/// Prints a line or two; nothing when events were used and there are no kernels.
 void printBlockTimes(BlockTime by, const std::optional<KernelTotals>& totals);
-/// Kernels by group, what of the blocks was bound by launching, and CUPTI's own cost.
+/// Prints kernels by group, the time of blocks that was limited by launching, and CUPTI's own cost.
 void print(const KernelTotals& totals);
 
 } // namespace pipewright::app

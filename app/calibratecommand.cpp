@@ -104,7 +104,7 @@ Json toJson(const CalibrateOptions& options, const Design& before, const Calibra
     return object;
 }
 
-/// Every measured cost with how sure it is; of very many the least sure ones.
+/// Prints every measured cost with its certainty; if there are very many, only the least certain ones.
 void printConfidence(const CalibrateOptions& options, const Calibration& calibration)
 {
     for (std::size_t i = 0; i < calibration.steps.size(); ++i) {
@@ -194,7 +194,7 @@ void addCalibrateCommand(CommandLine& line, int& exitCode)
         const std::optional<StepRange> only =
             options->steps.empty() ? std::nullopt : std::optional(parseStepRange(options->steps, "--steps"));
         const LocatedDesign located = readLocatedDesign(options->file);
-        // An invalid design is a finding, before its trace is looked at.
+        // An invalid design is a finding, reported before its trace is read.
         const Prediction prediction = predictOrFind(located);
         std::vector<std::unique_ptr<TraceReader>> readers;
         std::vector<NamedTrace> traces;

@@ -6,7 +6,7 @@
 
 namespace pipewright::app {
 
-/// Set by the first signal; false until then. One for the process, as signals are.
+/// Set by the first signal; false until then. One per process, since signals are per process.
 const std::atomic<bool>* cancelOnSignals();
 
 } // namespace pipewright::app

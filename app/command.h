@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The commands of the program: each function adds one to the command line, with its options and what runs when it is
-// called. A command returns by leaving an exit code in `exitCode`, or throws: Error for bad input (2), Finding for a
-// design or comparison that is at fault (1).
+// The commands of the program: each function adds one command with its options to the command line, and the work that
+// runs when it is called. A command returns by leaving an exit code in `exitCode`, or throws: Error for bad input (2),
+// Finding for a faulty design or comparison (1).
 #pragma once
 
 #include "app/commandline.h"
@@ -52,8 +52,8 @@ int openDesigner(int argc, char** argv, const std::vector<std::string>& files);
 void printJson(const Json& object);                    ///< the one object on standard output
 void printDiagnostics(const Diagnostics& diagnostics); ///< on standard error
 
-/// What `work` returns of the design. An Error that it throws becomes a Finding, with the file's name and line in front
-/// of every diagnostic; a design that was given inline has no file.
+/// Returns what `work` returns for the design. An Error that it throws becomes a Finding, with the file's name and line
+/// before every diagnostic; an inline design has no file.
 template<typename Work>
 auto orFind(const LocatedDesign& located, Work work)
 {
@@ -64,10 +64,10 @@ auto orFind(const LocatedDesign& located, Work work)
     }
 }
 
-/// predict(), orFind.
+/// predict(), with Errors turned into Findings as by orFind.
 Prediction predictOrFind(const LocatedDesign& located);
-/// The same without the Program's lists and the memory curves, in a fraction of the memory. Where stages are updated
-/// amid the step with them: what is said of weights needs them.
+/// The same without the Program's lists and the memory curves, which takes a fraction of the memory. Designs with
+/// updates within the step keep them, since the output about weights needs them.
 Prediction predictTimesOrFind(const LocatedDesign& located);
 /// The same, always without them.
 OutlinedPrediction outlineOrFind(const LocatedDesign& located, Curves curves);

@@ -126,7 +126,7 @@ CommandLine::Outcome CommandLine::parse(int argc, char** argv)
     try {
         m_app->parse(argc, argv);
     } catch (const CLI::ParseError& error) {
-        // Help and version are errors of the parser, but successful outcomes.
+        // For the parser, help and version are errors; here they are successful outcomes.
         std::ostringstream output, errors;
         const int code = m_app->exit(error, output, errors);
         writeEscaped(stdout, output.str());

@@ -15,14 +15,14 @@ class Option;
 
 namespace pipewright::app {
 
-/// One option of a command, described further where it is added: option(…).required().typeName("FILE").
+/// An option of a command. Further properties follow where it is added: option(…).required().typeName("FILE").
 class CommandOption {
 public:
     explicit CommandOption(CLI::Option* option = nullptr) : m_option(option) {}
     CommandOption& required();
     CommandOption& typeName(const std::string& name); ///< the placeholder of its value in the help
-    CommandOption& delimiter(char separator);         ///< between several values in one word
-    CommandOption& oneValueEach();                    ///< of several, every one behind an option of its own
+    CommandOption& delimiter(char separator);         ///< separates several values within one word
+    CommandOption& oneValueEach();                    ///< each of several values needs the option again
     CommandOption& range(int least, int most);
     bool given() const;
 
@@ -30,7 +30,7 @@ private:
     CLI::Option* m_option;
 };
 
-/// A command, or a group of its options. A handle: copies refer to the same command, owned by its CommandLine.
+/// A command, or a group of its options. This is a handle: copies refer to the same command, owned by its CommandLine.
 class Command {
 public:
     explicit Command(CLI::App* app) : m_app(app) {}
@@ -41,12 +41,12 @@ public:
     CommandOption option(const std::string& names, Value& value, const std::string& meaning);
     void flag(const std::string& names, bool& value, const std::string& meaning);
     Command group(const std::string& title, const std::string& meaning);
-    /// `work` may throw: it passes through CommandLine::parse().
+    /// Exceptions of `work` leave CommandLine::parse().
     void onCall(std::function<void()> work);
 
     bool given(const std::string& option) const;
     std::string typeNameOf(const std::string& option) const;
-    std::string firstGiven() const; ///< the name of an option that was given; empty: none was
+    std::string firstGiven() const; ///< the name of an option that was given; empty if none was
 
 private:
     CLI::App* m_app;
@@ -62,7 +62,7 @@ public:
     std::vector<std::string> commandNames() const;
 
     enum class Outcome { Called, NoCommand, Informed, BadUsage };
-    /// Runs the called command. Informed and BadUsage: help, version or the fault has been printed.
+    /// Runs the called command. With Informed or BadUsage the help, the version or the fault has been printed.
     Outcome parse(int argc, char** argv);
 
 private:

@@ -73,7 +73,7 @@ void print(const RunToRun& runs, const Comparison& comparison)
               beyond(comparison.measuredMakespan));
 }
 
-/// Whether the costs come from another run than this.
+/// Whether the costs come from a run other than this one.
 bool fromAnotherRun(const Costs& costs, const std::string& trace)
 {
     return costs.source.starts_with("measured: ")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The options --costs-from and --costs-of of commands that take another schedule's costs: a design, or a recorded run,
-// of which an imported trace does not say which design it recorded.
+// The options --costs-from and --costs-of of commands that take costs from another schedule: from a design or a
+// recorded run. An imported trace does not contain its design, so --costs-of names it.
 #pragma once
 
 #include "app/command.h"
@@ -15,7 +15,7 @@ struct CostsChoice {
 
     void addTo(Command command);
     bool given() const { return !from.empty() || !recorded.empty(); }
-    /// The design that holds the costs, with them. Throws Error.
+    /// The design that has the costs. Throws Error.
     Design read() const;
 };
 

@@ -7,8 +7,8 @@
 
 namespace pipewright::app {
 
-/// The default training data: in builds from source the program's own text; else, and for classifiers, empty, which
-/// means the built-in data.
+/// The default training data: the program's own text in builds from source. Otherwise, and for classifiers, it is
+/// empty, which means the built-in data.
 std::string defaultData(const Design& design);
 
 } // namespace pipewright::app

@@ -68,7 +68,7 @@ HostDevice lookAtHost()
 /// The named design, matched against the GPUs of this machine.
 struct Mapping {
     LocatedDesign located;
-    Diagnostics diagnostics; ///< why its devices cannot use the named GPUs
+    Diagnostics diagnostics; ///< why the design's devices cannot use the named GPUs
 };
 
 std::optional<Mapping> mappingOf(const std::string& file, const CudaStatus& cuda)
@@ -287,7 +287,7 @@ void print(const MachineMeasurement& machine, const Cluster& cluster, const Devi
               options.output);
 }
 
-/// What is measured: threads, or GPUs and slices of them.
+/// The devices that are measured: threads, or GPUs and slices of them.
 struct Measured {
     std::unique_ptr<Backend> backend;
     std::vector<GpuShare> gpus{};
@@ -304,7 +304,7 @@ Measured gpusToMeasure(int devices)
     if (cuda.table)
         choice.shares = gpuSharesFor({}, count, cuda.devices);
     Diagnostics notes;
-    measured.backend = cudaBackend(choice, count, notes)(count); // says why where there is no GPU
+    measured.backend = cudaBackend(choice, count, notes)(count); // throws Error with the reason when there is no GPU
     printDiagnostics(notes);
     const bool sliced = std::any_of(choice.shares.begin(), choice.shares.end(),
                                     [](const GpuShare& share) { return share.multiprocessors > 0; });
@@ -321,7 +321,7 @@ Measured gpusToMeasure(int devices)
         if (table->enablePeer(first, second, &direct) != 0)
             throw Error(fmt::format("GPU {}", first),
                         fmt::format("cannot reach GPU {}: {}", second, table->lastError()));
-        if (!direct) // the driver copies to the host's memory and from there
+        if (!direct) // otherwise the driver copies through the host's memory
             return LinkWay{"host memory", "PCIe"};
         const GpuWire wire = wires[static_cast<std::size_t>(first)][static_cast<std::size_t>(second)];
         return LinkWay{std::string(nameOf(wire)), wire == GpuWire::NvLink ? "NVLink" : "PCIe"};

@@ -19,8 +19,8 @@ void print(const DeviceTimes& times);
 Json toJson(const std::vector<AchievedRate>& rates);
 void print(const std::vector<AchievedRate>& rates, const Cluster& cluster); ///< nothing when there are none
 
-/// Explains a trace that holds no design: its step number `step` when that is not below 0, else the chosen stretch;
-/// with so many kernels by name.
+/// Explains a trace without a design: its step `step` if that is not negative, else the chosen stretch, with so many
+/// kernels by name.
 void explainActivities(const std::string& path, int step, const StretchChoice& choice, std::size_t kernels, bool json);
 
 } // namespace pipewright::app

@@ -122,7 +122,7 @@ void refuseAll(const Options& given, std::initializer_list<const char*> options,
             throw Error(option, why, remedy);
 }
 
-/// The designs as they are, one run through each.
+/// Runs each design once, as it is.
 void runToys(const Options& given)
 {
     refuseAll(
@@ -173,7 +173,7 @@ void runToys(const Options& given)
         printJson(object);
 }
 
-/// What the designs take per training step: predicted, of the costs that they have.
+/// Prints the predicted time of a training step for each design, by its costs.
 void showCosts(const Options& given)
 {
     refuseAll(given,
@@ -300,8 +300,8 @@ void showFinished(ProgressPrinter& printer, const ExperimentRun& run)
     printer.writeLine(Json{{"finished", object}}.dump());
 }
 
-/// Runs what `options` describe, on what the designs are. A database that cannot be written any more is told at once,
-/// ends nothing, and makes `keptAll` false.
+/// Runs the experiment that `options` describe. If the database cannot be written any more, this is reported at once
+/// and `keptAll` becomes false, but the experiment continues.
 Experiment runWithProgress(const Options& given, const std::vector<Design>& designs, ExperimentOptions options,
                            bool& keptAll)
 {
@@ -335,7 +335,7 @@ Experiment runWithProgress(const Options& given, const std::vector<Design>& desi
                                         options.progress, options.finished});
 }
 
-/// Of runs through PyTorch: what copies of weights take, and how far predicted ones were off.
+/// For runs through PyTorch: the memory of weight copies, and the errors of predicted weights.
 void printWeightErrors(const std::vector<ExperimentRun>& runs)
 {
     TextTable table({"design", "seed", "weights kept, by stage", "predicted weights off by (RMSE)", "unpredicted"});
@@ -424,7 +424,7 @@ int runTraining(const Options& given)
         if (given.backend == "torch")
             printWeightErrors(experiment.runs);
     }
-    writeOutputs(given, experiment); // last: should that fail, the numbers are on stdout
+    writeOutputs(given, experiment); // last: if that fails, the numbers are already on standard output
     if (!experiment.cancelled)
         return keptAll ? exitSuccess : exitBadInput;
     printDiagnostics({{Severity::Error, "experiment",

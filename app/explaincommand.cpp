@@ -98,7 +98,7 @@ int run(const ExplainOptions& options)
         const LocatedDesign other = readLocatedDesign(options.order);
         ordered = inOtherOrder(prediction.program, replay, predictOrFind(other).program, located.design.costs);
     }
-    // What the GPUs did belongs to one step, so the typical one shows that of median length.
+    // GPU activity belongs to one real step, so for the typical step that of the median length is shown.
     const int gpuStep = chosen.step >= 0 ? chosen.step : trace.medianStep();
     const std::optional<KernelTotals> kernels = kernelTotals(trace, prediction.program, gpuStep);
     const std::vector<GpuGaps> gaps = kernels && kernels->kind == WorkKind::Kernels

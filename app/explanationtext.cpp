@@ -22,7 +22,7 @@ std::string tasksOf(const Program& program, const Cause& cause)
     std::string text;
     for (std::size_t i = 0; i < std::min(tasksShown, cause.tasks.size()); ++i) {
         const std::string label = program.label(cause.tasks[i]);
-        // Of a transfer its block only: the cause already says from where to where.
+        // For a transfer only its block: the cause already names both devices.
         text += (i == 0 ? "" : ", ") + (cause.peer < 0 ? label : label.substr(0, label.find(" from ")));
     }
     if (cause.tasks.size() > tasksShown)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// An explanation (traces/analysis/explanation.h) as text and as JSON; used by `explain` and `compare`. Texts call the
-// devices what the designer calls them, JSON has their numbers.
+// An explanation (traces/analysis/explanation.h) as text and as JSON, for `explain` and `compare`. Texts use the
+// designer's names for devices, JSON their numbers.
 #pragma once
 
 #include "app/command.h"
@@ -17,7 +17,7 @@ Json toJson(const Program& program, const Explanation& explanation);
 void printCauses(const Design& design, const Program& program, const Explanation& explanation, std::size_t most);
 void print(const Design& design, const Program& program, const Explanation& explanation);
 
-/// What each device's GPU did and waited for; nothing of devices that were not recorded.
+/// What each device's GPU did and waited for; devices without a record are left out.
 Json toJson(const std::vector<GpuGaps>& gaps);
 void print(const Design& design, const std::vector<GpuGaps>& gaps);
 

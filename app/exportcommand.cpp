@@ -55,7 +55,7 @@ struct ExportCommandOptions {
     bool force = false, json = false;
 };
 
-/// The trace is FILE itself if it is one, else --trace overlaid on the design FILE.
+/// The trace is FILE itself if FILE is a trace, else --trace, compared with the design FILE.
 std::string reportText(const ExportCommandOptions& options)
 {
     const bool bare = options.trace.empty();
@@ -94,7 +94,7 @@ void writeReport(const ExportCommandOptions& options)
         printText("{}: report\n", options.output);
 }
 
-/// An imported trace by itself, all of it or a stretch.
+/// Exports an imported trace without a design, all of it or a stretch.
 void exportActivities(const ExportCommandOptions& options, const ExportFormat& format)
 {
     if (format.name != "perfetto" && format.name != "chrome")

@@ -32,7 +32,7 @@ CudaSetup setupFor(const GpuChoice& choice, const CudaStatus& status)
     return setup;
 }
 
-/// What a run is without, though it can do without.
+/// Notes missing libraries without which a run is possible but slower.
 void noteMissing(const CudaStatus& status, Diagnostics& notes)
 {
     for (const CudaLibrary& library : status.libraries)

@@ -19,16 +19,16 @@ struct GpuChoice {
     std::string link = "auto";          ///< or "copy", "nccl"
     std::vector<std::string> libraries; ///< folders
     bool bfloat16 = false, recordKernels = true;
-    Nanoseconds deadline = 30'000'000'000; ///< for GPUs to be connected
+    Nanoseconds deadline = 30'000'000'000; ///< for connecting the GPUs
     std::string attention = "auto";        ///< or "own", "cudnn"
 };
 
 /// For a design of that many devices. Throws Error naming what is missing to run on GPUs, or on the GPUs that the
-/// design names; warnings are added to `notes`. Starts nothing yet.
+/// design names; adds warnings to `notes`. Does not start anything yet.
 std::function<std::unique_ptr<Backend>(int devices)> cudaBackend(const GpuChoice& choice, int devices,
                                                                  Diagnostics& notes);
 
-/// The same for one of several processes, which reach each other by the mesh.
+/// The same for one of several processes, which are connected by the mesh.
 std::function<std::unique_ptr<Backend>(std::unique_ptr<Mesh> mesh, Nanoseconds deadline)>
 cudaRank(const GpuChoice& choice, Diagnostics& notes);
 

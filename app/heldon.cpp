@@ -21,7 +21,7 @@ MemoryCheck heldOn(const Design& design, const std::string& backend, RunOptions:
     options.maths = maths;
     if (backend == "cuda")
         try {
-            Diagnostics doubts; // of the run, which says them
+            Diagnostics doubts; // not reported here: the run itself does
             options.gpus = true;
             GpuChoice choice;
             choice.shares = gpusOfRun(design, meansOf(options));
@@ -30,7 +30,7 @@ MemoryCheck heldOn(const Design& design, const std::string& backend, RunOptions:
         } catch (const Error& error) {
             return {{}, error.what(), {}};
         }
-    // A process holds of its device what a thread does: without stored sends links keep nothing.
+    // With processes a device holds as much as with threads: without stored sends links hold nothing.
     return checkMemory(design, options);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What devices would hold with one of the backends, of which this machine may lack the GPUs.
+// The memory that devices would hold with a backend, also if this machine lacks its GPUs.
 #pragma once
 
 #include "core/design/design.h"
@@ -9,8 +9,8 @@
 
 namespace pipewright::app {
 
-/// Of `run --backend BACKEND --maths MATHS` with its other options as they are by default. Throws Error for a name that
-/// is no backend's.
+/// For `run --backend BACKEND --maths MATHS` with default values of its other options. Throws Error for an unknown
+/// backend.
 MemoryCheck heldOn(const Design& design, const std::string& backend, RunOptions::Maths maths);
 
 /// "predicted: run --backend host allocates at most 36.1 MiB of a device; of it, beside the buffers, at most …".

@@ -282,7 +282,7 @@ LocatedDesign InlineDesign::make(std::optional<ScaleReport>* scale) const
     return located;
 }
 
-/// With the link to the host's memory, and the stages that offload.
+/// The design with the link to the host's memory and the stages that offload.
 Design InlineDesign::offloading(Design design) const
 {
     if (m_options.given("--host-link")) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A design on the command line: FAMILY and its numbers, or a FILE, wherever one is expected.
+// A design given on the command line: a FAMILY with its numbers, or a FILE, wherever a design is expected.
 #pragma once
 
 #include "app/commandline.h"
@@ -19,10 +19,9 @@ public:
     /// Adds the positional FAMILY (with `acceptFile`: FILE or FAMILY) and the options of an inline design.
     InlineDesign(Command command, bool acceptFile);
 
-    /// The design that was given. Throws Error: bad numbers, a file that cannot be read, or options of an
-    /// inline design beside a file. With --costs-from the costs are those of another schedule.
-    /// The source is empty for an inline one.
-    /// With --scale its model is made smaller; `scale` is told how, and what the full one would take.
+    /// The given design. Throws Error for bad numbers, a file that cannot be read, or options of an inline design
+    /// beside a file. With --costs-from the costs are those of another schedule. The source is empty for an inline
+    /// design. With --scale the model is made smaller; `scale` then gets how, and what the full model would take.
     LocatedDesign make(std::optional<ScaleReport>* scale = nullptr) const;
 
 private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The program: parses the command line, calls one command, and turns what it throws into diagnostics and an
-// exit code. Without a command it opens the designer.
+// The program: parses the command line, calls one command, and turns exceptions into diagnostics and an exit code.
+// Without a command it opens the designer.
 #include "app/command.h"
 #include "app/terminal.h"
 #include "core/base/freedmemory.h"
@@ -67,7 +67,7 @@ int run(int argc, char** argv)
     return exitBadInput;
 }
 
-/// run(), with what it throws told and turned into an exit code.
+/// run(), with exceptions reported and turned into an exit code.
 int runTelling(int argc, char** argv)
 {
     try {
@@ -100,7 +100,7 @@ int main(int argc, char** argv)
 {
     keepFreedMemory();
     reserveStandardStreams();
-    std::signal(SIGPIPE, SIG_IGN); // a run goes on when nobody reads its progress any more; the exit code says it
-    std::signal(SIGXFSZ, SIG_IGN); // writing beyond the limit of a file's size then fails with a reason
+    std::signal(SIGPIPE, SIG_IGN); // a run continues when nobody reads its output; the exit code shows it
+    std::signal(SIGXFSZ, SIG_IGN); // writing beyond the file size limit then fails with an error
     endProcess(runTelling(argc, argv));
 }

@@ -51,7 +51,7 @@ void addNewCommand(CommandLine& line, int& exitCode)
             if (const std::string estimates = estimatesText(design); !estimates.empty())
                 printText("estimated, not measured: {}\n", estimates);
         }
-        if (schedule.sequencePieces > 1) { // what the family asks of the model; the rest is the model's alone
+        if (schedule.sequencePieces > 1) { // faults of what the family requires; others concern the model alone
             Diagnostics why = whyNotTrainable(design);
             std::erase_if(why, [](const Diagnostic& reason) { return reason.where != "model.sequence_pieces"; });
             for (Diagnostic& reason : why)

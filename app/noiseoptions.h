@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The options that say how much times vary, and by which of the times under noise schedules are ranked.
+// The options for how much times vary, and for the time under noise by which schedules are ranked.
 #pragma once
 
 #include "app/command.h"
@@ -13,12 +13,13 @@ namespace pipewright::app {
 
 class NoiseOptions {
 public:
-    /// `by`: what --by does, as its help says. The command's --seed is for the samples too.
+    /// `by`: the help text of --by. The command's --seed also seeds the samples.
     NoiseOptions(Command command, const std::string& by);
 
-    /// Nothing when no spread was given. Throws Error for one that is none, or that the costs do not know.
+    /// Nothing when no spread was given. Throws Error for an invalid one, or one that needs spreads which the costs do
+    /// not have.
     std::optional<SpreadOptions> noise(std::uint64_t seed, const Costs& costs) const;
-    /// Throws Error for a time under noise without any.
+    /// Throws Error when a time under noise is asked for without a spread.
     RankBy by() const;
     const std::string& byName() const { return m_by; }
 

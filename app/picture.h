@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Timelines as picture files: how one looks, from options of the command line, and writing it.
+// Timelines as picture files: their looks, from options of the command line, and writing them.
 #pragma once
 
 #include "app/command.h"
@@ -11,7 +11,7 @@
 
 namespace pipewright::app {
 
-/// How a picture looks, as options of a command.
+/// The looks of a picture, as options of a command.
 struct PictureChoice {
     std::string width, fontSize, laneHeight, colours, measured, resolution, duration;
     std::vector<std::string> without;
@@ -27,8 +27,8 @@ struct PictureChoice {
 /// "8.5cm", "85mm", "3.3in", "8pt", "1400px" and "1400", in pixels of 1/96 inch. Throws Error (where = `where`).
 double parseLength(const std::string& text, const std::string& where);
 
-/// Throws Error when the name ends in nothing that a picture is written as, or in what this build cannot write for
-/// want of Qt: call it before long work.
+/// Throws Error when the file name has no extension of a picture format, or one that this build cannot write without
+/// Qt. Call it before long work.
 void checkPictureName(const std::string& path, bool overwrite);
 
 /// Throws Error when the file exists and `overwrite` is false. The last two are for .png and .html.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The option --plan: how the groups of devices that hold stages share them out.
+// The option --plan: how groups of devices share the stages that they hold.
 #pragma once
 
 #include "app/commandline.h"
@@ -14,7 +14,7 @@ class PlanChoice {
 public:
     explicit PlanChoice(Command command);
 
-    /// The design with such a plan for every stage of a group, where one was asked for. Throws Error.
+    /// The design with such a plan for every group's stage, if one was asked for. Throws Error.
     Design applied(Design design) const;
 
 private:

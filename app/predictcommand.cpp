@@ -30,7 +30,7 @@ namespace pipewright::app {
 
 namespace {
 
-/// What the update blocks amount to, per stage, and block by block in the order of stages and microbatches.
+/// A summary of the update blocks per stage, and each block in the order of stages and microbatches.
 Json weightsToJson(const Program& program)
 {
     Json object;
@@ -72,7 +72,7 @@ std::int64_t offloadCount(const Program& program)
                          [](const Task& task) { return task.kind == TaskKind::Offload; });
 }
 
-/// What its members run; nothing when the design has no groups, or none that is run member by member.
+/// The members' own program; nothing when the design has no groups, or none that runs member by member.
 struct OfMembers {
     Prediction prediction;
     std::vector<std::vector<double>> shares; ///< per stage
@@ -94,7 +94,7 @@ std::string planText(const sharding::StatedPlan& plan)
     return fmt::format("{}, {}", nameOf(plan.strategy), plan.program.empty() ? "found" : "as stated");
 }
 
-/// `ofMembers`: of a design with groups; the blocks and the critical path are the groups'.
+/// `ofMembers`: for a design with groups; the blocks and the critical path are those of the groups.
 Json toJson(const Design& design, const Prediction& prediction, const OfMembers* ofMembers, const MemoryCheck& held)
 {
     const Parallelism parallel = parallelismOf(design);
@@ -143,7 +143,7 @@ Json toJson(const Design& design, const Prediction& prediction, const OfMembers*
                               {"devices_in_all", program.devices.size() * members * parallel.data}};
     if (design.workload && design.costs.isFormula()) {
         object["tokens_per_second"] = tokensPerSecond(design, metrics.makespan);
-        if (design.workload->shape.architecture != Architecture::Table) // a table says nothing of FLOPs
+        if (design.workload->shape.architecture != Architecture::Table) // a table has no FLOPs
             object["model_flops_utilization"] = modelFlopsUtilization(design, metrics.makespan);
     }
     object["costs"] = {{"source", design.costs.source}, {"estimated", estimatesText(design)}};
@@ -165,7 +165,7 @@ Json toJson(const Design& design, const Prediction& prediction, const OfMembers*
     }
     object["per_device"] = Json::array();
     for (std::size_t device = 0; device < metrics.devices.size() * members; ++device) {
-        const std::size_t group = device / members; // its members are alike
+        const std::size_t group = device / members; // all members of a group are alike
         const DeviceMetrics& d = metrics.devices[group];
         Json entry{{"device", device},
                    {"busy_ns", d.busy},
@@ -304,13 +304,13 @@ struct PredictOptions {
     InlineDesign design;
     NoiseOptions noise;
     std::uint64_t seed = 1;
-    std::string backend; ///< empty: the host, for schedules that are not too long to count unasked
+    std::string backend; ///< empty: the host, and only for schedules short enough to count without being asked
     bool families = false, json = false;
 };
 
 MemoryCheck heldMemory(const Design& design, const PredictOptions& given)
 {
-    constexpr std::int64_t mostBlocks = 100'000; // all buffers of longer ones take much longer than the prediction
+    constexpr std::int64_t mostBlocks = 100'000; // for more, all buffers take much longer than the prediction
     if (given.backend.empty() && design.schedule.blocks() > mostBlocks)
         return {{}, "the schedule is long; --for host counts it", {}};
     return heldOn(design, given.backend.empty() ? "host" : given.backend, RunOptions::Maths::Automatic);

@@ -46,7 +46,7 @@ void ProgressPrinter::show(double fraction, const Text& beside, const Text& obje
     const int full = std::clamp(static_cast<int>(fraction * width), 0, width);
     const std::string line = fmt::format("[{:=<{}}{:<{}}] {}", "", full, "", width - full, beside());
     // Blanks overwrite the end of a longer previous line.
-    std::fputc('\r', stderr); // the one control character that is meant
+    std::fputc('\r', stderr); // the one intended control character
     printError("{:<{}}", line, std::max(m_drawn, line.size()));
     m_drawn = line.size();
 }

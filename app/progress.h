@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Progress of long work on standard error: a bar on a terminal, or one JSON object per line for programs. Nothing is
-// printed into a file or pipe by default. The command provides the text.
+// Progress of long work on standard error: a bar on a terminal, or one JSON object per line for programs. By default
+// nothing is printed into a file or pipe. The command provides the text.
 #pragma once
 
 #include "traces/store/progress.h"
@@ -22,12 +22,12 @@ public:
     ProgressPrinter& operator=(const ProgressPrinter&) = delete;
 
     using Text = std::function<std::string()>;
-    /// `fraction` of the work is done. Only one of the two texts is made: `beside`, to the right of the bar, or
+    /// `fraction` of the work is done. Only the text that is needed is made: `beside`, to the right of the bar, or
     /// `object`, in JSON.
     void show(double fraction, const Text& beside, const Text& object);
     bool writesJson() const { return m_style == Style::Json; }
     void writeLine(const std::string& object); ///< for programs only
-    /// Something else on standard error, on a line of its own. From any thread.
+    /// Prints something else on standard error, on a line of its own. From any thread.
     void interrupt(const std::function<void()>& say);
 
 private:
@@ -38,7 +38,7 @@ private:
     std::size_t m_drawn = 0; ///< length of the bar's current line; guarded by m_mutex
 };
 
-/// Reports every whole percent of work on a trace once, as "import 12 %"; the first Ctrl-C stops the work.
+/// Reports each whole percent of the work on a trace once, as "import 12 %". The first Ctrl-C stops the work.
 WorkProgress percentsOn(ProgressPrinter& printer, std::string what);
 
 } // namespace pipewright::app

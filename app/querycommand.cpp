@@ -103,7 +103,7 @@ void run(const QueryOptions& options)
             cells.push_back(textOf(value));
         table.addRow(std::move(cells));
     }
-    table.printWide(); // rows are data: one line each, for other programs too
+    table.printWide(); // one line per row, so that other programs can read them
     if (result.cut)
         printError("the first {} rows; more with --limit\n", options.limit);
 }

@@ -17,7 +17,7 @@ namespace {
 
 using GuardClock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds patience{10}; ///< mpirun gives its ranks a second; a busy machine takes longer
+constexpr std::chrono::seconds patience{10}; ///< mpirun waits one second for its ranks; a busy machine takes longer
 
 sigset_t guardedSignals()
 {
@@ -28,7 +28,7 @@ sigset_t guardedSignals()
     return signals;
 }
 
-/// Of exec: they point into `words`.
+/// Arguments for exec; they point into `words`.
 std::vector<char*> asArguments(std::vector<std::string>& words)
 {
     std::vector<char*> arguments;
@@ -38,7 +38,7 @@ std::vector<char*> asArguments(std::vector<std::string>& words)
     return arguments;
 }
 
-/// Ends this process as that one ended.
+/// Ends this process with the same status.
 [[noreturn]] void endAs(int status)
 {
     if (WIFSIGNALED(status)) {
@@ -52,7 +52,7 @@ std::vector<char*> asArguments(std::vector<std::string>& words)
     _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
 }
 
-/// `command`, which ends with a null pointer: another program, since behind a fork nothing is allocated.
+/// Runs another program, since nothing may be allocated after a fork. `command` ends with a null pointer.
 void runCommand(char* const* command)
 {
     const pid_t remover = fork();
@@ -91,7 +91,7 @@ void runCommand(char* const* command)
 pid_t startGuarded(const std::string& program, std::vector<std::string> words, int output,
                    std::vector<std::string> folders)
 {
-    // Made here: behind a fork nothing is allocated.
+    // Made before the fork, after which nothing may be allocated.
     std::vector<std::string> removal{"rm", "-rf", "--"};
     std::move(folders.begin(), folders.end(), std::back_inserter(removal));
     std::vector<char*> arguments = asArguments(words), removalArguments = asArguments(removal);
@@ -99,20 +99,20 @@ pid_t startGuarded(const std::string& program, std::vector<std::string> words, i
     const pid_t guarding = fork();
     if (guarding != 0)
         return guarding;
-    endWithParent(SIGTERM, launcher); // blocked: it is taken below
+    endWithParent(SIGTERM, launcher); // blocked, so guard() receives it by sigtimedwait
     const pid_t self = getpid(), child = fork();
     if (child == 0) {
         dup2(output, STDOUT_FILENO);
         const sigset_t signals = guardedSignals();
         sigprocmask(SIG_UNBLOCK, &signals, nullptr);
-        std::signal(SIGPIPE, SIG_DFL); // what is ignored would be so there too
+        std::signal(SIGPIPE, SIG_DFL); // an ignored signal would stay ignored in mpirun
         endWithParent(SIGKILL, self);
         execv(program.c_str(), arguments.data());
         _exit(127);
     }
     if (child < 0)
         _exit(127);
-    close_range(0, ~0U, 0); // readers of the ranks' output wait until every process has closed it
+    close_range(0, ~0U, 0); // readers of the ranks' output wait until all processes have closed it
     guard(child, removalArguments.data());
 }
 

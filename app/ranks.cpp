@@ -44,7 +44,7 @@ constexpr const char* installHint =
 
 constexpr const char* verdictVariable = "PIPEWRIGHT_VERDICT";
 
-/// All that a file waiting for an exit code holds: the variable can make no other file be written to.
+/// The whole content of a file that waits for an exit code. So the variable cannot be used to write to other files.
 constexpr std::string_view verdictAwaited = "the exit code of pipewright:\n";
 
 const char* environment(const char* name)
@@ -72,7 +72,7 @@ std::vector<std::string> ownCommand()
     return words;
 }
 
-/// One piece of the ranks' standard output; false: there is none now, or none any more.
+/// Forwards a piece of the ranks' standard output; false when there is none at present or the output has ended.
 bool handOn(int output)
 {
     char text[1 << 16];
@@ -82,8 +82,8 @@ bool handOn(int output)
     return length > 0;
 }
 
-/// Where a rank leaves the exit code: a file in memory that only the launcher holds open, so it ends with it. mpirun
-/// lets surviving ranks finish and then always returns success.
+/// The place where a rank leaves the exit code: a file in memory that only the launcher holds open, so it vanishes with
+/// the launcher. It is needed because mpirun lets surviving ranks finish and then always returns success.
 class Verdict {
 public:
     Verdict() : m_file(memfd_create("pipewright-verdict", MFD_CLOEXEC))
@@ -108,9 +108,10 @@ private:
     int m_file;
 };
 
-/// Hands signals on to the launcher of the ranks, and their output to this process's, until it ends. The output comes
-/// through here because mpirun does not say when it could not be written. mpirun waits for ever for a rank that stands
-/// still: when the verdict has come it gets ten seconds more, and then the guard's patience to end in an orderly way.
+/// Forwards signals to the process that runs the ranks, and the ranks' output to this process's output, until that
+/// process ends. The output passes through here because mpirun does not report that it could not write. mpirun waits
+/// for ever for a rank that hangs: once the exit code is known, it gets ten seconds, then SIGTERM and the guard's
+/// patience to end in order, then SIGKILL.
 void attend(pid_t child, int output, int arrivedSignals, const Verdict& verdict)
 {
     pollfd sources[] = {{arrivedSignals, POLLIN, 0}, {output, POLLIN, 0}};
@@ -127,9 +128,9 @@ void attend(pid_t child, int output, int arrivedSignals, const Verdict& verdict)
             kill(child, SIGTERM);
         }
         if (over && secondsSince(*over) > 30)
-            kill(child, SIGKILL); // the guard itself stands still; mpirun and its ranks end with it
+            kill(child, SIGKILL); // the guard itself hangs; mpirun and its ranks end with it
         if (poll(sources, 2, 500) <= 0)
-            continue; // interrupted, or a look at the verdict is due
+            continue; // interrupted, or time to check for the exit code
         signalfd_siginfo signal{};
         if ((sources[0].revents & POLLIN) && read(sources[0].fd, &signal, sizeof signal) == sizeof signal) {
             ended = signal.ssi_signo == SIGCHLD;
@@ -141,7 +142,7 @@ void attend(pid_t child, int output, int arrivedSignals, const Verdict& verdict)
     }
 }
 
-/// A folder that goes with this object, below the first of `bases` that can hold one.
+/// A folder that is removed with this object, in the first of `bases` where one can be made.
 class RanksFolder {
 public:
     explicit RanksFolder(const std::vector<std::string>& bases)
@@ -154,7 +155,7 @@ public:
         throw Error(m_path, std::string("no folder for the ranks could be made: ") + std::strerror(errno),
                     "let TMPDIR name a folder that can be written to");
     }
-    /// The guard has removed it, unless it was killed itself.
+    /// The guard has already removed it, unless the guard was killed.
     ~RanksFolder()
     {
         std::error_code ignored;
@@ -169,15 +170,15 @@ private:
     std::string m_path;
 };
 
-/// Where mpirun and the ranks keep files and shared memory while they run, which they leave behind when they are
-/// killed: removed with this object, and by the guard.
+/// Folders for the files and the shared memory of mpirun and the ranks, which these leave behind when they are killed.
+/// They are removed with this object, and by the guard.
 class RanksFolders {
 public:
     RanksFolders() : m_files({temporary()}), m_shared({"/dev/shm", temporary()})
     {
         setenv("TMPDIR", m_files.path().c_str(), 1);
-        // The transport between ranks of one machine is called vader in Open MPI 4 and sm in later ones. Whoever has
-        // chosen a folder keeps it.
+        // The transport between ranks of one machine is called vader in Open MPI 4 and sm in later versions. A folder
+        // that the user has chosen stays.
         for (const char* name : {"OMPI_MCA_btl_vader_backing_directory", "OMPI_MCA_btl_sm_backing_directory"})
             setenv(name, m_shared.path().c_str(), 0);
     }
@@ -194,7 +195,7 @@ private:
     RanksFolder m_files, m_shared;
 };
 
-/// mpirun that cannot open the pipes of a process it starts waits for ever, and no longer heeds SIGTERM.
+/// If mpirun cannot open the pipes of a process that it starts, it waits for ever and ignores SIGTERM.
 void requireFiles(const std::string& program, int processes)
 {
     const rlim_t needed = 64 + 8 * static_cast<rlim_t>(processes);
@@ -253,7 +254,7 @@ void requireFiles(const std::string& program, int processes)
 }
 
 #ifdef PIPEWRIGHT_HAS_MPI
-/// The processes may never all come: one has ended before.
+/// Called when not all processes can come any more, for example because one has ended.
 void giveUpStart(const std::string& why)
 {
     printDiagnostics({{Severity::Error, "ranks", why, "look at what the other processes said"}});
@@ -285,7 +286,7 @@ void leaveVerdict(int exitCode, FromRank from)
         && length == ssize_t(verdictAwaited.size())
         && std::string_view(text, verdictAwaited.size()) == verdictAwaited) {
         const std::string code = std::to_string(exitCode) + "\n";
-        (void)!write(file, code.data(), code.size()); // without it the launcher reports a failure
+        (void)!write(file, code.data(), code.size()); // if this fails, the launcher reports a failure
     }
     close(file);
 }

@@ -23,13 +23,13 @@ using RankCreator = std::function<std::unique_ptr<Backend>(std::unique_ptr<Mesh>
 std::function<std::unique_ptr<Backend>(int devices)>
 rankBackendOrLaunch(const RankEnvironment& ranks, int devices, Nanoseconds deadline, const RankCreator& create);
 
-/// Passes the exit code to the process that started the ranks: rank 0's, or that of any rank that knows that there will
-/// be no other. The first one counts.
+/// Passes the exit code to the process that started the ranks. It comes from rank 0, or from any rank that knows that
+/// no other will send one. The first one counts.
 enum class FromRank : std::uint8_t { First, Any };
 void leaveVerdict(int exitCode, FromRank from = FromRank::First);
 
 /// Why this machine cannot run one process per device, or empty.
 std::string whyNoRanks();
-std::string ranksDescription(); ///< when it can: "Open MPI v4.1.4, started with /usr/bin/mpirun"
+std::string ranksDescription(); ///< if it can: "Open MPI v4.1.4, started with /usr/bin/mpirun"
 
 } // namespace pipewright::app

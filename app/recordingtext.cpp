@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t shownNames = 12;
 
-/// Kernels' names are long, and their template arguments tell them apart.
+/// Names of kernels are long and differ in their template arguments.
 std::string shortened(const std::string& name)
 {
     constexpr std::size_t most = 60;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Recordings without a design in words and JSON: kernels by name and group, launches and their queues, memory, and how
-// two recordings differ.
+// Recordings without a design as text and JSON: kernels by name and group, launches and their queues, memory, and the
+// differences between two recordings.
 #pragma once
 
 #include "app/stretchchoice.h"
@@ -34,7 +34,7 @@ void print(const std::vector<LaunchQueue>& queues);
 void print(const std::vector<CounterPeak>& peaks);
 void print(const std::vector<RangeTime>& ranges); ///< those that most was launched in
 
-/// `compare TRACE TRACE`: the same stretch, or the same step, of both.
+/// `compare TRACE TRACE`: compares the same stretch, or the same step, of both.
 void compareRecordings(const std::string& before, const std::string& after, int step, const StretchChoice& choice,
                        bool json);
 

@@ -44,7 +44,7 @@ struct RenderOptions {
     bool force = false, json = false;
 };
 
-/// A design with all that is drawn of it.
+/// A design with the data that its picture needs.
 struct Drawn {
     LocatedDesign located;
     Prediction prediction;

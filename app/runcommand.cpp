@@ -127,7 +127,7 @@ struct RunCommandOptions {
     Command given;
     PlanChoice plan;
     bool onGpus() const { return backend == "cuda" || device == "cuda"; }
-    RunOptions run; ///< what needs no reading
+    RunOptions run; ///< options that need no parsing
     std::string file, backend, device = "host", maths = "auto", clock = "real", transport = "rendezvous", deadline;
     std::string progress = "auto", record = "kernels", deviceMemory, link = "auto", attention = "auto", modelScale;
     std::vector<std::string> faults, libraries;
@@ -363,7 +363,7 @@ int runDesign(const RunCommandOptions& given)
         scale = std::move(scaled.report);
     }
     located.design = given.plan.applied(std::move(located.design));
-    // An invalid design is a finding, before any thread is started.
+    // An invalid design is a finding, reported before any thread is started.
     const Program program = predictOrFind(located).program;
     if (runsMembers(located.design, meansOf(options)))
         orFind(located, [&] {
@@ -371,7 +371,7 @@ int runDesign(const RunCommandOptions& given)
                                  located.design.schedule.transferOrder);
         });
     for (const Fault& fault : options.runtime.faults)
-        if (!hasGroups(located.design)) // else the run knows its devices
+        if (!hasGroups(located.design)) // with groups the run itself determines the devices
             requirePlace(fault, program, options.steps, "--inject");
     if (cudaAttentionNamed(given.attention) != CudaAttention::Automatic
         && (!located.design.workload || located.design.workload->shape.dataType != DataType::Bf16
@@ -386,8 +386,8 @@ int runDesign(const RunCommandOptions& given)
                          options.runtime.deadline,
                          given.attention};
     Diagnostics doubts;
-    bool met = false; // the other processes, who then know what happens to this one
-    if (several)      // whether there are GPUs at all is known before any process is started
+    bool met = false; // whether this process is connected, so that the others learn of its failure
+    if (several)      // missing GPUs must be reported before any process is started
         options.createBackend = [&met,
                                  create = rankBackendOrLaunch(
                                      ranks, devicesOfRun(located.design, meansOf(options)), options.runtime.deadline,
@@ -406,7 +406,7 @@ int runDesign(const RunCommandOptions& given)
     try {
         result = runReporting(located.design, options, ranks.rank == 0 ? given.progress : "none");
     } catch (const Error& error) {
-        // All ranks know the error; rank 0 prints it, or all do when rank 0 is gone.
+        // All ranks know the error; rank 0 prints it, or all do if rank 0 is gone.
         if (ranks.rank == 0 || !met || std::string_view(error.what()).find("(rank 0, ") != std::string_view::npos)
             throw;
         return exitBadInput;

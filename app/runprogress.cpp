@@ -37,7 +37,7 @@ int endRun(const RunResult& result, const std::string& trace, int steps)
                            fmt::format("the run was cancelled after {} of {} steps", result.stepTimes.size(), steps),
                            result.traceFault.empty() ? "the trace holds the finished steps" : ""}});
     if (!result.traceFault.empty())
-        return exitBadInput; // it was told when it happened
+        return exitBadInput; // already reported when it happened
     return result.cancelled || (result.gradients && !result.gradients->holds()) ? exitFinding : exitSuccess;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The progress of a run as `run` shows it, whatever executes it.
+// The progress of a run as `run` shows it, with any backend.
 #pragma once
 
 #include "app/progress.h"
@@ -7,13 +7,13 @@
 
 namespace pipewright::app {
 
-/// The last step's time, and the loss at first and at last where there is one.
+/// Prints the last step's time and, if there is a loss, the first and the last one.
 void printLastStep(const RunResult& result);
 
-/// What is known of the trace, in a line.
+/// Prints a line about the trace.
 void printTrace(const RunResult& result);
 
-/// Notes and what ended it early on standard error; returns the exit code.
+/// Prints notes, and why the run ended early, on standard error; returns the exit code.
 int endRun(const RunResult& result, const std::string& trace, int steps);
 
 void showStep(ProgressPrinter& printer, const RunProgress& now, int steps);

@@ -117,7 +117,7 @@ MemoryLimit parseLimit(const std::string& text)
     return limit;
 }
 
-/// "1x:2x"; without a colon from 1x to that.
+/// "1x:2x"; without a colon the range begins at 1x.
 std::pair<double, double> parseRange(const std::string& text)
 {
     const std::size_t colon = text.find(':');
@@ -176,7 +176,7 @@ SearchOptions searchOptions(const SearchCommandOptions& given)
     return options;
 }
 
-/// Over which costs something is proved: of the operations that were chosen among.
+/// The costs for which something is proved: those of the operations that the search could choose.
 std::string costsText(const Design& design, const SearchCommandOptions& given)
 {
     if (given.backward != "given")

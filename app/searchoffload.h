@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// `search --offload auto`: the order and the stages that offload, together.
+// `search --offload auto`: searches for the order and the offloading stages together.
 #pragma once
 
 #include "core/design/design.h"
@@ -14,7 +14,7 @@ struct SearchOutput {
     bool replace = false, json = false;
 };
 
-/// Writes the design and prints what was tried; the exit code. Throws Error as searchWithOffload() does.
+/// Writes the design, prints what was tried and returns the exit code. Throws Error as searchWithOffload() does.
 int searchOffload(const Design& design, const SearchOptions& options, const SearchOutput& to);
 
 } // namespace pipewright::app

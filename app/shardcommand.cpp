@@ -140,7 +140,8 @@ PlanOptions planOptions(const ShardCommandOptions& given, const TensorGraph& gra
     return options;
 }
 
-/// Faults of the file are bad input; that nothing fits is a finding. `stated`: what a design says of its stage.
+/// Faults of the file are bad input; if nothing fits, that is a finding. `stated`: the plan that a design states for
+/// its stage.
 ShardingPlan planOrFind(const GraphFile& file, const Machine& machine, const PlanOptions& options,
                         const StatedPlan& stated)
 {
@@ -293,7 +294,7 @@ std::unique_ptr<Backend> backendFor(const ShardCommandOptions& given, const Grap
     return create(devices);
 }
 
-/// Writes the design with the plan that is asked for.
+/// Writes the design with the requested plan.
 int statePlan(const ShardCommandOptions& given)
 {
     if (given.run || !given.calibrate.empty())

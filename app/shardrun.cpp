@@ -22,7 +22,7 @@ namespace {
 using namespace pipewright::sharding;
 
 constexpr double mostElements = 5e8, longestRun = 600;
-constexpr double gpuTolerance = 5e-4; // it sums in another order than the host
+constexpr double gpuTolerance = 5e-4; // GPUs add up in another order than the host
 
 void refuseLarge(const GraphFile& file, int devices, const char* option)
 {
@@ -157,7 +157,7 @@ void calibrateGroups(const GraphFile& file, const Design& design, const std::str
             MeasuredGroup times;
             if (device.group)
                 times = measureDevices(file.graph, *createHostBackend(count));
-            times.rates.assign(next, next + count); // with all others at work
+            times.rates.assign(next, next + count); // measured while all others worked
             next += count;
             if (device.group) {
                 device = asOneDevice(calibrated(*device.group, times));

@@ -20,8 +20,8 @@ struct ShardRun {
     bool passed() const { return checked.failures.empty() && sharding::gradientError(checked, single) < 1e-3; }
 };
 
-/// Checks without emulated delays, then times without checks: on the host at the rates of the file's devices, on
-/// `backend` at its own speed. Throws Error.
+/// Runs the checks without emulated delays, then the timing without checks: on the host at the rates of the file's
+/// devices, on `backend` at its own speed. Throws Error.
 ShardRun runPlan(const GraphFile& file, const sharding::Machine& machine, const sharding::ShardingPlan& plan,
                  const std::vector<sharding::Alternative>& common, int steps, Backend* backend);
 Json toJson(const ShardRun& run);
@@ -30,8 +30,9 @@ void print(const ShardRun& run);
 /// Measures as many of the backend's devices as the file's cluster has, and writes the file with the results.
 void calibrateShares(GraphFile file, Backend& backend, const std::string& path, bool overwrite, bool json);
 
-/// The same of a design whose stages groups hold, on the host: rates of all members working at one time, as they do in
-/// a run, and each group's collectives. Writes the design with them; costs that a formula gave follow.
+/// The same for a design whose stages are held by groups, on the host: rates while all members work at the same time,
+/// as in a run, and the collectives of each group. Writes the design with them; costs from a formula are computed
+/// again.
 void calibrateGroups(const GraphFile& file, const Design& design, const std::string& path, bool overwrite, bool json);
 
 } // namespace pipewright::app

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The step of a recording that a command uses: by number, the one of median length, or the typical one of every block's
-// medians.
+// The step of a recording that a command uses: by number, the one of median length, or the typical one, made of the
+// medians of every block.
 #pragma once
 
 #include "app/command.h"
@@ -14,7 +14,7 @@ struct StepChoice {
     std::string text; ///< as given; empty: "median"
 
     void addTo(Command command); ///< the option --step
-    /// The given number; throws Error for anything but a number, "median" and "typical".
+    /// The given number; throws Error for anything other than a number, "median" or "typical".
     int number() const; ///< -1: none
 
     struct Chosen {
@@ -27,11 +27,11 @@ struct StepChoice {
     Chosen of(const TraceReader& trace, const Program& program) const;
 };
 
-/// "5" or "3-7", of the option named; throws Error for anything else.
+/// Parses "5" or "3-7", the value of `option`; throws Error for anything else.
 StepRange parseStepRange(const std::string& text, const std::string& option);
 
 Json toJson(const StepLengths& lengths);
-void print(const StepLengths& lengths);               ///< one line; nothing of a single step
+void print(const StepLengths& lengths);               ///< one line; nothing for a single step
 std::string outliersText(const StepLengths& lengths); ///< "step 4 (1.8 s), step 9 (1.7 s)"
 
 } // namespace pipewright::app

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The stretch of another tool's trace that a command looks at: a profiler step, from one time to another, or what the
-// devices' activity covers.
+// The stretch of another tool's trace that a command uses: a profiler step, from one time to another, or the stretch of
+// the devices' activity.
 #pragma once
 
 #include "app/command.h"
@@ -13,10 +13,10 @@ namespace pipewright::app {
 struct StretchChoice {
     std::string from, to; ///< as given
 
-    /// The options --from and --to; `end`: another name for the latter, where that means something else.
+    /// The options --from and --to; `end`: another name for --to, where that has another meaning.
     void addTo(Command command, const std::string& end = "--to");
     bool given() const { return !from.empty() || !to.empty(); }
-    /// `step`: a number of ProfilerStep#N, or below 0. Throws Error with `path` when there is no such stretch.
+    /// `step`: the number of a ProfilerStep#N; negative: none. Throws Error with `path` when there is no such stretch.
     TraceStep of(const StoredActivities& trace, const std::string& path, int step = -1) const;
 };
 

@@ -135,7 +135,7 @@ void TextTable::print() const
 void TextTable::printInParts() const
 {
     const std::vector<std::size_t> widths = narrowest(m_rows, 1);
-    const std::size_t first = narrowest(m_rows, m_rows.size())[0]; // it is in every part, so it may be broken
+    const std::size_t first = narrowest(m_rows, m_rows.size())[0]; // part of every table, so it may be broken
     for (std::size_t begin = 1, end = 1; begin < widths.size(); begin = end) {
         std::size_t width = first + gap + widths[begin];
         for (end = begin + 1; end < widths.size() && width + gap + widths[end] <= pageWidth; ++end)
@@ -155,7 +155,7 @@ void TextTable::printInParts() const
 
 void TextTable::printWide() const
 {
-    constexpr std::size_t padded = 40; // names of kernels are hundreds of characters long
+    constexpr std::size_t padded = 40; // wider cells, such as names of kernels, are not padded to
     std::vector<std::size_t> widths = widestCells(m_rows);
     for (std::size_t& width : widths)
         width = std::min(width, padded);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A text table: columns as wide as their widest cell, the first aligned left, numbers right. A table wider than a page
-// wraps its headings, then its cells, at blanks; if that is not enough, further columns continue in another table
+// A text table: columns as wide as their widest cell, the first left-aligned, numbers right-aligned. A table wider than
+// a page wraps its headings at blanks, then its cells. If that is not enough, further columns continue in another table
 // below, with the first column repeated.
 #pragma once
 
@@ -15,7 +15,7 @@ public:
     void addRow(std::vector<std::string> cells) { m_rows.push_back(std::move(cells)); }
     /// 100 characters wide at most, unless two columns of unbreakable words are wider.
     void print() const;
-    void printWide() const; ///< a line per row, however wide; a long cell widens its own row only
+    void printWide() const; ///< one line per row, of any width; a long cell widens only its own row
 
 private:
     void printInParts() const;

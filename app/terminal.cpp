@@ -39,12 +39,12 @@ void reserveStandardStreams()
 {
     for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
         if (::fcntl(stream, F_GETFD) < 0 && errno == EBADF)
-            (void)::open("/dev/null", O_RDONLY); // the lowest free number, so this one
+            (void)::open("/dev/null", O_RDONLY); // gets the lowest free number, which is this one
 }
 
 namespace {
 
-/// `exitCode`, or exitBadInput in place of success when not all that was said was written.
+/// `exitCode`, or exitBadInput in place of success when some output could not be written.
 int exitCodeAfterWriting(int exitCode)
 {
     for (std::FILE* stream : {stdout, stderr})
@@ -52,7 +52,7 @@ int exitCodeAfterWriting(int exitCode)
             firstFault = errno;
     if (firstFault == 0)
         return exitCode;
-    if (firstFault != EPIPE) // whoever stopped to read, such as head, knows
+    if (firstFault != EPIPE) // a reader that stopped, such as head, already knows
         printDiagnostics({{Severity::Error,
                            {},
                            std::string("what it says could not all be written: ") + std::strerror(firstFault),

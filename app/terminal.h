@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Everything that commands say on standard output and standard error goes through here. Control characters in it, which
-// names from files may hold, are escaped, so that no file can command a terminal. A text that could not be written
-// ends no work; it is remembered, and makes the exit code a failure.
+// All output of commands on standard output and standard error goes through here. Control characters in it, which names
+// from files may contain, are escaped, so that no file can control a terminal. When a text cannot be written, the work
+// continues; the failure is remembered and makes the exit code a failure.
 #pragma once
 
 #include <fmt/format.h>
@@ -25,16 +25,16 @@ void printError(fmt::format_string<Values...> format, Values&&... values)
     writeEscaped(stderr, fmt::vformat(format, fmt::make_format_args(values...)));
 }
 
-/// What another process of this program has escaped already; written at once.
+/// Writes text that another process of this program has already escaped; at once.
 void handOnText(std::FILE* stream, std::string_view text);
 
-/// Gives the standard streams that are closed a place that cannot be written to: the next file to be opened would
-/// otherwise become standard output.
+/// Opens standard streams that are closed, in a way that cannot be written to. Otherwise the next file to be opened
+/// would become standard output.
 void reserveStandardStreams();
 
-/// Ends the process, after a command that is over: with `exitCode`, or exitBadInput in place of success when not all it
-/// said was written. Destructors of libraries are left out: OpenBLAS's waits for a thread of its own, which where
-/// memory is short tries for ever to get some.
+/// Ends the process after a command: with `exitCode`, or with exitBadInput in place of success when some output could
+/// not be written. Destructors of libraries are skipped: that of OpenBLAS waits for a thread of its own, which tries
+/// for ever to allocate when memory is short.
 [[noreturn]] void endProcess(int exitCode);
 
 } // namespace pipewright::app

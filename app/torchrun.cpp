@@ -20,7 +20,7 @@ std::string gradientsText(const GradientCheck& check)
 {
     if (!check.skipped.empty())
         return "not compared: " + check.skipped;
-    const bool lagged = check.reference == "sequential-lagged"; // then it is the weights that are compared
+    const bool lagged = check.reference == "sequential-lagged"; // then weights are compared instead of gradients
     if (check.bitEqual)
         return lagged ? "none compared; the weights are bit-equal to those of a sequential emulation, and every block "
                         "read "
@@ -115,7 +115,7 @@ int TorchRunOptions::run(const std::string& designFile, TorchOptions common, con
                          bool json) const
 {
     const LocatedDesign located = readLocatedDesign(designFile);
-    predictOrFind(located); // an invalid design is a finding, before any process is started
+    predictOrFind(located); // an invalid design is a finding, reported before any process is started
     TorchOptions options = complete(std::move(common));
     if (m_printCommand) {
         Diagnostics notes;

@@ -11,10 +11,10 @@ namespace pipewright::app {
 
 struct TorchRunOptions {
     explicit TorchRunOptions(Command command);
-    /// Throws Error when one was given and the backend is another, or when another backend's was given with this one.
+    /// Throws Error when such an option was given with another backend, or an option of another backend with this one.
     void requireFitting(bool torch) const;
 
-    /// `common` has what every backend is told. Returns the exit code; throws Error.
+    /// `common` has the options of all backends. Returns the exit code; throws Error.
     int run(const std::string& designFile, TorchOptions common, const std::string& progress, bool json) const;
 
 private:

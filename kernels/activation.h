@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What stands between the two products of an MLP, element by element: a function of one value, or of a gated MLP
-// function(gate) · factor (Shazeer, arXiv 2002.05202). GELU's tanh form alone is in gelu.h.
+// The function between the two products of an MLP, element by element: of one value, or in a gated MLP function(gate) ·
+// factor (Shazeer, arXiv 2002.05202). A separate GELU in tanh form is in gelu.h.
 #pragma once
 
 #include <cstdint>
@@ -30,15 +30,15 @@ struct ActivationInputGrad {
     std::span<float> inputGrad;
 };
 
-/// output = f(gate) · factor. Of ClampedSilu, as GPT-OSS has it: with g = min(gate, 7) and u the factor between -7 and
-/// 7, g / (1 + e^(-1.702 g)) · (1 + u).
+/// output = f(gate) · factor. ClampedSilu, as in GPT-OSS: with g = min(gate, 7) and u the factor clamped to -7 … 7,
+/// output = g / (1 + e^(-1.702 g)) · (1 + u).
 struct GatedForward {
     ActivationKind kind;
     std::span<const float> gate, factor;
     std::span<float> output;
 };
 
-/// gateGrad = outputGrad · f'(gate) · factor and factorGrad = outputGrad · f(gate), or the slopes of the clamped one;
+/// gateGrad = outputGrad · f'(gate) · factor and factorGrad = outputGrad · f(gate), or the derivatives of ClampedSilu;
 /// gateGrad may be outputGrad.
 struct GatedInputGrad {
     ActivationKind kind;

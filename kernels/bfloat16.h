@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Between fp32 and bf16, which is the upper half of an fp32 number: memory holds bf16 values as 16-bit patterns, and
-// they are widened to be computed with. To narrow is to round to the nearest, of two equally near to the even one.
+// Conversion between fp32 and bf16, which is the upper half of an fp32 number. Memory holds bf16 values as 16-bit
+// patterns; they are widened for computation. Narrowing rounds to the nearest value, ties to even.
 #pragma once
 
 #include "kernels/matmul.h"
@@ -22,7 +22,7 @@ struct Narrow {
     std::span<std::uint16_t> to;
 };
 
-/// values = what bf16 can hold of them. They are narrowed into `to` as well, where it is not empty.
+/// Rounds `values` to what bf16 can hold. If `to` is not empty, they are also written there as bf16.
 struct RoundToBf16 {
     std::span<float> values;
     std::span<std::uint16_t> to = {};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Every operation that a stage is made of, as a list of calls. A call is a plain struct with its sizes and operands:
-// the host runs it, and the table of the CUDA plugin passes it on as it is. The headers included here hold the structs
-// and say what each operation computes. A new operation is a struct there, a line of the list below, and its kernels:
-// without them the host or the plugin does not link.
+// The list of all operations of a stage, as calls. A call is a plain struct with sizes and operands: the host runs it,
+// and the table of the CUDA plugin passes it on unchanged. The headers included here hold the structs and say what each
+// operation computes. A new operation is a struct there, a line of the list below, and its kernels: without them the
+// host or the plugin does not link.
 #pragma once
 
 #include "kernels/activation.h"
@@ -49,7 +49,7 @@ enum class Operation : std::int32_t {
 #undef PIPEWRIGHT_NAME
 };
 
-/// The operation that a struct is the call of.
+/// The operation of a call's struct.
 template<typename Call>
 inline constexpr Operation operationOf = Call::isNoCallOfTheList;
 #define PIPEWRIGHT_OPERATION(name)                                                                                     \
@@ -62,7 +62,7 @@ PIPEWRIGHT_CALLS(PIPEWRIGHT_OPERATION)
 #define PIPEWRIGHT_CASE(name)                                                                                          \
     case Operation::name: use(*static_cast<const name*>(call), #name); return true;
 
-/// Gives `use` the call as its own type and the operation's name. False: the operation is not in the list.
+/// Calls `use` with the call as its own type and with the operation's name. False: the operation is not in the list.
 template<typename Use>
 bool visit(Operation operation, const void* call, Use&& use)
 {

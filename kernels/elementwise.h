@@ -9,7 +9,7 @@
 
 namespace pipewright::kernels {
 
-/// Within the memory of one device; the two do not overlap.
+/// Copies within the memory of one device; source and destination do not overlap.
 struct Copy {
     const void* from;
     void* to;
@@ -34,7 +34,7 @@ struct Add {
     std::span<const float> addend;
 };
 
-/// values = bytes / 127.5 - 1: what pictures are read as, between -1 and 1.
+/// values = bytes / 127.5 - 1: pixels of pictures as values between -1 and 1.
 struct FromBytes {
     std::span<const std::int32_t> bytes;
     std::span<float> values;

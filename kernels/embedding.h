@@ -8,8 +8,8 @@
 
 namespace pipewright::kernels {
 
-/// output[token][hidden] = table[tokens[token]][hidden] + positions[token % length][hidden]; without positions, whose
-/// span is then empty, the first alone. Every token must be a row of the table.
+/// output[token][hidden] = table[tokens[token]][hidden] + positions[token % length][hidden]; without positions (an
+/// empty span) only the first term. Every token must be a row of the table.
 struct EmbeddingForward {
     int length, hidden;
     std::span<const std::int32_t> tokens;

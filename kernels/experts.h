@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A mixture of experts without a capacity: every token visits as many experts as it chooses, none is dropped (arXiv
-// 2211.15841). A token's copies lie with those of the same expert: expert e has rows [begin[e], begin[e + 1]) of all
-// tokens · perToken copies, in the order of the tokens. Sizes of tensors do not depend on what is chosen.
+// 2211.15841). Copies of tokens are grouped by expert: expert e has rows [begin[e], begin[e + 1]) of all tokens ·
+// perToken copies, in the order of the tokens. The sizes of tensors do not depend on the choice.
 #pragma once
 
 #include "kernels/matmul.h"
@@ -18,16 +18,17 @@ enum class RouterKind : std::int32_t {
 
 struct Router {
     int experts = 0, perToken = 0;
-    int groups = 1, groupsPerToken = 1; ///< of experts next to each other
+    int groups = 1, groupsPerToken = 1; ///< groups of consecutive experts
     RouterKind kind = RouterKind::Softmax;
     bool normalised = true; ///< weights of a token sum to `scale`
     float scale = 1;
 };
 
-/// logits[tokens][experts] become probabilities in place. A token chooses the experts of the largest probability plus
-/// `correction` (empty: none), of equals the first; where there are groups, out of those groups whose two largest sums
-/// are largest together (DeepSeek-V3, arXiv 2412.19437, section 2.1.2). choice, row and weight are [tokens][perToken]:
-/// the expert, where the copy lies, and its probability · scale, divided by the sum of the chosen where normalised.
+/// logits[tokens][experts] become probabilities in place. An expert's score is its probability plus `correction`
+/// (empty: none). A token chooses the experts with the highest scores, the first among equals; with groups, only from
+/// the groups whose two best scores have the largest sum (DeepSeek-V3, arXiv 2412.19437, section 2.1.2). choice, row
+/// and weight are [tokens][perToken]: the expert, the row of the copy, and the probability · scale, divided by the sum
+/// of the chosen probabilities where normalised.
 struct RouteTokens {
     Router router;
     std::span<const float> correction;
@@ -35,15 +36,15 @@ struct RouteTokens {
     std::span<std::int32_t> choice, row;
     std::span<float> weight;
     std::span<std::int32_t> begin;            ///< experts + 1
-    std::span<const std::int32_t> given = {}; ///< as choice, which is then these and not made here; empty: none
+    std::span<const std::int32_t> given = {}; ///< choices to use instead of choosing; empty: none
 };
 
-/// On the host: whether a token could choose these experts, were each of its scores off by at most `tolerance`. Then
-/// it does where the scores of the chosen are so much higher and all others so much lower.
+/// On the host: whether a token could choose these experts if each of its scores had an error of at most `tolerance`.
+/// That is so when it chooses them after `tolerance` is added to their scores and subtracted from all others.
 bool couldChoose(const Router& router, std::span<const float> correction, std::span<const float> probabilities,
                  std::span<const std::int32_t> choice, float tolerance);
 
-/// Of the weights: with outputGrad[tokens][width] and the experts' outputs [copies][width] to the logits' gradient.
+/// The logits' gradient through the weights, from outputGrad[tokens][width] and the experts' outputs [copies][width].
 struct RouteTokensGrad {
     Router router;
     int width;
@@ -51,8 +52,8 @@ struct RouteTokensGrad {
     std::span<const std::int32_t> choice, row;
     std::span<const float> outputGrad, expertOutput;
     std::span<float> logitsGrad;
-    // Of the load-balancing term (Fedus et al., arXiv 2101.03961, equation 4): the slope of each probability of an
-    // expert is `balance` times its copies, which are begin[e + 1] - begin[e]. Of a softmax only.
+    // The load-balancing term (Fedus et al., arXiv 2101.03961, equation 4): its derivative with respect to each
+    // probability of expert e is `balance` times the expert's copies, begin[e + 1] - begin[e]. With softmax only.
     float balance = 0;
     std::span<const std::int32_t> begin = {};
 };
@@ -88,12 +89,12 @@ struct SumOfExperts {
     Store store;
 };
 
-/// Linear layers of all experts: that of expert e has its weight[outputs][inputs] `stride` · e floats from the first.
+/// Linear layers of all experts: the weight[outputs][inputs] of expert e begins `stride` · e floats after the first.
 struct ExpertsShape {
     int experts, inputs, outputs;
     std::int64_t stride;
 };
-/// Where there are biases, that of expert e begins `biasStride` · e floats from the first.
+/// With biases, that of expert e begins `biasStride` · e floats after the first.
 struct ExpertsForward {
     ExpertsShape shape;
     std::span<const std::int32_t> begin;
@@ -111,13 +112,13 @@ struct ExpertsInputGrad {
     Store store;
     Bf16Factors bf16 = {};
 };
-/// Adds to the weights' gradients, and where there are biases to theirs.
+/// Adds to the gradients of the weights and, if there are any, of the biases.
 struct ExpertsWeightGrad {
     ExpertsShape shape;
     std::span<const std::int32_t> begin;
     std::span<const float> input, outputGrad;
     std::span<float> weightGrad;
-    std::span<float> biasGrad = {}; ///< the sums of outputGrad, which it then looks into as fp32
+    std::span<float> biasGrad = {}; ///< += sums of outputGrad, which is then read as fp32
     std::int64_t biasStride = 0;
     Bf16Factors bf16 = {};
 };

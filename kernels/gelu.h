@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // GELU in the tanh form of Hendrycks and Gimpel (arXiv 1606.08415):
-// x/2 · (1 + tanh(sqrt(2/pi) · (x + 0.044715 x³))), computed as x · sigmoid of twice that argument so that
-// one exponential is all it takes.
+// x/2 · (1 + tanh(sqrt(2/pi) · (x + 0.044715 x³))), computed as x · sigmoid of twice that argument, which needs only
+// one exponential.
 #pragma once
 
 #include <span>

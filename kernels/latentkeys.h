@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The keys of multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1): every head has a part of its
-// own, made from the latent, and behind it the same rotary part.
+// own, made from the latent, followed by a rotary part that all heads share.
 #pragma once
 
 #include <span>
@@ -18,7 +18,7 @@ struct JoinKeys {
     std::span<float> keys;
 };
 
-/// The gradients of the two from that of the keys; that of the shared part is the sum over heads, in their order.
+/// The gradients of both parts from the keys' gradient; the shared part's is the sum over heads, in their order.
 struct SplitKeysGrad {
     LatentKeys shape;
     std::span<const float> keysGrad;

@@ -10,7 +10,7 @@
 
 namespace pipewright::kernels {
 
-inline constexpr float layerNormEpsilon = 1e-5f; ///< unless a model says another
+inline constexpr float layerNormEpsilon = 1e-5f; ///< default; a model may state another
 
 /// All matrices are rows x columns; gamma and beta have `columns` values.
 struct LayerNormForward {

@@ -19,16 +19,15 @@ struct LinearShape {
     int outputs = 0;
 };
 
-/// What a device with arithmetic for bf16 may make of a product's two factors, which are in the order of the call.
+/// How a device with bf16 arithmetic may read a product's two factors, in the order of the call.
 struct Bf16Factors {
     bool exact = false;                                    ///< bf16 can hold all of their values
-    const std::uint16_t *left = nullptr, *right = nullptr; ///< where they lie in bf16 too, both or neither
+    const std::uint16_t *left = nullptr, *right = nullptr; ///< copies in bf16; both or neither
     bool areStored() const { return left && right; }
 };
 
 /// output[rows][outputs] = input[rows][inputs] · weight[outputs][inputs]ᵀ + bias[outputs]. No bias when
-/// the span is empty. Where there is `activated`, which only a replaced output has, it becomes gelu(output) as in
-/// gelu.h.
+/// the span is empty. If `activated` is not empty, it becomes gelu(output) as in gelu.h; only with Store::Replace.
 struct LinearForward {
     LinearShape shape;
     std::span<const float> input, weight, bias;
@@ -38,8 +37,8 @@ struct LinearForward {
     Bf16Factors bf16 = {};
 };
 
-/// inputGrad[rows][inputs] = outputGrad[rows][outputs] · weight[outputs][inputs], or is added to what is there. Where
-/// the input was gelu(`activationInput`) and the gradient is replaced, it becomes that of activationInput.
+/// inputGrad[rows][inputs] = outputGrad[rows][outputs] · weight[outputs][inputs], or is added to what is there. If the
+/// input was gelu(`activationInput`), the result is the gradient of activationInput; only with Store::Replace.
 struct LinearInputGrad {
     LinearShape shape;
     std::span<const float> outputGrad, weight;
@@ -59,8 +58,8 @@ struct LinearWeightGrad {
 };
 
 /// False when the matrix library that was loaded is a build without locks, whose concurrent callers
-/// overwrite each other's work space: linking by name does not decide what an alternatives system or
-/// LD_LIBRARY_PATH puts in its place.
+/// overwrite each other's work space: an alternatives system or LD_LIBRARY_PATH may load another library than the one
+/// that was linked.
 bool concurrentProductsAreSafe();
 
 } // namespace pipewright::kernels

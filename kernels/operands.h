@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The operands of each operation, one after another, for those that treat all operations alike. Those of floating-point
-// values have a number each, in this order: a device that computes with bf16 as it lies in memory is told by number
-// which of them do so. Whole numbers are operands too, and have none.
+// The list of operands of each operation, for code that treats all operations alike. Floating-point operands are
+// numbered in this order; a device that computes with bf16 in memory is told the numbers of the operands in bf16.
+// Operands of whole numbers have no number.
 #pragma once
 
 #include "kernels/calls.h"
@@ -11,8 +11,8 @@
 
 namespace pipewright::kernels {
 
-/// Bit i: operand number i has 16-bit patterns where its span says floats, as many. The kernels take them for those of
-/// one kind: results, what they are made of and parameters are stored alike, sums over a microbatch are fp32.
+/// Bit i: the span of operand i holds as many 16-bit patterns instead of floats. Kernels expect one format per kind of
+/// operand: results, their inputs and parameters are stored alike, sums over a microbatch are fp32.
 using StoredOperands = std::uint32_t;
 
 inline auto operandsOf(Copy&)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The operations of kernels/calls.h on some device, so that layers and optimizers are written once. The operands lie in
-// the memory of that device. On a GPU a call is only issued: it is done when everything issued before it is done. One
-// object is used by one thread at a time; that of the host by all.
+// The operations of kernels/calls.h on one device, so that layers and optimizers are written once. The operands are in
+// the memory of that device. On a GPU a call is only issued; calls run in the order in which they were issued. An
+// object is used by one thread at a time; the host's may be used by all.
 #pragma once
 
 #include "kernels/calls.h"
@@ -21,7 +21,7 @@ public:
     {
         issue(operationOf<Call>, &call, sizeof call, 0);
     }
-    /// Of a device that computes with stored bf16: these operands are.
+    /// For a device that computes with stored bf16: `stored` names the operands in bf16.
     template<typename Call>
     void runStored(const Call& call, StoredOperands stored) const
     {
@@ -30,9 +30,9 @@ public:
     void copy(std::span<const float> from, std::span<float> to) const { run(copyOf(from, to)); }
     void copy(std::span<const std::int32_t> from, std::span<std::int32_t> to) const { run(copyOf(from, to)); }
 
-    /// What attention.h leaves to the device: whether `saved` holds probabilities, or one number per query and head.
+    /// Whether `saved` of attention.h holds probabilities, or one number per query and head.
     virtual bool keepsProbabilities() const = 0;
-    /// Whether it computes with values that lie in memory as bf16, without fp32 copies.
+    /// Whether the device computes with values stored as bf16, without fp32 copies.
     virtual bool computesWithStored() const { return false; }
 
 protected:

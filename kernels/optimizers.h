@@ -42,7 +42,7 @@ struct AdamWStep {
 
 struct RmsPropSettings {
     float learningRate = 1e-3f;
-    float smoothing = 0.99f; ///< of the squared gradient
+    float smoothing = 0.99f; ///< of the running mean of the squared gradient
     float epsilon = 1e-8f;
 };
 
@@ -55,8 +55,8 @@ struct RmsPropStep {
     std::span<float> squares, last;
 };
 
-// Where further steps in the direction of the last one would lead (arXiv 2312.00839), without weight decay.
-// `distance` is the learning rate times how many. `predicted` may be `parameters`.
+// The parameters after further steps in the direction of the last one (arXiv 2312.00839), without weight decay.
+// `distance` is the learning rate times the number of steps. `predicted` may be `parameters`.
 
 /// predicted = parameter - distance · momentum.
 struct PredictMomentum {
@@ -70,7 +70,7 @@ struct PredictRmsProp {
     std::span<const float> parameters, squares, last;
     std::span<float> predicted;
 };
-/// With the bias corrections of `step`, which counts from 1.
+/// The same for Adam, with the bias corrections of `step`, which counts from 1.
 struct PredictAdam {
     AdamWSettings settings;
     int step;

@@ -13,14 +13,14 @@ namespace pipewright::kernels {
 
 enum class RotaryScaling : std::int32_t { None, Linear, Llama3, Yarn };
 
-/// Radians per token of each pair, as published models stretch them for longer sequences.
+/// Radians per token of each pair, with the scaling of published models for longer sequences.
 struct RotaryFrequencies {
     double base;
     RotaryScaling scaling;
     double factor, low, high, original;
 };
 
-/// Of pair `pair` of `size` values: base^(-2 pair / size), then
+/// The frequency of pair `pair` of `size` values: base^(-2 pair / size), then
 ///   Linear  divided by factor;
 ///   Llama3  divided where the wavelength is above original / low, kept where below original / high, between them
 ///           blended linearly in original / wavelength (Llama 3.1's rope_scaling);
@@ -53,9 +53,9 @@ inline double rotaryFrequency(const RotaryFrequencies& of, int pair, int size)
 
 inline constexpr int mostRotaryPairs = 512;
 
-/// Turns `size` values of every head, from the `offset`-th on, in place. values[tokens][heads · headSize]; tokens are
+/// Rotates `size` values of every head, from index `offset` on, in place. values[tokens][heads · headSize]; tokens are
 /// sequences of `length`, which begin at position `first`. Pair i is (i, i + size/2) as in Llama, or (2i, 2i + 1). A
-/// token's values are turned by position · frequency, `backwards` by as much the other way.
+/// token's values are rotated by position · frequency; with `backwards` in the opposite direction.
 struct Rotate {
     RotaryFrequencies frequencies;
     int length, first, heads, headSize, offset, size;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What each operation of tensors.h computes: `count` says into how many items it falls apart, outer times inner, and
-// `run` does the items [begin, end) of one outer one. Items depend on none of the others, so they may be done in any
-// order; what an item adds up it adds in a fixed one. Compiled for the host and, by nvcc, for GPUs, where sums over
-// a row or over rows have an order of their own.
+// The computation of each operation of tensors.h: `count` gives its number of items, outer times inner, and `run`
+// computes the items [begin, end) of one outer index. Items are independent, so they may run in any order; sums within
+// an item have a fixed order. Compiled for the host and, by nvcc, for GPUs, where sums over a row or over rows have an
+// order of their own.
 #pragma once
 
 #include "kernels/tensors.h"
@@ -37,7 +37,7 @@ struct TensorItem;
         [[maybe_unused]] const TensorCall& c, [[maybe_unused]] std::int64_t o, [[maybe_unused]] std::int64_t begin,    \
         [[maybe_unused]] std::int64_t end)
 
-/// Of an elementwise one: out[i] for i below size[0].
+/// Elementwise operations: out[i] for i below size[0].
 #define PIPEWRIGHT_EACH(name, value)                                                                                   \
     PIPEWRIGHT_ITEM(name, 1, c.size[0])                                                                                \
     {                                                                                                                  \
@@ -51,7 +51,7 @@ PIPEWRIGHT_BOTH inline float sigmoidOf(float x)
     return 1 / (1 + expf(-x));
 }
 
-// size: blocks, elements of one, from block to block in `in`, and in `out`.
+// size: blocks, elements per block, distance between blocks in `in`, and in `out`.
 PIPEWRIGHT_ITEM(CopyBlocks, c.size[0], c.size[1])
 {
     const float* from = c.in[0] + o * c.size[2];
@@ -70,7 +70,7 @@ PIPEWRIGHT_EACH(Silu, a[i] * sigmoidOf(a[i]))
 PIPEWRIGHT_EACH(SiluGrad, b[i] * sigmoidOf(a[i]) * (1 + a[i] * (1 - sigmoidOf(a[i]))))
 PIPEWRIGHT_EACH(FillFrom, a[0])
 PIPEWRIGHT_EACH(ScaleBy, a[i] * b[0])
-// size: elements, of which the second operand has so many.
+// size: elements; elements of the second operand, which is repeated.
 PIPEWRIGHT_EACH(AddRepeated, a[i] + b[i % c.size[1]])
 
 PIPEWRIGHT_ITEM(WholeNumbers, 1, c.size[0])
@@ -87,7 +87,7 @@ PIPEWRIGHT_ITEM(SumRepeated, 1, c.size[1])
             c.out[i] += c.in[0][first + i];
 }
 
-// size: elements, sums: each of every so-many-th element.
+// size: elements, sums. Sum o is over the elements o, o + size[1], ….
 PIPEWRIGHT_ITEM(SumParts, c.size[1], 1)
 {
     double sum = 0;
@@ -127,13 +127,14 @@ PIPEWRIGHT_ITEM(RowDot, c.size[0], 1)
             c.out[at] = (value);                                                                                       \
         }                                                                                                              \
     }
-// Of the input and its RowLogSum.
+// Operands: the input and its RowLogSum.
 PIPEWRIGHT_ROWS(Softmax, expf(x[at] - y[o]))
 PIPEWRIGHT_ROWS(LogSoftmax, x[at] - y[o])
-// Of the result, its gradient, and the row's sum of what they make together.
+// Operands: the result, its gradient, and RowDot of both (SoftmaxGrad) or of the gradient alone (LogSoftmaxGrad).
 PIPEWRIGHT_ROWS(SoftmaxGrad, x[at] * (y[at] - z[o]))
 PIPEWRIGHT_ROWS(LogSoftmaxGrad, y[at] - expf(x[at]) * z[o])
-// size: tokens, width, the table's first row, its rows. Of tokens and table; zeros for rows that are elsewhere.
+// size: tokens, width, the table's first row, its rows. Operands: tokens and table; zeros for rows outside this part of
+// the table.
 PIPEWRIGHT_ITEM(LookUp, c.size[0], c.size[1])
 {
     const std::int64_t row = static_cast<std::int64_t>(c.in[0][o]) - c.size[2];
@@ -141,7 +142,7 @@ PIPEWRIGHT_ITEM(LookUp, c.size[0], c.size[1])
     for (std::int64_t i = begin; i < end; ++i)
         c.out[o * c.size[1] + i] = here ? c.in[1][row * c.size[1] + i] : 0.0f;
 }
-// Of tokens and the result's gradient; adds to the table's.
+// Operands: tokens and the result's gradient; adds to the table's.
 PIPEWRIGHT_ITEM(LookUpGrad, 1, c.size[1])
 {
     for (std::int64_t token = 0; token < c.size[0]; ++token) {
@@ -152,7 +153,7 @@ PIPEWRIGHT_ITEM(LookUpGrad, 1, c.size[1])
     }
 }
 
-// size: rows, width, features of a row. Of the table: the sum over a row's features, scaled.
+// size: rows, width, features of a row. Operand: the table. The sum over a row's features, scaled.
 PIPEWRIGHT_ITEM(FeatureBag, c.size[0], c.size[1])
 {
     const std::int32_t* features = c.whole + o * c.size[2];
@@ -163,7 +164,7 @@ PIPEWRIGHT_ITEM(FeatureBag, c.size[0], c.size[1])
         c.out[o * c.size[1] + i] = sum * c.number;
     }
 }
-// Of the result's gradient; adds to the table's.
+// Operand: the result's gradient; adds to the table's.
 PIPEWRIGHT_ITEM(FeatureBagGrad, 1, c.size[1])
 {
     for (std::int64_t f = 0; f < c.size[0] * c.size[2]; ++f)
@@ -171,7 +172,7 @@ PIPEWRIGHT_ITEM(FeatureBagGrad, 1, c.size[1])
             c.out[c.whole[f] * c.size[1] + i] += c.number * c.in[0][f / c.size[2] * c.size[1] + i];
 }
 
-// Mixtures of experts. size: groups, tokens of one, experts, slots of one, and the width of a token.
+// Mixtures of experts. size: groups, tokens per group, experts, slots per expert, width of a token.
 struct Slots {
     std::int64_t tokens, experts, capacity, width;
     PIPEWRIGHT_BOTH explicit Slots(const TensorCall& c)
@@ -185,13 +186,13 @@ struct Slots {
     PIPEWRIGHT_BOTH std::int64_t slots() const { return experts * capacity; }
 };
 
-// size: tokens, experts, how many of them a token chooses. Of the experts' probabilities.
+// size: tokens, experts, experts that a token chooses. Operand: the experts' probabilities.
 PIPEWRIGHT_ITEM(ChooseExperts, c.size[0], 1)
 {
     const float* p = c.in[0] + o * c.size[1];
     std::int64_t last = -1;
     for (std::int64_t k = 0; k < c.size[2]; ++k) {
-        // The most likely behind the last one; of equals the first. There is none among what is not a number.
+        // The most likely expert after the last one, the first among equals; -1 when NaNs leave none.
         std::int64_t best = -1;
         for (std::int64_t e = 0; e < c.size[1] && (k == 0 || last >= 0); ++e)
             if ((last < 0 || p[e] < p[last] || (p[e] == p[last] && e > last)) && (best < 0 || p[e] > p[best]))
@@ -200,8 +201,8 @@ PIPEWRIGHT_ITEM(ChooseExperts, c.size[0], 1)
         last = best;
     }
 }
-// size[4]: how many experts a token chooses. Of the experts' probabilities and the choices; `out` and `scratch` are
-// zeros.
+// size[4]: number of experts that a token chooses. Operands: the experts' probabilities and the choices; `out` and
+// `scratch` are zeros.
 PIPEWRIGHT_ITEM(Route, c.size[0], 1)
 {
     const Slots is(c);
@@ -216,7 +217,7 @@ PIPEWRIGHT_ITEM(Route, c.size[0], 1)
             taken[expert] += 1;
         }
 }
-// Of weights, probabilities and the weights' gradient.
+// Operands: weights, probabilities and the weights' gradient.
 PIPEWRIGHT_ITEM(RouteGrad, c.size[0] * c.size[1], 1)
 {
     const Slots is(c);
@@ -234,7 +235,7 @@ PIPEWRIGHT_ITEM(RouteGrad, c.size[0] * c.size[1], 1)
         out[e] = p[e] * (out[e] - sum);
 }
 
-/// Of weights and tokens: every slot's token, weighed or as it is.
+/// Operands: weights and tokens. Every slot's token, weighted if `weighed`.
 PIPEWRIGHT_BOTH inline void fillSlot(const TensorCall& c, std::int64_t o, std::int64_t begin, std::int64_t end,
                                      bool weighed)
 {
@@ -248,7 +249,7 @@ PIPEWRIGHT_BOTH inline void fillSlot(const TensorCall& c, std::int64_t o, std::i
                 c.out[o * is.width + i] +=
                     (weighed ? weight : 1.0f) * c.in[1][(group * is.tokens + token) * is.width + i];
 }
-/// Of weights and slots: for every token the sum of its slots.
+/// Operands: weights and slots. For every token the sum of its slots.
 PIPEWRIGHT_BOTH inline void gatherSlots(const TensorCall& c, std::int64_t o, std::int64_t begin, std::int64_t end,
                                         bool weighed)
 {
@@ -278,7 +279,7 @@ PIPEWRIGHT_ITEM(CombineSlotsGrad, c.size[0] * c.size[2] * c.size[3], c.size[4])
 {
     fillSlot(c, o, begin, end, true);
 }
-// Of weights, the tokens' gradients and slots.
+// Operands: weights, the tokens' gradients and slots.
 PIPEWRIGHT_ITEM(CombineWeightsGrad, c.size[0] * c.size[1] * c.size[2] * c.size[3], 1)
 {
     const Slots is(c);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The small operations of shared stages, on pieces of tensors: copying blocks, elementwise maths, norms, tables and
-// mixtures of experts. Each is written once, item by item, in tensoritems.h; the host does the items one after the
-// other and a GPU one per thread. Long sums have several threads there, and an order of their own, always the same.
+// mixtures of experts. Each is written once, item by item, in tensoritems.h; the host computes the items one after the
+// other, a GPU one per thread. On a GPU several threads share a long sum, in a fixed order of their own.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ enum class TensorOperation : std::int32_t {
 inline constexpr std::int32_t tensorOperationCount = PIPEWRIGHT_TENSOR_OPERATIONS(PIPEWRIGHT_ONE);
 #undef PIPEWRIGHT_ONE
 
-/// What is read, what is written and the sizes; tensoritems.h says what each operation computes of them.
+/// Inputs, outputs and sizes; tensoritems.h defines what each operation computes.
 struct TensorCall {
     TensorOperation operation;
     float number;         ///< of Scale
@@ -33,8 +33,8 @@ struct TensorCall {
     const float* in[5];   ///< null: not used
     float* out;
     float* scratch;      ///< of Route: zeros, one per group and expert
-    std::int32_t* whole; ///< of WholeNumbers and ChooseExperts instead of `out`; read of FeatureBag, the features, and
-                         ///< of Route, the choices
+    std::int32_t* whole; ///< output of WholeNumbers and ChooseExperts instead of `out`; input of FeatureBag (the
+                         ///< features) and of Route (the choices)
 };
 
 } // namespace pipewright::kernels

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A measurement against its prediction, the same in all texts: measured minus predicted, as a share of the predicted;
-// positive where it took or held more than predicted.
+// positive where the measured time or memory is higher.
 #pragma once
 
 namespace pipewright {

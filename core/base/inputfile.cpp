@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Opened without waiting, looked at, and then read with waiting.
+// Opens without blocking, checks the kind of the file, then reads with blocking.
 #include "core/base/inputfile.h"
 
 #include "core/base/diagnostic.h"
@@ -36,7 +36,7 @@ const char* kindOfFile(mode_t mode)
 InputFile::InputFile(std::string path, Kind accepted) : m_path(std::move(path))
 {
     struct stat facts {};
-    // A socket cannot be opened, and says so with a strange word.
+    // open() fails on a socket with an unclear error, so a socket is reported here.
     if (::stat(m_path.c_str(), &facts) == 0 && S_ISSOCK(facts.st_mode))
         throw Error(m_path, "is not a regular file but a socket", "name a file");
     m_descriptor = ::open(m_path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

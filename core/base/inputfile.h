@@ -22,10 +22,10 @@ public:
     InputFile& operator=(const InputFile&) = delete;
     ~InputFile();
 
-    std::uint64_t size() const { return m_size; } ///< 0 of what is no regular file
-    /// From where the last call ended; less than `size` only at the end. Throws Error.
+    std::uint64_t size() const { return m_size; } ///< 0 unless it is a regular file
+    /// Continues where the last call ended; returns less than `size` only at the end of the file. Throws Error.
     std::size_t read(char* to, std::size_t size);
-    /// Of a regular file: where read() goes on.
+    /// Regular files only: sets where read() continues.
     void seek(std::uint64_t offset);
     /// The next line without its end; false at the end of the file. Throws Error.
     bool readLine(std::string& line);

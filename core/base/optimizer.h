@@ -18,7 +18,7 @@ struct OptimizerFacts {
     std::string_view name;        ///< of options and of a design's weight policy: "sgd"
     std::string_view nameInModel; ///< of a design's model: "sgd-momentum"; empty: not used by models
     std::string_view title;       ///< "SGD with momentum"
-    int values;                   ///< that it keeps per parameter
+    int values;                   ///< number of values that it keeps per parameter
 };
 
 inline constexpr std::array optimizers{

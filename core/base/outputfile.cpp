@@ -126,7 +126,7 @@ bool isStill(int descriptor, const std::string& path)
            && mine.st_ino == there.st_ino;
 }
 
-/// The file to be replaced, locked until then. Below 0: there is none, or another one since it was opened.
+/// Opens and locks the file to be replaced. Below 0: it does not exist, or another file took its place meanwhile.
 Descriptor lockExisting(const std::string& path, const std::string& target)
 {
     constexpr int flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;

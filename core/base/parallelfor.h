@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Runs a few pieces of work in parallel, for work of tens of milliseconds. Without cancellation or progress; the search
-// and the executor have threads of their own.
+// Runs a few tasks of tens of milliseconds in parallel. Without cancellation or progress; the search and the executor
+// have threads of their own.
 #pragma once
 
 #include <cstddef>

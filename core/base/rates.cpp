@@ -66,7 +66,7 @@ std::string formatRate(double value, std::string_view unit)
         scaled /= 1000;
         prefix = next;
     }
-    // Data sheets have few digits; a scaled number that is off in its last bit is shown by six.
+    // Rates have few digits. A longer number has a rounding error from the scaling: six digits are shown.
     std::string number = fmt::format("{}", scaled);
     if (number.size() > 8)
         number = fmt::format("{:.6g}", scaled);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Which activations a stage makes again before its backward instead of keeping them from its forward, and the one way
-// to say so for a whole pipeline: "none", "selective", "full", or the stages that do so fully, such as "0-2,5".
+// Which activations a stage recomputes before its backward instead of saving them in its forward, and the notation for
+// a whole pipeline: "none", "selective", "full", or the stages that do so fully, such as "0-2,5".
 #pragma once
 
 #include "core/base/stageranges.h"
@@ -28,7 +28,7 @@ constexpr std::string_view nameOf(Recompute recompute) ///< as in files and opti
     return {};
 }
 
-/// What a person asks for before the number of stages is known.
+/// The user's choice before the number of stages is known.
 struct RecomputeChoice {
     Recompute kind = Recompute::None;
     StageRanges stages; ///< empty: all

@@ -13,7 +13,7 @@ namespace pipewright {
 
 namespace {
 
-/// The largest design that there may be has a tenth of it. Devices and pipes need not end by themselves.
+/// Ten times the largest possible design. Needed because devices and pipes may never end.
 constexpr std::size_t longestText = std::size_t{1} << 30;
 
 } // namespace

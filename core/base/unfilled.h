@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A vector whose new elements are not written, for memory that is read into: writing zeros first would take the time
-// of reading, and the machine's memory for as many bytes as somebody announced, sent or not.
+// A vector whose new elements are not written, for memory that is read into: writing zeros first would take as long as
+// reading, and would use memory for all announced bytes, also for those that never come.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ struct LeavesUnfilled : std::allocator<T> {
         using other = LeavesUnfilled<Other>;
     };
     using std::allocator<T>::allocator;
-    /// Of an element without a value.
+    /// Constructs an element without writing a value.
     template<typename Element>
     void construct(Element* element)
     {

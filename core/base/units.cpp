@@ -148,7 +148,7 @@ std::string withoutTrailingZeros(std::string text)
     return text;
 }
 
-// `value` with so many decimals that `significant` digits show in all.
+// `value` with as many decimals as give `significant` digits in total.
 std::string significantDigits(double value, int significant)
 {
     int before = 1;

@@ -17,7 +17,7 @@ static_assert(passCount == 5, "which passes a building block has is said here");
 
 namespace {
 
-/// "F2.m": of any microbatch, as blocks are written with theirs.
+/// "F2.m": the pass of any microbatch m; blocks are written with a number in its place.
 std::string nameOf(Op op, int stage)
 {
     return fmt::format("{}{}.m", letter(op), stage);

@@ -46,7 +46,7 @@ void placeWeightGrads(BuildingBlock& block);
 struct UnrollOptions {
     /// Off: repeat and squeeze only, in the order of the building block.
     bool reorder = true;
-    /// Reordering never exceeds the peak before it: of the fullest device, or of each device.
+    /// Reordering never exceeds the peak before it. On: the peak of the fullest device; off: that of each device.
     bool sharePeak = true;
     /// Keep the order where greedy reordering would lengthen the span. Off: as published.
     bool keepShorter = true;
@@ -67,8 +67,8 @@ struct RepeatedBlock {
 /// Adds missing W: placeWeightGrads() when the backward is split and there is no W.
 BuildingBlock completed(const RepeatedBlock& repeated);
 
-/// Its schedule. Throws Error as unroll() and placeWeightGrads() do, and when the repeated block exceeds maxBlocks
-/// passes or cells.
+/// The schedule of a repeated block. Throws Error as unroll() and placeWeightGrads() do, and when the repeated block
+/// exceeds maxBlocks passes or cells.
 Schedule unroll(const RepeatedBlock& repeated);
 
 } // namespace pipewright

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One look at every pass per stage.
+// Visits every pass once per stage.
 #include "core/buildingblock/lifespan.h"
 
 #include <algorithm>

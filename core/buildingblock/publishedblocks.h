@@ -7,10 +7,10 @@
 
 namespace pipewright {
 
-// One stage per device. Devices r from 0 have a lifespan of T times
+// One stage per device. At the right: the lifespan on device r (from 0) in units of T.
 BuildingBlock oneF1BBlock(int devices);                  // p - r
 BuildingBlock eagerBlock(int devices);                   // 2(p - r) - 1
-BuildingBlock gpipeBlock(int devices, int microbatches); // that of a whole step
+BuildingBlock gpipeBlock(int devices, int microbatches); // the whole step
 BuildingBlock zeroBubbleH1Block(int devices);            // p
 BuildingBlock zeroBubbleH2Block(int devices);            // 2p - 1
 /// Two chunks per device in a loop: interleaved 1F1B at uniform distances.

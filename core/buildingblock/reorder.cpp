@@ -20,8 +20,8 @@ constexpr std::int16_t idle = -1;
 struct CellLane {
     std::vector<std::int16_t> cells; ///< as moved so far
     std::vector<int>
-        nextIdle; ///< counting only passes that have been looked at: some cell from here on, itself when idle
-    std::vector<int> alive, owed; ///< `owed` only counts, and is only kept, without W
+        nextIdle; ///< the cell itself when no visited pass takes it, else a later cell on the way to the next idle one
+    std::vector<int> alive, owed; ///< `owed` is used, and kept up to date, only in lanes without W
     std::vector<Op> opOfRow;
     std::vector<int> gradientTimes; ///< sorted starts of the I that have been looked at
     bool hasWeightGrads = false;
@@ -39,7 +39,7 @@ struct CellLane {
         peak = alive.empty() ? 0 : *std::max_element(alive.begin(), alive.end());
     }
 
-    /// The first idle cell from this one on; compresses the search path.
+    /// The first idle cell from `time` on; shortens the path through nextIdle.
     int idleFrom(int time)
     {
         const auto next = [&](int t) -> int& { return nextIdle[t]; };
@@ -83,7 +83,8 @@ struct CellLane {
     Op opAt(int time) const { return opOfRow[cells[time]]; }
 
     /// The first cell from `begin` on such that a move of the pass at `from` to any idle cell after it keeps the peak
-    /// within `limit`. Earlier cells need fitsCounted() where idle cells count as W, else they exceed it.
+    /// within `limit`. For earlier cells: fitsCounted() decides where idle cells count as W; elsewhere they exceed the
+    /// limit.
     int safeFrom(int from, int begin, int limit) const
     {
         // A moved forward adds one, and where idle cells count as W the cell it takes may add another.
@@ -107,7 +108,7 @@ struct CellLane {
             if (live > limit)
                 return false;
             if (t >= from && live == alive[t] && owing == owed[t])
-                return true; // the rest is equal
+                return true; // the counts of later cells do not change
         }
         return true;
     }
@@ -179,7 +180,7 @@ private:
         return static_cast<int>(cells);
     }
 
-    /// Of stage 0; after everything when there is none.
+    /// The first gradient of stage 0; after all passes when there is none.
     Moment firstGradient() const
     {
         for (std::size_t d = 0; d < m_lanes.size(); ++d)
@@ -189,7 +190,7 @@ private:
         return {longest(), 0};
     }
 
-    /// From `from` on.
+    /// The next last forward of a device's first chunk, from `from` on.
     Moment nextLastForward(Moment from) const
     {
         Moment next{longest(), 0};

@@ -8,8 +8,8 @@
 
 namespace pipewright {
 
-/// For F, I and W of one unit each: replaces W twice, during the moves (warm-up and cool-down) and after them
-/// (cool-down). O(passes + cells crossed by moves).
+/// For F, I and W of one unit each: places W anew before a first sweep (warm-up and cool-down), and again after a
+/// second one (cool-down) that runs without W. O(passes + cells crossed by moves).
 UnitGrid reorderSplit(UnitGrid grid, bool sharePeak);
 
 /// For F and full B: every pass moves to the earliest idle cells that fit, F only as far as memory allows. Same cost.

@@ -105,14 +105,14 @@ void UnitGrid::fillWeightGrads(bool dealByRow)
     for (std::size_t d = 0; d < lanes.size(); ++d) {
         Lane& lane = lanes[d];
         const std::vector<std::int16_t> cells = cellsOf(lane);
-        std::vector<int> rowOf(lane.rows.size(), -1); // of each I row, its W row
+        std::vector<int> rowOf(lane.rows.size(), -1); // W row of each I row
         std::vector<Row> owing;
         std::vector<int> owed;
         for (std::size_t r = 0; r < lane.rows.size(); ++r) {
             if (lane.rows[r].op != Op::I)
                 continue;
             if (owing.empty() || dealByRow) {
-                // A single row: its microbatch numbers count all gradients of the lane.
+                // With a single row its microbatch numbers count all gradients of the lane.
                 owing.push_back({Op::W,
                                  lane.rows[r].stage,
                                  1,

@@ -7,7 +7,7 @@
 
 namespace pipewright {
 
-// About 2p/3, p and 2p chunks are alive on every device.
+// Live chunks on every device: about 2p/3, p and 2p.
 BuildingBlock vMinBlock(int devices);
 BuildingBlock vHalfBlock(int devices);
 BuildingBlock vZeroBubbleBlock(int devices);

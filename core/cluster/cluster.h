@@ -22,8 +22,9 @@ struct DeviceSpec {
     double peakFlops = 0;       ///< FLOP/s, dense, at the workload's precision
     double memoryBandwidth = 0; ///< bytes/s
     double efficiency = 0.5;    ///< share of peakFlops that large matrix products reach end to end
-    /// The width of a weight matrix, on its narrower side, with which a product reaches half of that: one of width w
-    /// reaches w / (w + halfRateWidth) of it. 0: all widths are alike. Of single devices, not of a group's members.
+    /// The narrower side of a weight matrix at which a product reaches half of `efficiency`; with a side of w it
+    /// reaches w / (w + halfRateWidth) of it. 0: the width does not matter. For single devices, not for a group's
+    /// members.
     double halfRateWidth = 0;
     /// A group of devices that hold every stage of this one together; the numbers above are then asOneDevice()'s.
     std::shared_ptr<const Cluster> group{};
@@ -45,15 +46,15 @@ struct LinkSpec {
     bool operator==(const LinkSpec&) const = default;
 };
 
-/// Where a cluster's devices stand: so many to a node, which has network cards that they share. The link of the
-/// cluster is then the one inside a node. How pipelines are laid over nodes is in nodes.h.
+/// How a cluster's devices are placed on nodes: the devices per node, and the network cards that they share. The link
+/// of the cluster is then the one inside a node. How pipelines are laid over nodes is in nodes.h.
 struct Nodes {
     int devices = 0;             ///< of one node; 0: the cluster is not made of nodes
     int count = 1;               ///< how many there are
     int cards = 1;               ///< of one node
     LinkSpec network;            ///< of one card
     int perSwitch = 0;           ///< nodes under one switch; 0: all
-    double oversubscription = 1; ///< between switches, of what their nodes' cards could send
+    double oversubscription = 1; ///< between switches: bandwidth of their nodes' cards / bandwidth of the fabric
     bool operator==(const Nodes&) const = default;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a device is called wherever people read it: on screen and in pictures alike.
+// The name of a device for people, the same on screen and in pictures.
 #pragma once
 
 #include "core/cluster/cluster.h"

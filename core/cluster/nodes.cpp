@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Arithmetic on the numbering of devices: where each member of each stage stands, which pairs cross a node or a switch,
+// Arithmetic on the numbering of devices: the place of each member of each stage, which pairs cross a node or a switch,
 // and what share of cards and of the fabric each crossing has. O(devices) for a pipeline.
 #include "core/cluster/nodes.h"
 

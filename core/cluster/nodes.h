@@ -4,10 +4,10 @@
 // the pipeline slowest: device ((p·D + d)·C + c)·T + t. So tensor-parallel members share a node where they
 // fit into one, and stages are far apart.
 //
-// A link inside a node is the cluster's. One between nodes is a network card's, as far as there are cards: the members
-// of a stage that stand in one node send at the same time and share them; other stages of the node, where there are
-// fewer cards than devices, queue for them (LinkSpec::bus). Between switches all nodes are taken to send at the same
-// time, so that each has its bandwidth over the oversubscription. A ring goes at the pace of its slowest hop.
+// A link inside a node is the cluster's link; a link between nodes is that of the network cards. The members of a stage
+// in one node send at the same time and share the node's cards; with fewer cards than devices the other stages of the
+// node queue for them (LinkSpec::bus). Between switches all nodes are taken to send at the same time, so that each has
+// its bandwidth over the oversubscription. A ring is as fast as its slowest hop.
 #pragma once
 
 #include "core/cluster/cluster.h"
@@ -17,7 +17,7 @@
 
 namespace pipewright {
 
-/// What is asked of how a cluster's devices stand in nodes; what is unset stays as it is.
+/// Changes of a cluster's nodes; unset fields stay as they are.
 struct NodeChange {
     std::optional<int> count, devices, cards;
     std::optional<int> perSwitch; ///< 0: all nodes under one
@@ -42,8 +42,8 @@ public:
 
     /// Between the same members of two pipeline devices: the slowest over all members.
     LinkSpec between(int from, int to) const;
-    /// Of the rings of tensor-parallel members, of context-parallel members, of `copies` data-parallel ones that
-    /// stand so many copies `apart`: the slowest of all of that kind.
+    /// The slowest ring of tensor-parallel members, of context-parallel members, and of `copies` data-parallel members
+    /// with a distance of `apart` copies.
     LinkSpec tensorRing() const { return ring(1, m_sizes.tensor); }
     LinkSpec contextRing() const { return ring(m_sizes.tensor, m_sizes.context); }
     LinkSpec dataRing(int copies, int apart = 1) const { return ring(m_members * apart, copies); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The parts of a block: what it does one after the other, each on one of its device's two streams. A block alone takes
-// the sum of them; in an overlapped pair two lists share the streams (core/program/partorder.h). Parts have times and
-// no buffers of their own: what the block keeps and needs is counted for the whole of it.
+// The parts of a block: its sequence of steps, each on one of its device's two streams. A single block takes the sum of
+// its parts; in an overlapped pair two lists share the streams (core/program/partorder.h). Parts have times but no
+// buffers of their own: saved bytes and workspace belong to the whole block.
 #pragma once
 
 #include "core/base/units.h"
@@ -29,8 +29,8 @@ struct BlockPart {
     std::string name; ///< "attention", "dispatch"
     Nanoseconds time = 0;
     PartStream stream = PartStream::Compute;
-    /// Whether the parts behind it need its result. Nothing needs weight gradients but the block's end: parts of the
-    /// other stream need not wait for them.
+    /// Whether the parts after it need its result. Only the block's end needs weight gradients, so parts on the other
+    /// stream do not wait for them.
     bool awaited = true;
     bool operator==(const BlockPart&) const = default;
 };
@@ -39,14 +39,15 @@ constexpr int maxParts = 256; ///< of one block: sixty layers of four
 
 Nanoseconds sumOf(std::span<const BlockPart> parts);
 
-/// The same parts, in proportion, of a block that takes `time`: their sum is that to the nanosecond. Evenly where the
-/// sum was 0. O(parts).
+/// Scales the parts to a block that takes `time`: their sum equals it to the nanosecond. Parts with sum 0 get equal
+/// times. O(parts).
 void fitParts(std::vector<BlockPart>& parts, Nanoseconds time);
 
-/// What lies between two shares of the block's time, 0 to 1: whole parts, and pieces of those that are cut. O(parts).
+/// The parts between two fractions of the block's time, 0 to 1: whole parts, and pieces of those that are cut.
+/// O(parts).
 std::vector<BlockPart> cutOf(std::span<const BlockPart> parts, double from, double to);
 
-/// Behind one another; of neighbours on one stream with the same name and `awaited`, one part.
+/// Appends a list; merges neighbours on the same stream with the same name and `awaited`.
 void appendParts(std::vector<BlockPart>& list, std::span<const BlockPart> more);
 
 } // namespace pipewright

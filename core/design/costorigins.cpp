@@ -34,7 +34,7 @@ std::string stagesText(const std::vector<int>& stages)
     return fmt::format("{} {}", stages.size() == 1 ? "stage" : "stages", listText(ranges));
 }
 
-/// Operations that come from the same on the same stages stand together: origin and stages -> operations.
+/// Groups the operations with the same origin on the same stages: origin and stages -> operations.
 using Groups = std::map<std::pair<CostOrigin, std::vector<int>>, std::vector<std::string>>;
 
 Groups groupsOf(const Design& design, std::initializer_list<Op> ops)
@@ -72,7 +72,7 @@ std::string estimatedLinks(const Design& design)
 /// The host's gaps of one origin: "the host's gaps before F and B"; empty when there are none.
 std::string gapsFrom(const Design& design, CostOrigin origin, std::initializer_list<Op> ops)
 {
-    // No formula knows of them.
+    // Host gaps never come from a formula.
     const CostOrigin source = design.costs.isFormula() ? CostOrigin::Given : design.costs.sourceOrigin();
     std::vector<std::string> letters;
     for (const Op op : ops)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a block costs: time and bytes per stage, and time per link. Costs come from a formula
-// (workload x cluster), from a person, or from a measured trace; every consumer reads this one type.
+// The costs of blocks: time and bytes per stage, and time per link. Costs come from a formula (workload x cluster),
+// from the user, or from a measured trace; every consumer reads this one type.
 #pragma once
 
 #include "core/base/units.h"
@@ -19,8 +19,8 @@
 
 namespace pipewright {
 
-/// Where a number comes from. Estimated: not known by itself, but made of numbers that are: a measured full backward
-/// split into its halves, a stage's time shared out over its layers.
+/// Where a number comes from. Estimated: derived from known numbers, such as a measured full backward split into its
+/// halves, or a stage's time divided among its layers.
 enum class CostOrigin : std::uint8_t { AsSource, Given, Formula, Measured, Estimated };
 constexpr std::string_view nameOf(CostOrigin origin) ///< empty behind the last one
 {
@@ -38,12 +38,12 @@ constexpr std::string_view nameOf(CostOrigin origin) ///< empty behind the last 
 ///   savedUntilInputGrad   written by F, released by I (or B)
 ///   savedUntilWeightGrad  written by F, released by W (or B)
 ///   savedFromInputGrad    written by I, released by W; a full B holds it only while it runs, without what it is
-///                         spared (sparedByBackward): an engine of its own may not need all of it in a full B
-/// In the zero-bubble papers' terms M_B = the first two, M_W = the last two. Where the stage recomputes, R writes what
-/// F did not keep:
+///                         spared (sparedByBackward): an engine of its own may not need all of it in a full B In the
+///                         zero-bubble papers' terms M_B = the first two, M_W = the last two. When the stage
+///                         recomputes, R writes what F did not save:
 ///   recomputedUntilInputGrad    written by R, released by I (or B)
 ///   recomputedUntilWeightGrad   written by R, released by W (or B)
-/// and where it recomputes fully, what F read stays until R.
+/// and with full recomputation the input of F stays until R.
 struct StageCosts {
     Nanoseconds forward = 1'000'000;
     Nanoseconds inputGrad = 1'000'000;
@@ -64,26 +64,26 @@ struct StageCosts {
           workspaceRecompute = 0;
     Bytes parameters = 0, gradients = 0, optimizerState = 0; ///< live all the time
 
-    std::array<CostOrigin, opCount> origin{}; ///< of the times, by operation; AsSource: what Costs::source says
-    /// Of the times, by operation: their standard deviation from block to block, relative to the time; 0: not known.
+    std::array<CostOrigin, opCount> origin{}; ///< of the times, by operation; AsSource: see Costs::source
+    /// By operation: the standard deviation of the times between blocks, relative to the time; 0: not known.
     std::array<double, opCount> spread{};
-    /// Of passes, by operation: what the block does one behind the other; their times sum up to the block's. Empty: it
-    /// is one computing part.
+    /// By operation, for passes: the parts of the block in their order; their times add up to the block's. Empty: one
+    /// compute part.
     std::array<std::vector<BlockPart>, opCount> parts{};
 
-    /// What a backward that makes the input's gradient makes for W besides.
+    /// The bytes that a backward with the input gradient (I or B) also writes for the weight gradient.
     Bytes madeForWeightGrad(Op op) const
     {
         return op == Op::B ? std::max<Bytes>(0, savedFromInputGrad - sparedByBackward) : savedFromInputGrad;
     }
-    /// After times have changed: parts keep their shares of the block. O(parts).
+    /// Call after times have changed: parts keep their shares of the block. O(parts).
     void fitParts();
     /// The parts; without any, the whole block as one.
     std::vector<BlockPart> partsOrWhole(Op op) const;
     bool operator==(const StageCosts&) const = default;
 };
 
-/// Where the time of an operation stands.
+/// The field with the time of an operation.
 constexpr Nanoseconds StageCosts::*timeField(Op op)
 {
     switch (op) {
@@ -97,7 +97,7 @@ constexpr Nanoseconds StageCosts::*timeField(Op op)
     return nullptr;
 }
 
-/// What the time of an operation is called in files.
+/// The key for the time of an operation in files.
 constexpr std::string_view timeKey(Op op)
 {
     switch (op) {
@@ -115,8 +115,8 @@ constexpr std::string_view timeKey(Op op)
 struct LinkCosts {
     Nanoseconds latency = 0;
     double bytesPerSecond = 0;
-    /// Links of the same name share one wire: their transfers pass it one after the other, the first that is ready
-    /// first first, each holding it for its bytes and not for its latency. Empty: a wire of its own, never busy.
+    /// Links with the same bus name share one wire. Their transfers use it one at a time, in the order in which they
+    /// become ready, each for the time of its bytes without the latency. Empty: an own wire that is never busy.
     std::string bus{};
     CostOrigin origin = CostOrigin::AsSource;
 
@@ -125,16 +125,16 @@ struct LinkCosts {
     bool operator==(const LinkCosts&) const = default;
 };
 
-/// What lies before the blocks of one device: the host's launch, autograd, Python, a thread that wakes up. A block
-/// begins so much later than its device is free and its inputs are there. The device is idle meanwhile.
+/// The host's time before the blocks of one device: kernel launch, autograd, Python, a thread that wakes up. A block
+/// begins this much after its device is free and its inputs have arrived. The device is idle meanwhile.
 struct HostGaps {
     std::array<Nanoseconds, opCount> before{};
     std::array<CostOrigin, opCount> origin{};
     bool operator==(const HostGaps&) const = default;
 };
 
-/// How much longer, and larger, a microbatch is than the usual one that StageCosts describe: a longer text,
-/// or a piece of a sequence with more to look back on.
+/// The time and bytes of a microbatch relative to the usual one of StageCosts: it may have a longer text, or be a piece
+/// of a sequence with more earlier tokens to attend to.
 struct MicrobatchScale {
     double time = 1, bytes = 1;
     bool operator==(const MicrobatchScale&) const = default;
@@ -161,9 +161,9 @@ struct Costs {
     Bytes scaled(Bytes bytes, int microbatch) const;
     const LinkCosts& linkBetween(int fromDevice, int toDevice) const;
     bool isFormula() const { return source.starts_with("formula"); }
-    CostOrigin sourceOrigin() const; ///< what `source` says of every time that says nothing itself
+    CostOrigin sourceOrigin() const; ///< the origin of times without their own, from `source`
     CostOrigin originOf(Op op, int stage) const;
-    /// The usual one of the stages that know it; 0 when none does.
+    /// The typical spread of the stages that have one; 0 when none has.
     double usualSpread(Op op) const;
     bool hasSpread() const;
     bool operator==(const Costs&) const = default;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What flows between stages besides the chain s -> s+1: skip connections, and parameters that two
-// stages share (tied embedding and output head).
+// The data flow between stages besides the chain s -> s+1: skip connections, and parameters that two stages share (tied
+// embedding and output head).
 #pragma once
 
 #include "core/schedule/validate.h"
@@ -24,7 +24,8 @@ struct Dataflow {
     std::vector<SkipConnection> skips;
     std::vector<SharedParameter> shared;
 
-    /// Of what skip connection `index` carries: all from one stage carry one value, of the first one's size.
+    /// The bytes of skip connection `index`. All connections from one stage carry one value, with the bytes of the
+    /// first.
     Bytes skipBytes(std::size_t index) const
     {
         return std::find_if(skips.begin(), skips.end(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A design is what a person saves: the model and how it is cut into stages, the cluster, the schedule and
-// the costs that hold for them. A plain value; files/designfile.h reads and writes it.
+// A design is the document that the user saves: the model and its partition into stages, the cluster, the schedule and
+// their costs. A plain value; files/designfile.h reads and writes it.
 #pragma once
 
 #include "core/buildingblock/buildingblock.h"
@@ -22,10 +22,11 @@ struct Design {
     std::vector<int> layersPerStage;  ///< partition; sums to the workload's layers (embedding and head included)
     Cluster cluster;
     Schedule schedule;
-    std::optional<RepeatedBlock> buildingBlock; ///< a person's own, of which the schedule was made; the schedule counts
+    std::optional<RepeatedBlock> buildingBlock; ///< the user's own, source of the schedule, which takes precedence
     Costs costs;
     Dataflow dataflow;
-    /// How the group that holds a stage shares it out, by stage; empty, or one that states nothing: synthesised.
+    /// The sharding plan of the group that holds a stage, by stage; empty, or an entry that states nothing:
+    /// synthesised.
     std::vector<sharding::StatedPlan> plans;
     bool operator==(const Design&) const = default;
 };

@@ -69,7 +69,7 @@ int stagesPerDevice(const DesignRequest& request)
     return 1;
 }
 
-/// What a family needs before there is a schedule: its stages, where their number is known.
+/// The number of stages before the schedule exists, as far as it is known.
 int expectedStages(const DesignRequest& request)
 {
     const Family* family = findFamily(request.family);
@@ -146,7 +146,7 @@ Workload workloadOf(const DesignRequest& request, int stages, int pieces)
                         source);
 }
 
-/// A device alone stands in the cluster preset that is made of it, for its links.
+/// A device preset is replaced by the cluster preset made of this device, which has its links.
 Cluster listedCluster(const DesignRequest& request, const ModelShape& shape)
 {
     const PresetLibrary library;
@@ -254,7 +254,7 @@ void takeGivenTimes(const DesignRequest& request, const Costs& given, Design& de
         costs.source += ", times given";
 }
 
-/// Who states how long pairs take does not want it computed.
+/// A stated overlap factor replaces the computed length of pairs.
 void takeOverlapFactor(const DesignRequest& request, Costs& costs)
 {
     if (!request.overlapFactor)
@@ -264,7 +264,7 @@ void takeOverlapFactor(const DesignRequest& request, Costs& costs)
         stage.parts = {};
 }
 
-/// Families that search look at times before there is a schedule: the mean stage of an even partition.
+/// The times for families that search before the schedule exists: the mean stage of an even partition.
 void takeFormulaTimes(const DesignRequest& request, FamilyParameters& parameters)
 {
     const int stages = expectedStages(request);
@@ -295,7 +295,7 @@ void takeFormulaTimes(const DesignRequest& request, FamilyParameters& parameters
         parameters.transfer = costs.link.transferTime(costs.stages.front().output);
 }
 
-/// The costs of another schedule leave nothing to say about model and machine; what is said must agree.
+/// The costs of another schedule already fix model and machine; options that state them must agree.
 void checkAgainst(const DesignRequest& request, const Design& from)
 {
     const auto refuse = [](bool given, const char* option, const char* what) {

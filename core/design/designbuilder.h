@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A design from a family's name and a few numbers: what `new` writes and what `predict` evaluates without
-// a file. Times that are given replace those of the
-// model; without either a pass takes 1 ms and a transfer no time. Without a model and without bytes, a small model that
-// the built-in backends can train is used, so that every design made here can also be run.
+// Makes a design from a family's name and a few numbers: the command `new` writes it, and `predict` without a file
+// evaluates it. Given times replace those of the model; without either a pass takes 1 ms and a transfer no time.
+// Without a model and without bytes, a small model that the built-in backends can train is used, so that every design
+// made here can also be run.
 #pragma once
 
 #include "core/cluster/nodes.h"
@@ -22,10 +22,10 @@ struct DesignRequest : FamilyOptions {
     std::optional<Nanoseconds> forward, inputGrad, weightGrad, transfer;
     bool perChunk = false;
     std::optional<double>
-        overlapFactor; ///< of overlapped pairs, in place of their parts; 1 of those without parts when unset
+        overlapFactor; ///< of overlapped pairs, in place of their parts; unset: 1 for pairs without parts
 
-    /// What one F of a whole device keeps, and how much of it stays from I until W (default: all of it).
-    /// Given bytes stand for a model: then there is none.
+    /// The bytes that one F of a whole device saves, and how much of it stays from I until W (default: all of it).
+    /// Given bytes replace the model: the design then has none.
     std::optional<Bytes> saved, savedForWeightGrad;
 
     std::optional<std::string> model;           ///< a preset's name, or a file (presets/modelfile.h)
@@ -40,7 +40,7 @@ struct DesignRequest : FamilyOptions {
 
     std::string name; ///< default: made of family, devices and microbatches
 
-    /// Another schedule of the model, whose costs hold (redesign.h): model, cluster and times are its own.
+    /// Another schedule of the model that provides the costs (redesign.h): model, cluster and times are taken from it.
     std::optional<Design> costsFrom;
 };
 

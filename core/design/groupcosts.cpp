@@ -13,7 +13,7 @@ namespace pipewright {
 
 namespace {
 
-/// Per member, the share of the whole that stands there.
+/// Per member, its share of the whole.
 struct Shares {
     std::vector<double> state, kept;
 };
@@ -62,7 +62,7 @@ void scaleBytes(double state, double kept, StageCosts& stage)
                  &stage.workspaceWeightGrad, &stage.workspaceBackward, &stage.workspaceRecompute});
 }
 
-/// Of the fullest member, in terms of the smallest memory.
+/// The share of the fullest member, scaled to the smallest memory.
 double fullest(const std::vector<double>& shares, const DeviceSpec& group)
 {
     const std::vector<DeviceSpec>& members = group.group->devices;
@@ -87,7 +87,7 @@ void applyGroupCosts(const sharding::SharedStage& shared, const DeviceSpec& grou
     stage.inputGrad = time(passes.inputGrad);
     stage.weightGrad = time(passes.weightGrad);
     stage.backward = stage.inputGrad + stage.weightGrad;
-    stage.parts = {}; // a group's collectives hold up its computing
+    stage.parts = {}; // a group's collectives block its compute
 
     const Shares shares = sharesOnMembers(shared);
     const auto touched = static_cast<double>(2 * (stage.parameters + stage.optimizerState) + stage.gradients);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Plans each stage (equal ones once), takes the times of its parts from the plan's charges, and intersects what the
-// members of neighbouring stages hold of the tensor between them. O(instructions · members), and for each boundary
+// Plans each stage (equal ones once), takes the times of its parts from the plan's charges, and intersects the pieces
+// of the boundary tensor that the members of neighbouring stages hold. O(instructions · members), and for each boundary
 // O(members of one stage · members of the next).
 #include "core/design/groupstages.h"
 
@@ -23,7 +23,7 @@ namespace pipewright {
 
 namespace {
 
-/// As much longer or shorter as the design's time of the stage is than its plan's: costs may be given or measured.
+/// Scales the times by the ratio of the design's time of the stage to the plan's: costs may be given or measured.
 void scale(PassParts& pass, Nanoseconds planned, Nanoseconds stated)
 {
     if (planned == stated || planned <= 0)
@@ -36,7 +36,7 @@ void scale(PassParts& pass, Nanoseconds planned, Nanoseconds stated)
     std::for_each(pass.collectives.begin(), pass.collectives.end(), scaled);
 }
 
-/// The same of bytes, which a member may have none of by its plan.
+/// The same for bytes, of which the plan may give a member none.
 Bytes inProportion(Bytes own, Bytes planned, Bytes stated)
 {
     return planned == stated || planned <= 0
@@ -55,11 +55,11 @@ DeviceSpec alone(const DeviceSpec& device)
     Cluster cluster;
     cluster.name = device.name;
     cluster.devices.push_back(device);
-    cluster.devices.back().memory = 0; // what fits is not asked here
+    cluster.devices.back().memory = 0; // memory limits do not matter here
     return asOneDevice(std::move(cluster));
 }
 
-/// What a member has of a tensor: [first, first + length) of every dimension.
+/// The part of a tensor that a member holds: [first, first + length) in every dimension.
 struct Held {
     std::vector<std::int64_t> first, length;
 };
@@ -80,7 +80,7 @@ std::vector<Held> heldBy(const sharding::Theory& theory, const sharding::Propert
     return held;
 }
 
-/// The piece that `from` has of what `to` wants; no elements: none.
+/// The intersection of the part that `from` holds and the part that `to` needs; empty without elements.
 BoundaryPiece pieceBetween(int from, const Held& has, int to, const Held& wants, int bytesPerElement)
 {
     BoundaryPiece piece{from, to, bytesPerElement, {}, {}};
@@ -113,8 +113,8 @@ const sharding::ShardingInstruction& receivedLoad(const sharding::SharedStage& s
     });
 }
 
-/// The pieces of a tensor that one side has and the other wants. What is whole on every member is taken from one, by
-/// turns.
+/// The pieces of a tensor that one side holds and the other needs. A tensor that is whole on every member is sent by
+/// one of them, in rotation.
 std::vector<BoundaryPiece> piecesBetween(const std::vector<Held>& has, bool whole, const std::vector<Held>& wants,
                                          int bytesPerElement)
 {
@@ -128,8 +128,8 @@ std::vector<BoundaryPiece> piecesBetween(const std::vector<Held>& has, bool whol
     return pieces;
 }
 
-/// The gradient of what is whole goes to the first member, since it is a sum over the members, of which the first may
-/// have all.
+/// The gradient of a tensor that is whole on every member goes to the first member: it is a sum over members, and the
+/// first member may hold all of it.
 StageEdge edgeBetween(const GroupStages& groups, int from, int to, bool skip)
 {
     const sharding::SharedStage& sender = groups.plans[from];
@@ -215,8 +215,8 @@ void addSums(const Design& design, GroupStages& groups)
         addOfReplicas(copy.from, copy.to, true);
 }
 
-/// Whether a stage is cut alike on the devices that have it in replica 0 and in another one. Where a group's members
-/// are found, and what it is called, matters nothing.
+/// Whether a stage's devices in replica 0 and in another replica are equal, so that it is cut in the same way. Names
+/// and places of the groups do not matter.
 bool areAlike(const Design& design, int stage, int replica)
 {
     const auto groupOf = [&](int of) -> std::optional<Cluster> {
@@ -241,7 +241,7 @@ int firstUnlikeStage(const Design& design)
     return -1;
 }
 
-/// Of a group unlike that for which it was stated a plan keeps its strategy.
+/// The stage's plan; on a different group than the one it was stated for only its strategy is kept.
 sharding::StatedPlan planOfCopy(const Design& design, int stage, int replica)
 {
     sharding::StatedPlan plan = planOfStage(design, stage);
@@ -250,7 +250,8 @@ sharding::StatedPlan planOfCopy(const Design& design, int stage, int replica)
     return {plan.strategy, {}, {}};
 }
 
-/// Of a stage of a group, in all replicas, what the design says otherwise than the first one's plan.
+/// Scales the members' times and bytes of a group's stage, in all replicas, where the design's costs differ from the
+/// plan's.
 void takeStatedCosts(const Design& design, const StageCosts& whole, std::size_t stage, GroupStages& groups)
 {
     const DeviceSpec* const group = groupOfStage(design, static_cast<int>(stage));
@@ -264,7 +265,7 @@ void takeStatedCosts(const Design& design, const StageCosts& whole, std::size_t 
         if (own.members.size() == 1)
             continue;
         for (const Op op : allOps)
-            if (op != Op::U) // it is the design's already
+            if (op != Op::U) // already taken from the design
                 scale(own.passes[indexOf(op)], planned.*timeField(op), stated.*timeField(op));
         for (StageCosts& member : own.members)
             for (const auto bytes : bytesOnMembers)

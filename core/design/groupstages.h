@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A design's stages as the members of its groups run them: every pass in parts that each member does on its own, and
-// the collectives between them; what a member keeps; and which pieces of a stage's output go from which member of its
-// group to which of the next stage's. program/memberprogram.h makes a Program of it in which every member is a device.
-// A device that is no group is a group of one.
+// A design's stages as the members of its groups run them: every pass as parts that each member runs on its own with
+// collectives between them, the bytes of each member, and the pieces of a stage's output that each member sends to
+// members of the next stage's group. program/memberprogram.h makes a Program of it in which every member is a device. A
+// single device counts as a group of one.
 #pragma once
 
 #include "core/design/design.h"
@@ -21,8 +21,8 @@ struct PassParts {
     std::vector<Collective> kinds; ///< of the collectives
 };
 
-/// A piece of a stage's output on its way between two members, or of that output's gradient on its way back: the
-/// elements that `from` has and `to` wants. Both are numbered within their groups.
+/// A piece of a stage's output, or of its gradient, that one member sends to another: the elements that `from` holds
+/// and `to` needs. Both are numbered within their groups.
 struct BoundaryPiece {
     int from = 0, to = 0;
     Bytes bytes = 0;
@@ -35,24 +35,24 @@ struct GroupStage {
     std::vector<StageCosts> members; ///< bytes per member; times are in `passes`
 };
 
-/// What one stage hands to another, along the chain or as a skip connection.
+/// The values that one stage sends to another, along the chain or as a skip connection.
 struct StageEdge {
     int from = 0, to = 0; ///< copies, as GroupStages::copyOf() numbers them
     bool skip = false;
-    std::vector<BoundaryPiece> output, gradients; ///< forwards, and back from the members of `to`
+    std::vector<BoundaryPiece> output, gradients; ///< forward, and backward from the members of `to`
 };
 
-/// Parameters of which two copies of stages each have a gradient, and update with the sum of both: a head that is the
-/// embedding, or a stage of two replicas. Or a sum over replicas that one has and sends to the other.
+/// Parameters for which two copies of stages each have a gradient and update with the sum: a tied head and embedding,
+/// or a stage in two replicas. Also a complete sum over replicas that one copy sends to another (`replaces`).
 struct SharedSum {
     struct Parameter {
         int ofRoot = 0, ofOther = 0; ///< tensors of the two plans' graphs
         std::vector<BoundaryPiece> toRoot, toOther;
     };
     int root = 0, other = 0;           ///< copies
-    std::vector<Parameter> parameters; ///< none where replicas share the optimizer's state out: memberstepend.h has it
-    bool replaces = false;             ///< the root's sum takes the place of the other's; nothing goes to the root
-    /// What member `from` of one side sets out for member `to` of the other.
+    std::vector<Parameter> parameters; ///< none with a sharded optimizer state: see memberstepend.h
+    bool replaces = false;             ///< the root's sum replaces the other's; nothing is sent to the root
+    /// The bytes that member `from` of one side sends to member `to` of the other.
     Bytes bytes(bool toRoot, int from, int to) const;
 };
 
@@ -60,11 +60,11 @@ struct GroupStages {
     std::vector<int> membersOfDevice;  ///< per device of the schedule, at least 1
     std::vector<LinkCosts> linkInside; ///< per device: between its members
     int perReplica = 0;                ///< stages
-    // Per copy of a stage, of replica 0 first.
+    // Per copy of a stage, those of replica 0 first.
     std::vector<int> deviceOfCopy;
     std::vector<GroupStage> stages;
     std::vector<sharding::SharedStage> plans; ///< of one member, too
-    std::vector<StageEdge> edges;             ///< of a copy those of the chain first
+    std::vector<StageEdge> edges;             ///< per copy, the edges of the chain first
     std::vector<SharedSum> sums;
     int members() const;
     /// The first member of a device, numbered over all.
@@ -85,11 +85,12 @@ struct CopyEdges {
 
 bool hasGroups(const Design& design);
 
-/// What keeps a design with groups from being taken apart: update blocks, selective recomputation, pieces of sequences,
-/// buses, host gaps, overlapped pairs; a shared optimizer state of replicas whose groups are unlike. Empty: nothing.
+/// Why a design with groups cannot be divided into members: update blocks, selective recomputation, pieces of
+/// sequences, buses, host gaps, overlapped pairs, or an optimizer state that is sharded over replicas with different
+/// groups. Empty: it can.
 Diagnostics whyNoMembers(const Design& design);
 
-/// It has groups, and nothing of it forbids that their members run, each on its own.
+/// True when the design has groups and nothing prevents running it member by member.
 bool runsMemberByMember(const Design& design);
 
 /// Plans every stage for its device's members. Throws Error with whyNoMembers(), and as sharding::SharedStages does.

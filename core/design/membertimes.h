@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The time of the collectives between the members of a group (workload/parallelism.h), over the links that follow from
-// their places in the cluster (cluster/nodes.h). A collective costs what a ring does, or what was measured of the
-// cluster's; Parallelism::overlap is the share of it that is hidden behind computing.
+// their places in the cluster (cluster/nodes.h). A collective costs as much as a ring, or what was measured on the
+// cluster; Parallelism::overlap is the share of it that is hidden behind computing.
 #pragma once
 
 #include "core/cluster/nodes.h"
@@ -24,11 +24,12 @@ public:
     /// Of one microbatch, over all axes of the group or over one.
     Seconds exchanges(const Layer& layer, std::optional<GroupAxis> axis = std::nullopt) const;
 
-    /// What remains of exchanges that take so long in a block that computes so long: the share that does not overlap,
-    /// and what finds no computing to hide behind. The sum over copies hides behind a stage's last backward.
+    /// The exposed time of exchanges of `seconds` in a block that computes for `computing`: the share that does not
+    /// overlap, and the rest that is longer than the compute. The gradient sum over copies overlaps with a stage's last
+    /// backward.
     double exposed(double seconds, double computing) const;
 
-    /// To sum the gradients of these layers over the copies of the pipeline, once per step.
+    /// The time to sum the gradients of these layers over the copies of the pipeline, once per step.
     double dataSum(std::span<const Layer> layers, int gradientBytesPerParameter) const;
 
     /// Links between the devices of neighbouring stages, and the slowest of them for all others.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the designer asks for when a schedule is to be made: model, cluster and family in, complete design
-// out. redesign.h changes one of them later.
+// Makes a complete design from a model, a cluster and a family, as chosen in the designer's New dialog. redesign.h
+// changes one of them later.
 #pragma once
 
 #include "core/design/design.h"
@@ -17,7 +17,7 @@ struct NewDesign : FamilyOptions {
     std::string family = "zb-h1";
 };
 
-/// Throws Error with what is impossible about it.
+/// Throws Error with the reason when it is impossible.
 Design designFromModel(const NewDesign& choice);
 
 /// Short description for the title: "llama-8b · 4 stages · ZB-H1".

@@ -26,7 +26,7 @@ PassParts inNanoseconds(const sharding::PartSeconds& seconds)
     return parts;
 }
 
-/// One after the other: the first's last part and the second's first are one.
+/// Joins two passes: the last part of the first and the first part of the second become one.
 PassParts behind(const PassParts& first, const PassParts& second)
 {
     PassParts both = first;

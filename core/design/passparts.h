@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The times of a shared stage's passes by its plan: of every part on each member, and of the collectives between them.
+// The times of a shared stage's passes according to its plan: of every part on each member, and of the collectives.
 #pragma once
 
 #include "core/design/groupstages.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Shares every stage's time out over its layers by their work, and adds the layers' times up for the other cut.
-// O(layers + stages) per operation.
+// Divides every stage's time among its layers by their work, and adds up the layers' times for the other cut. O(layers
+// + stages) per operation.
 #include "core/design/recutcosts.h"
 
 #include "core/base/diagnostic.h"
@@ -19,7 +19,7 @@ namespace pipewright {
 
 namespace {
 
-/// What an operation's time is taken to grow with.
+/// The work to which an operation's time is assumed proportional.
 double workOf(const Layer& layer, Op op)
 {
     switch (op) {
@@ -109,7 +109,7 @@ bool leavesAllToWeightGrad(const Workload& workload, const std::vector<int>& lay
            && first.inputGrad < (first.inputGrad + first.weightGrad) / shareOfNothing;
 }
 
-/// The first stage as its layers would be on any other: its backward split by the model's work.
+/// The first stage's costs as if it were another stage: its backward split by the model's work.
 StageCosts asOtherStages(const Workload& workload, const std::vector<int>& layersPerStage, StageCosts first)
 {
     const Nanoseconds both = first.inputGrad + first.weightGrad;
@@ -123,7 +123,7 @@ StageCosts asOtherStages(const Workload& workload, const std::vector<int>& layer
 
 namespace {
 
-/// A share of a list, counted from the first layer's side: backwards come to it last.
+/// A fraction of a list, counted from the first layer, which backward passes reach last.
 std::vector<BlockPart> shareOfParts(std::span<const BlockPart> parts, Op op, double from, double to)
 {
     return isBackward(op) ? cutOf(parts, 1 - to, 1 - from) : cutOf(parts, from, to);
@@ -135,7 +135,8 @@ bool anyParts(const Costs& costs, Op op)
                        [op](const StageCosts& stage) { return !stage.parts[indexOf(op)].empty(); });
 }
 
-/// Of a stage with the layers [begin, end): pieces of the lists of the stages that had them, by the layers' times.
+/// The parts of a stage with the layers [begin, end): pieces of the lists of their previous stages, by the layers'
+/// times.
 std::vector<BlockPart> partsOfLayers(const std::vector<std::span<const Layer>>& before, const Costs& costs,
                                      const LayerTimes& times, Op op, std::size_t begin, std::size_t end)
 {

@@ -11,22 +11,22 @@
 
 namespace pipewright {
 
-/// Which stages a recut goes from, or to. Without devices a layer takes its time along wherever it goes.
+/// A partition that a recut starts from or leads to. Without devices a layer keeps its time on any device.
 struct StageCut {
     std::vector<int> layersPerStage, deviceOfStage{};
-    std::vector<Recompute> recompute{}; ///< what its bytes are of
+    std::vector<Recompute> recompute{}; ///< to which the bytes belong
 };
 
-/// The same costs for another cut: a stage's time is shared out over its layers by their FLOPs (evenly where
-/// they have none) and added up again. With devices, a layer that comes to another device takes what layers take
-/// there: its FLOPs at the pace of the device's own stages, of all where it had none. Stages that stay as they were
-/// keep their times; the others' are marked as estimated. Where the first stage left all of its backward to the weight
-/// gradient, as PyTorch's does, the first stage of the new cut does so, and no other. Bytes are the model's; links stay
-/// unless they were given per pair. Good while layers of a kind take alike. Throws Error.
+/// The same costs for another cut: a stage's time is shared out over its layers by their FLOPs (evenly where they have
+/// none) and added up again. With devices, a layer that moves to another device gets that device's pace: its FLOPs at
+/// the rate of the device's own stages, or of all stages when it had none. Stages that stay as they were keep their
+/// times; the others' are marked as estimated. When the first stage had all of its backward in the weight gradient, as
+/// with PyTorch, so has only the first stage of the new cut. Bytes are the model's; links stay unless they were given
+/// per pair. Accurate as long as layers of a kind take equal times. Throws Error.
 Costs recutCosts(const Workload& workload, const Costs& costs, const StageCut& from, const StageCut& to);
 
-/// Without a model: what the stages of a device cost together is shared out evenly over its new stages; a device that
-/// had none gets what the others have on average.
+/// Without a model: the total cost of a device's stages is divided evenly among its new stages; a device without stages
+/// before gets the average of the others.
 Costs shareOutCosts(const Costs& costs, const std::vector<int>& fromDeviceOfStage,
                     const std::vector<int>& toDeviceOfStage);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Regenerates only what the changed premise touches: schedule, partition or costs. Costs that no formula gave are
-// spread over layers and summed again for the new cut. O(layers + blocks).
+// Regenerates only what the changed premise touches: schedule, partition or costs. Costs that are not from a formula
+// are divided among layers and summed again for the new cut. O(layers + blocks).
 #include "core/design/redesign.h"
 #include "core/design/recutcosts.h"
 
@@ -28,7 +28,7 @@ DeviceWorth worthOf(const Costs& costs, int devices)
     DeviceWorth worth;
     worth.forward = worth.inputGrad = worth.weightGrad = 0;
     worth.transfer = costs.link.latency;
-    // A block with the host's gap before it, which is a device's; on average over them.
+    // The mean host gap before a block, over the devices.
     const auto gap = [&](Op op) {
         Nanoseconds sum = 0;
         for (const HostGaps& gaps : costs.hostGaps)
@@ -58,8 +58,8 @@ bool isFormula(const Design& design)
     return design.workload && design.costs.isFormula() && !design.costs.source.ends_with("times given");
 }
 
-/// Whether the name is the title that was made for it. An edited order is of no family any more and keeps the title
-/// of the one that it was.
+/// Whether the name is the generated title. An edited order has no family any more but keeps the title of its former
+/// family.
 bool isNamedByTitle(const Design& design)
 {
     if (design.name == titleOf(design))
@@ -75,7 +75,7 @@ bool isNamedByTitle(const Design& design)
     });
 }
 
-/// `base` is what the design was made of.
+/// `base`: the design before the change.
 void refreshFormulaCosts(const Design& base, Design& design)
 {
     design.plans = carriedPlans(base, design);
@@ -86,13 +86,13 @@ void refreshFormulaCosts(const Design& base, Design& design)
                                 &dataflow, nullptr, design.schedule.recompute, design.plans);
     design.costs.hostGaps = before.hostGaps; // no formula knows them
     design.costs.overlapFactor = before.overlapFactor;
-    if (before.overlapFactor != 1 && !before.hasParts()) // it was stated how long pairs take
+    if (before.overlapFactor != 1 && !before.hasParts()) // the user has stated the length of pairs
         for (StageCosts& stage : design.costs.stages)
             stage.parts = {};
     design.dataflow = std::move(dataflow);
 }
 
-/// For so many devices: of one that is not known, what the others have on average.
+/// Extends the list to `devices`: an unknown device gets the average of the others.
 void fitHostGaps(std::vector<HostGaps>& gaps, std::size_t devices)
 {
     const std::size_t known = gaps.size();
@@ -109,7 +109,7 @@ void fitHostGaps(std::vector<HostGaps>& gaps, std::size_t devices)
     gaps.resize(devices, usual);
 }
 
-/// Without a model all that F keeps is one: R writes it, or F does.
+/// Without a model the saved bytes are moved as a whole between F and R.
 void moveBytes(StageCosts& stage, Recompute now, int sequencePieces, std::size_t number)
 {
     if (now == Recompute::Full && sequencePieces > 1)
@@ -132,7 +132,7 @@ void moveBytes(StageCosts& stage, Recompute now, int sequencePieces, std::size_t
     move(stage.savedUntilWeightGrad, stage.recomputedUntilWeightGrad);
 }
 
-/// Stages of another cut recompute, and offload, as the stages do that were at their place.
+/// Carries recomputation or offload over to another number of stages, by relative place.
 template<typename Choice>
 std::vector<Choice> inProportion(const std::vector<Choice>& ofStage, int stages)
 {
@@ -142,7 +142,7 @@ std::vector<Choice> inProportion(const std::vector<Choice>& ofStage, int stages)
     return result;
 }
 
-/// After a recut: links of pairs of devices that are still there, and what the new cut shares between stages.
+/// After a recut: takes the links of the pairs of devices that still exist, and the shared parameters of the new cut.
 void takeLinks(const Design& base, Design& design)
 {
     design.costs.linkOfPair.clear();
@@ -246,7 +246,7 @@ Design withRecompute(const Design& base, const std::vector<Recompute>& ofStage)
         const bool selective = now == Recompute::Selective;
         if (selective || before == Recompute::Selective || stage.recompute == 0) {
             stage.recompute = selective ? std::llround(static_cast<double>(stage.forward) * shares[s]) : stage.forward;
-            // All of the forward again has its parts; those of the attention alone are unknown.
+            // Full recomputation has the parts of the forward; the parts of the attention alone are unknown.
             stage.parts[indexOf(Op::R)] = selective ? std::vector<BlockPart>{} : stage.parts[indexOf(Op::F)];
             stage.origin[indexOf(Op::R)] = CostOrigin::Estimated;
         }
@@ -283,7 +283,7 @@ Design withParallelism(const Design& base, const Parallelism& parallel)
 
 namespace {
 
-/// Of a stage's layers, in one of their passes.
+/// The work of a stage's layers in one pass.
 double workOfStage(const Design& design, std::size_t stage, double (Layer::*work)() const)
 {
     std::size_t first = 0;
@@ -331,7 +331,7 @@ Design withModel(const Design& base, const ModelShape& shape)
 
 Design withSchedule(const Design& original, Schedule schedule, std::vector<int> layersPerStage)
 {
-    if (original.schedule.recompute != schedule.recompute) { // the costs of one are not those of the other
+    if (original.schedule.recompute != schedule.recompute) { // recomputation changes the costs
         const std::vector<Recompute> recompute = std::exchange(schedule.recompute, {});
         const Schedule plain = withRecompute(schedule, {});
         Design design = withSchedule(withRecompute(original, {}), plain, std::move(layersPerStage));

@@ -132,7 +132,7 @@ bool gathersRows(LayerKind kind)
     return false;
 }
 
-/// What the device computes of a layer.
+/// The compute times of a layer on the device.
 MemberTimes::Seconds computing(const Layer& layer, const DeviceSpec& device)
 {
     const double rate = device.peakFlops * device.efficiency;
@@ -147,7 +147,7 @@ MemberTimes::Seconds computing(const Layer& layer, const DeviceSpec& device)
     return seconds;
 }
 
-/// `attention`: what every layer of the model does before its MLP.
+/// `attention`: the attention of a layer of the model.
 void fillTimes(std::span<const Layer> layers, const Layer& attention, const DeviceSpec& device,
                const MemberTimes& members, int gradientBytesPerParameter, Recompute recompute, StageCosts& stage)
 {
@@ -216,7 +216,7 @@ const DeviceSpec& deviceOf(const Cluster& cluster, const std::vector<int>& devic
     return spec;
 }
 
-/// Its places are of the group alone; the person's file has the group in a device.
+/// Error places inside the group get the prefix of the device, since the user's file has the group in a device.
 void shareOut(const Workload& workload, int first, int count, const DeviceSpec& group, int device,
               const sharding::StatedPlan& plan, sharding::SharedStages& known, StageCosts& stage)
 {

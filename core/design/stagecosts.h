@@ -22,11 +22,11 @@ namespace sharding {
 class SharedStages;
 }
 
-/// Times and bytes. `dataflow`, when given, gets the shared parameter of a tied head that stands on
-/// another stage than its embedding (and loses any it had). The optimizer reads and writes its state and
-/// the parameters and reads the gradients once, at memory bandwidth; so does an embedding with its output.
-/// Reducing a shared gradient is two transfers. A stage of a group of devices costs what its synthesised program
-/// does (sharding/sharedstage.h), the one of `plans` where it states one; `known` keeps those for further calls. Throws
+/// Times and bytes. `dataflow`, when given, gets the shared parameter of a tied head that is on another stage than its
+/// embedding; previous entries are removed. The optimizer reads and writes its state and
+/// the parameters and reads the gradients once, at memory bandwidth; so does an embedding with its output. Reducing a
+/// shared gradient is two transfers. The costs of a stage of a group are those of its synthesised program
+/// (sharding/sharedstage.h), or of the program stated in `plans`; `known` keeps the programs for further calls. Throws
 /// Error, also when a stage's device does not exist or has no rate.
 Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerStage, const Cluster& cluster,
                    const std::vector<int>& deviceOfStage, Dataflow* dataflow = nullptr,
@@ -39,7 +39,7 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
 void applyBytes(const Workload& workload, const std::vector<int>& layersPerStage,
                 const std::vector<Recompute>& recompute, Costs& costs);
 
-/// Of each stage's forward work, what R does again.
+/// The fraction of each stage's forward work that R repeats.
 std::vector<double> recomputedShares(const Workload& workload, const std::vector<int>& layersPerStage,
                                      Recompute recompute);
 

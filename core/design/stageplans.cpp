@@ -23,7 +23,7 @@ int firstLayer(const std::vector<int>& layersPerStage, std::size_t stage)
     return std::accumulate(layersPerStage.begin(), layersPerStage.begin() + static_cast<std::ptrdiff_t>(stage), 0);
 }
 
-/// Whether a plan of the stage in the one design is of it in the other.
+/// Whether a plan of the stage in one design fits it in the other.
 bool sameStage(const Design& a, const Design& b, std::size_t stage)
 {
     if (stage >= a.layersPerStage.size() || stage >= b.layersPerStage.size())
@@ -42,7 +42,7 @@ bool sameStage(const Design& a, const Design& b, std::size_t stage)
                 "a plan says how a group of devices shares a stage: use a cluster with groups, such as host-mixed");
 }
 
-/// What the formula gives for a stage of a group, by its plan.
+/// The formula costs of a stage of a group with its plan.
 StageCosts formulaOf(const Design& design, std::size_t stage, sharding::SharedStages& known)
 {
     Costs whole;
@@ -59,7 +59,7 @@ StageCosts formulaOf(const Design& design, std::size_t stage, sharding::SharedSt
     return costs;
 }
 
-/// `known`'s times, as much longer or shorter as the formula says.
+/// `known` with its times scaled by the ratio of the formula's times after and before.
 StageCosts inProportion(const StageCosts& known, const StageCosts& before, const StageCosts& after)
 {
     StageCosts stage = after;
@@ -77,7 +77,7 @@ StageCosts inProportion(const StageCosts& known, const StageCosts& before, const
     return stage;
 }
 
-/// Sets the plans, and what the stages cost by them.
+/// Sets the plans and the stage costs that follow from them.
 Design withPlans(const Design& base, std::vector<sharding::StatedPlan> plans)
 {
     Design design = base;

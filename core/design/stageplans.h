@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The sharding plans of a design's stages: requested by strategy, given in full, or carried over when a design is
-// changed. A plan belongs to certain layers on a certain group; where either changes, only its strategy is kept, and
-// shares and program are found anew.
+// changed. A plan belongs to certain layers on a certain group; when either changes, only its strategy is kept, and
+// shares and program are searched again.
 #pragma once
 
 #include "core/design/design.h"
@@ -12,24 +12,24 @@
 
 namespace pipewright {
 
-/// What the design states of it; nothing for stages without a plan.
+/// The plan that the design states for the stage; an empty plan for stages without one.
 sharding::StatedPlan planOfStage(const Design& design, int stage);
 
 /// The group that holds the stage; null: a single device, or no such stage.
 const DeviceSpec* groupOfStage(const Design& design, int stage);
 
-/// Those of `base` for the stages of `design`: the whole plan for the same layers on the same group, otherwise the
-/// strategy of the stage that was at its place. O(stages).
+/// The plans of `base` for the stages of `design`: the whole plan for the same layers on the same group, otherwise the
+/// strategy of the stage at the same place. O(stages).
 std::vector<sharding::StatedPlan> carriedPlans(const Design& base, const Design& design);
 
-/// The design with this plan of a stage, and the costs that follow: a formula's, or times that were given or measured
-/// in proportion to the formula's. A plan that states nothing is synthesised. Throws Error, where nothing is a group's
-/// and where the plan is not of that stage.
+/// The design with this plan for a stage and adapted costs: formula costs are computed anew, given or measured times
+/// are scaled like the formula's. A plan that states nothing is synthesised. Throws Error when the stage is not held by
+/// a group or the plan does not fit it.
 Design withPlan(const Design& base, int stage, sharding::StatedPlan plan);
 
-/// The same with a plan of this kind for every stage of a group, or for one, written out in full: with these shares, or
-/// with those that belong to the strategy. Throws Error, also when it cannot be done there. After a stop the plans are
-/// the best ones so far.
+/// The same with a full plan of this strategy for one stage, or for every stage of a group: with these shares, or with
+/// the strategy's. Throws Error, also when the strategy is impossible there. After a stop the plans are the best ones
+/// so far.
 Design withStrategy(const Design& base, sharding::Strategy strategy, std::optional<int> stage = {},
                     const std::vector<double>& ratios = {}, std::stop_token stop = {});
 

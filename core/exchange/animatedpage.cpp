@@ -10,7 +10,7 @@ namespace pipewright {
 
 namespace {
 
-// Of a veil per column and the line at its left, in the SVG's own units.
+// SVG of one veil per column and of the line at its left edge, in the SVG's own units.
 std::string veils(const Picture& picture, std::string_view ground, std::string_view line)
 {
     std::string shapes;

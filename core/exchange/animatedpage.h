@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A step as an animation: an HTML page that needs nothing beside itself and shows a picture up to a time that moves,
-// with a button, a slider and the time in words. The part after that time is covered by a veil, so the picture is drawn
-// once.
+// A step as an animation: one HTML page without other files that shows a picture up to a moving time, with a button, a
+// slider and the time in words. A veil covers the part after that time, so the picture is drawn only once.
 #pragma once
 
 #include "core/exchange/timelinepicture.h"
@@ -10,7 +9,7 @@
 
 namespace pipewright {
 
-/// `seconds`: how long the step takes to look at. Throws Error unless that is between 0.1 and 3600.
+/// `seconds`: duration of the animation. Throws Error unless that is between 0.1 and 3600.
 std::string animatedPage(const Picture& picture, double seconds);
 
 } // namespace pipewright

@@ -20,7 +20,7 @@ constexpr int computeThread = 0;
 class TraceText {
 public:
     /// `first`: the first process number; `note` follows every process's name.
-    /// `curve`: null for the timeline's own.
+    /// `curve`: source of the memory curves; null: the timeline's own.
     TraceText(const Program& program, const Timeline& timeline, const CurveOf& curve, int first, std::string note,
               const Pieces& to)
         : m_program(program), m_timeline(timeline), m_curve(curve), m_firstProcess(first), m_note(std::move(note)),
@@ -55,7 +55,7 @@ public:
 private:
     bool wasRun(TaskId t) const { return m_timeline.start[t] != notRun; }
 
-    /// A transfer is drawn where it arrives, like its receive; a reduction at its root.
+    /// The device that shows the task: a transfer's receiver, a reduction's root.
     int deviceOf(TaskId t) const
     {
         const Task& task = m_program.tasks[t];

@@ -13,9 +13,9 @@
 
 namespace pipewright {
 
-/// `name` is the trace's title. Tasks that were not run are left out. `measured`, if any, stands beside it: each device
-/// then has a second process "device 0, measured" right below the first. `curve`: of `timeline`'s memory, where it has
-/// none; each is let go once it is written.
+/// `name` is the trace's title. Tasks that were not run are left out. With `measured` each device has a second process
+/// "device 0, measured" right below the first. `curve` gives the memory curves that `timeline` does not hold; each is
+/// freed once it is written.
 void chromeTrace(const Program& program, const Timeline& timeline, const std::string& name, const Timeline* measured,
                  const Pieces& to, const CurveOf& curve = {});
 

@@ -18,9 +18,9 @@ namespace pipewright {
 struct ExportOptions {
     std::string csv = "schedule.csv"; ///< torchtitan, automodel: the schedule file that the configuration names
     const Timeline* measured =
-        nullptr; ///< formats with times: a measured step of the same design, shown beside the prediction
-    const Prediction* predicted = nullptr; ///< formats with times: predict() of the design; null: it is made
-    /// Of its memory, where `predicted` has no curves and the format's `curves` asks for them.
+        nullptr; ///< formats with times: a measured step of the same design, shown with the prediction
+    const Prediction* predicted = nullptr; ///< formats with times: predict() of the design; null: it is computed
+    /// Gives the memory curves where `predicted` has none and the format's `curves` asks for them.
     CurveOf predictedCurve{};
 };
 
@@ -30,11 +30,11 @@ struct ExportFormat {
     std::string_view extension;                                ///< "csv"
     std::string_view description;                              ///< one sentence
     ExportedText (*text)(const Design&, const ExportOptions&); ///< null for formats with times
-    /// Formats with times, which are long: hands on the file piece by piece.
+    /// Formats with times: writes the file piece by piece, since it can be long.
     void (*times)(const Design&, const Prediction&, const ExportOptions&, const Pieces&) = nullptr;
     Curves curves = Curves::NotNeeded;
 
-    /// Hands on the file; returns warnings and notes. Throws Error.
+    /// Writes the file to `to`; returns warnings and notes. Throws Error.
     Diagnostics writeTo(const Pieces& to, const Design& design, const ExportOptions& options) const;
     /// The whole file.
     ExportedText write(const Design& design, const ExportOptions& options) const;

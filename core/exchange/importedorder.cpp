@@ -119,7 +119,7 @@ public:
     }
 
 private:
-    /// Line, and "cell 5: ".
+    /// The line, and the text "cell 5: ".
     std::pair<int, std::string> placeOf(const Placed& p) const
     {
         return {m_imported.lines[p.device],

@@ -56,14 +56,14 @@ struct JaxppTask {
     bool fusedWithNext = false;
 };
 
-/// An input gradient of stage 0 that JaxPP runs later, and the block that the design has behind it.
+/// An input gradient of stage 0 that JaxPP runs later, and the block that follows it in the design.
 struct Moved {
     Block block, before;
 };
 
 /// The device's blocks with every I of stage 0 directly before its W, and in a schedule with split backwards every B
-/// as I and W, since JaxPP splits all stages or none. The tasks of an overlapped pair are fused, whatever they became.
-/// `moved` gets each I that others came before.
+/// as I and W, since JaxPP splits all stages or none. The tasks of an overlapped pair are fused, also where a B became
+/// two. `moved` receives each I that now runs after other blocks.
 std::vector<JaxppTask> tasksOf(const std::vector<Block>& order, const std::vector<Overlap>& overlaps, bool split,
                                std::vector<Moved>& moved)
 {

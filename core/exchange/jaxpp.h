@@ -8,9 +8,9 @@
 namespace pipewright {
 
 /// The class is named after the design ("zb-h1 on 4" gives PipewrightZbH1On4). An overlapped pair becomes a FusedTask.
-/// JaxPP differs from what is drawn in two ways, of which warnings say how: it runs I and W of stage 0 as one task and
+/// JaxPP differs from the design in two ways, which warnings explain: it runs I and W of stage 0 as one task and
 /// rejects a list that separates them, so I is written next to its W (v-half); and it splits all backwards or none, so
-/// beside an I every B is two tasks (dualpipe-v). Throws Error when the schedule cannot run.
+/// in a design with an I every B becomes two tasks (dualpipe-v). Throws Error when the schedule cannot run.
 ExportedText jaxppSchedule(const Design& design);
 
 } // namespace pipewright

@@ -23,7 +23,7 @@ struct LaneShape {
     double from = 0, to = 0; ///< pixels
     TaskId task = none;      ///< none: a run of blocks narrower than a pixel
     int colour = opCount;    ///< the Op, as a number; opCount: a reduction
-    bool joined = false;     ///< it overlaps with the one behind it: each is drawn in its half of the time
+    bool joined = false;     ///< overlaps with the next shape: each is drawn in half of the time
 
     bool isReduction() const { return colour == opCount; }
     Op op() const { return static_cast<Op>(colour); }

@@ -57,7 +57,7 @@ std::vector<std::vector<std::string>> moduleNames(const Design& design, ModuleNa
                 break;
             case LayerKind::Transformer:
             case LayerKind::Mlp: stage.push_back(fmt::format("{}{}", names.layers, number++)); break;
-            case LayerKind::Other: stage.push_back(layers[layer].name); break; // of a table: as they are called
+            case LayerKind::Other: stage.push_back(layers[layer].name); break; // in a table: under its own name
             }
     }
     return result;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Loss, or something else of each update, against updates as SVG, one curve per design: the mean over its seeds and,
-// behind it, their range. Curves are smoothed by a moving average, whose width the picture states, and distinguished by
-// colour and dashes; the legend is in the order of the curves' ends. O(points).
+// Loss, or another quantity of each update, plotted against updates as SVG, one curve per design: the mean over its
+// seeds and, behind it, their range. Curves are smoothed by a moving average, whose width the picture states, and
+// distinguished by colour and dashes; the legend is in the order of the curves' ends. O(points).
 #pragma once
 
 #include "core/exchange/picturetheme.h"

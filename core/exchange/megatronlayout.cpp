@@ -16,7 +16,7 @@ static_assert(passCount == 5, "which passes begin an order is said here");
 
 namespace {
 
-/// Of Megatron's --pipeline-model-parallel-layout.
+/// The layer's letter in Megatron's --pipeline-model-parallel-layout.
 char letterOf(LayerKind kind)
 {
     switch (kind) {

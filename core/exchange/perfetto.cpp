@@ -24,10 +24,10 @@ std::uint64_t processId(std::size_t device)
     return static_cast<std::uint64_t>(device + 1) << 32;
 }
 
-/// The transfers of each task, by what stands at one of their ends: in compressed rows.
+/// The transfers that begin, or end, at each task, as compressed sparse rows.
 class TransfersOf {
 public:
-    /// `end`: per transfer.
+    /// `end`: per transfer the task at the chosen end.
     TransfersOf(const Program& program, const std::vector<TaskId>& end) : m_begin(program.tasks.size() + 1, 0)
     {
         for (TaskId t = 0; t < program.tasks.size(); ++t)
@@ -62,7 +62,7 @@ public:
             m_packets.process(processId(device), device + 1, "device " + std::to_string(device));
     }
 
-    /// `curve`: null for the timeline's own.
+    /// `curve`: source of the memory curves; null: the timeline's own.
     void add(const Timeline& timeline, int which, const CurveOf& curve)
     {
         std::vector<std::vector<TaskId>> blocks(m_program.devices.size()), arrivals(m_program.devices.size());

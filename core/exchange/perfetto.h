@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A prediction, and beside it a measurement of the same Program, as a Perfetto trace (protobuf) for ui.perfetto.dev: a
+// A prediction, and optionally a measurement of the same Program, as a Perfetto trace (protobuf) for ui.perfetto.dev: a
 // process per device with sibling tracks "predicted" and "measured", tracks for the transfers it receives, arrows from
 // the computation that makes a value through its transfer to the one that needs it, and counters of live bytes. O(tasks
 // log tasks), some 30 bytes of memory per task.
@@ -10,8 +10,8 @@
 
 namespace pipewright {
 
-/// Hands on the file's bytes. `measured` may be null. Tasks that were not run are left out. `curve`: of the
-/// prediction's memory, where its timeline has none; each is let go once it is written.
+/// Writes the file's bytes to `to`. `measured` may be null. Tasks that were not run are left out. `curve` gives the
+/// memory curves that the predicted timeline does not hold; each is freed once it is written.
 void perfettoTrace(const Program& program, const Timeline& predicted, const Timeline* measured, const Pieces& to,
                    const CurveOf& curve = {});
 

@@ -12,19 +12,19 @@ namespace {
 constexpr double narrowestDecorated = 5; // pixels: with corners, texture and label
 constexpr double palerChunk = 0.58;      // opacity of every second stage of a device
 constexpr double digitWidth = 6.7;
-constexpr double secondStageBar = 2.5; // and without colours the bar on it
+constexpr double secondStageBar = 2.5; // pixels: the bar that marks such a stage without colours
 
-/// What a block says, from the longest to nothing.
+/// Forms of a block's label, from the longest to none.
 enum class LabelForm { Stacked, InLine, Letter, None };
 
-// Of an operation's letter in bold, in the widest of usual fonts.
+// Width of an operation's bold letter in the widest of the usual fonts.
 double letterWidth(Op op)
 {
     return op == Op::W ? 13 : 9.5;
 }
 
 struct LabelSizes {
-    double digits = 1; // of the longest number in the lane
+    double digits = 1; // digits of the longest number in the lane
     double bandHeight = 0;
 
     double widthOf(LabelForm form, Op op) const
@@ -78,7 +78,7 @@ LabelSizes sizesOf(const PictureView& view, const LaneShapes& lane, double bandH
     return {static_cast<double>(std::to_string(highest).size()), bandHeight};
 }
 
-// Upright rows of squares, the first in the area's middle where there is room for one alone.
+// Upright rows of squares; where only one row fits, it is in the middle of the area.
 std::string denseDots(const Rectangle& area)
 {
     constexpr double spacing = 3.6, size = 1.5;
@@ -102,7 +102,7 @@ std::string stripes(const Rectangle& area, double spacing, bool upright)
     return data;
 }
 
-// Of black on white the texture is all there is to tell by: nothing of it behind a label.
+// Without colours only the texture identifies the operation: a plain plate keeps it out from behind the label.
 void drawPlate(const PictureScene& scene, SvgWriter& svg, const Rectangle& area, Op op)
 {
     if (scene.grey && op != Op::F)
@@ -229,7 +229,7 @@ void drawTexture(const PictureScene& scene, SvgWriter& svg, const Rectangle& are
     const Rectangle inner{area.x + 1, area.y + 1, area.width - 2, area.height - 2};
     if (inner.width < (scene.grey ? 2 : 4))
         return;
-    // Without colours the textures carry all: denser, and one for each operation but the plain F.
+    // Without colours only textures distinguish operations: they are denser, and every operation but F has one.
     const double strength = scene.grey ? 0.75 : 0;
     const std::string_view ink = scene.theme.ink;
     switch (op) {
@@ -249,7 +249,7 @@ void drawTexture(const PictureScene& scene, SvgWriter& svg, const Rectangle& are
 
 void drawIdle(const PictureScene& scene, SvgWriter& svg, const Rectangle& area)
 {
-    if (!scene.grey) // beside textures of black lines, idle time is white
+    if (!scene.grey) // next to textures of black lines, idle time is white
         svg.strokedPath(hatch(area, 8, false), scene.theme.hairline, 1);
 }
 

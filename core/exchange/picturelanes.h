@@ -10,7 +10,7 @@
 namespace pipewright {
 
 void drawLanes(const PictureScene& scene, SvgWriter& svg, const PictureBand& band, const PictureView& view);
-/// What an operation's blocks are hatched with.
+/// Draws the texture of an operation's blocks.
 void drawTexture(const PictureScene& scene, SvgWriter& svg, const Rectangle& area, Op op);
 void drawIdle(const PictureScene& scene, SvgWriter& svg, const Rectangle& area);
 

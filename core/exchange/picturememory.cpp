@@ -8,7 +8,7 @@ namespace pipewright {
 
 namespace {
 
-constexpr double limitInSight = 3; // a limit more than so many times the highest peak is left to words
+constexpr double limitInSight = 3; // a limit above this multiple of the highest peak is not drawn, only stated in words
 
 // The curve as steps, at most two points per pixel: in each pixel the highest value, then the last.
 std::string stepPath(const TimeScale& scale, const std::vector<MemorySample>& samples, const Rectangle& area,
@@ -51,8 +51,7 @@ std::string stepPath(const TimeScale& scale, const std::vector<MemorySample>& sa
     return path;
 }
 
-// The round number of bytes, 1, 2 or 5 times a power of two's tens, that the axis names: at least a third of the
-// height.
+// The round number of bytes that the axis names: 1, 2 or 5 times a power of ten, times a power of 1024; 0: none fits.
 Bytes markOf(double top)
 {
     Bytes unit = 1;
@@ -95,7 +94,7 @@ void drawCurves(const PictureScene& scene, SvgWriter& svg, const PictureView& vi
     const bool recorded = device < shown.memory.size() && !shown.memory[device].empty();
     if (recorded) {
         svg.filledPath(stepPath(view.scale, shown.memory[device], area, scale.top, end, true), theme.accent, 0.22);
-        // What of a measurement was persistent was not recorded.
+        // A measurement does not record which bytes are persistent.
         const Bytes kept = view.measured ? 0 : view.program().devices[device].persistentBytes;
         const double persistent = static_cast<double>(kept) / scale.top * area.height;
         if (persistent >= 1)
@@ -131,7 +130,7 @@ void drawMemory(const PictureScene& scene, SvgWriter& svg, const PictureBand& ba
             svg.line(area.x, yOf(limit), area.right(), yOf(limit), theme.bad, 1, "4 3");
         if (scene.options.axes) {
             svg.line(area.x, area.bottom(), area.right(), area.bottom(), theme.hairline, 0.6);
-            // Words of the axis stand in the plot's corner: at the right they would meet the curve's end.
+            // The axis label is in the plot's corner: at the right it would overlap the end of the curve.
             if (mark > 0 && area.height >= 36) {
                 svg.line(area.x, yOf(mark), area.right(), yOf(mark), theme.hairline, 0.6, "1 2");
                 svg.text(area.x + 3, yOf(mark) - 2, formatSize(mark), {9, theme.dim, true});

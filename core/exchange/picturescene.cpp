@@ -20,7 +20,7 @@ constexpr int mostDevices = 128;
 constexpr double nominalFont = 11; // the font that all lengths are given for
 constexpr double widestPicture = 20'000;
 constexpr double narrowestInFonts = 24;
-constexpr double narrowestFull = 900; // below it a device has one line at the left
+constexpr double narrowestFull = 900; // pixels: in a narrower picture a device has one line at the left
 constexpr double fullLabels = 148;
 constexpr double columnGap = 18;
 constexpr double legendRowHeight = 22;
@@ -56,7 +56,7 @@ void checkOptions(const std::vector<PicturePanel>& panels, const PictureOptions&
         throw Error("lane height", fmt::format("{:.4g} pixels", options.laneHeight), "between 2 and 400");
 }
 
-// A panel's views, in the bands that they stand in.
+// Adds the bands of a panel with their views.
 void addBands(PictureScene& scene, const PicturePanel& panel)
 {
     const auto view = [&panel](bool measured, bool outlined) { return PictureView{&panel, measured, outlined, {}}; };
@@ -132,7 +132,7 @@ void placeColumns(PictureScene& scene)
             band.views[column].scale = {scene.left + static_cast<double>(column) * (each + columnGap), each, 0, end};
 }
 
-// Right of the title where there is room, else in rows of its own; where the legend ends.
+// Places the legend right of the title where there is room, else in rows of its own. Returns where it ends.
 double placeLegend(PictureScene& scene, double top, double rightOf, double titleHeight)
 {
     double total = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Where everything of a timeline picture stands, top to bottom: header, time axis, one band per schedule (lanes, then
-// memory), numbers. Lengths are those of a picture whose font has 11 pixels; SVG scales them to the font that was asked
-// for. The parts are drawn by picturelanes, picturememory and picturewords.
+// The layout of a timeline picture, top to bottom: header, time axis, one band per schedule (lanes, then memory),
+// numbers. Lengths are for a font of 11 pixels; SVG scales them to the requested font. The parts are drawn by
+// picturelanes, picturememory and picturewords.
 #pragma once
 
 #include "core/exchange/laneblocks.h"
@@ -26,7 +26,7 @@ struct PictureBand {
     std::vector<PictureView> views;
     int devices = 0, hiddenDevices = 0;
     double headingTop = 0, headingHeight = 0;
-    double lanesTop = 0, laneHeight = 0;    ///< the height is of each device
+    double lanesTop = 0, laneHeight = 0;    ///< laneHeight: of each device
     double memoryTop = 0, memoryHeight = 0; ///< 0: no memory
     double bottom = 0;
 
@@ -49,9 +49,9 @@ struct PictureScene {
     const PictureTheme& theme;
     bool grey = false;
     bool compact = false; ///< one line per device at the left, and no numbers there
-    bool single = false;  ///< one view: its name and numbers are the picture's
+    bool single = false;  ///< only one view: the picture's heading is its name and numbers
     double width = 0, height = 0;
-    double left = 0, right = 0; ///< where time begins and ends, of the outer columns
+    double left = 0, right = 0; ///< start of the first column's time axis, end of the last one's
     double margin = 0;
     double axisTop = 0;   ///< what reaches from the axis' labels down begins here
     double footerTop = 0; ///< 0: none
@@ -67,10 +67,10 @@ PictureScene makePictureScene(const std::vector<PicturePanel>& panels, const Pic
 
 /// End of the last task that ran.
 Nanoseconds endOf(const Timeline& timeline);
-/// Of words in this size, on the safe side of what fonts need.
+/// Width of words in this size: an upper estimate for the usual fonts.
 double widthOf(std::string_view words, double size, bool mono = false, bool bold = false);
 
-/// Which of its device's stages this is, counted from 0; replicas are further ones.
+/// Index of the task's stage among the stages of its device, from 0; stages of replicas follow those of the first.
 int chunkOf(const Program& program, const Task& task);
 
 } // namespace pipewright

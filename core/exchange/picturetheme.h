@@ -17,7 +17,7 @@ struct PictureTheme {
     std::array<std::string_view, opCount> blocks; ///< by Op: F, B, I, W, R, U
     std::string_view reduction;
 
-    /// Of an Op as a number; of a reduction for opCount.
+    /// The colour of an Op, given as a number; opCount: of a reduction.
     std::string_view colourOf(int op) const { return op < opCount ? blocks[op] : reduction; }
     std::string_view colourOf(Op op) const { return blocks[indexOf(op)]; }
 };
@@ -68,7 +68,7 @@ inline constexpr PictureTheme greyTheme{"#ffffff",
                                         "#d9d9d9",
                                         {"#d4d4d4", "#ffffff", "#ffffff", "#ffffff", "#ffffff", "#ffffff"},
                                         "#888888"};
-/// Of blocks too narrow for a texture, in that print: a reduction's last.
+/// Greys of blocks too narrow for a texture in a black and white print, by Op; the last is a reduction's.
 inline constexpr std::array<std::string_view, opCount + 1> greyOfNarrowBlocks{
     "#d4d4d4", "#6e6e6e", "#8c8c8c", "#b4b4b4", "#a0a0a0", "#404040", "#888888"};
 static_assert(!greyOfNarrowBlocks.back().empty() && !paperTheme.blocks.back().empty()

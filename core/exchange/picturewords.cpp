@@ -41,7 +41,7 @@ std::string nameOf(const PicturePanel& panel)
     return panel.design->schedule.family.empty() ? "Schedule" : panel.design->schedule.family;
 }
 
-// With its side, where a schedule's two sides have lanes of their own or one of them is not there.
+// The schedule's name; with "measured" or "predicted" where the two have lanes of their own or only one is shown.
 std::string nameOf(const PictureView& view)
 {
     const bool sided = view.panel->measured && !view.outlined;
@@ -99,9 +99,9 @@ std::vector<Number> numbersOf(const PictureView& view, bool withDevice)
             peakOf(view, withDevice)};
 }
 
-constexpr double headingNumbers = 10; // font
+constexpr double headingNumbers = 10; // font size
 
-// What a heading has room for, from its left edge: the first of the numbers, if not all.
+// Width available to a heading from its left edge. numberLine() leaves out the last numbers that do not fit.
 double headingRoom(const PictureScene& scene, const PictureView& view)
 {
     return view.scale.left + view.scale.width - (view.scale.left > scene.left ? view.scale.left : scene.margin);
@@ -342,7 +342,7 @@ std::string memoryText(const PictureScene& scene, const PictureView& view, int d
     if (limit == 0)
         return peak;
     const std::string of = formatSize(limit);
-    // One unit for both where it is the same.
+    // A unit that both have is written once.
     if (const std::size_t unit = of.find(' '); unit != std::string::npos && peak.ends_with(of.substr(unit)))
         peak.resize(peak.size() - (of.size() - unit));
     return peak + " / " + of;

@@ -8,11 +8,11 @@
 
 namespace pipewright {
 
-/// What the views need to be understood; operations in their usual order.
+/// The legend entries that the views need; operations in their usual order.
 std::vector<LegendEntry> legendOf(const PictureScene& scene);
 double titleWidth(const PictureScene& scene);
 bool headingFitsOneLine(const PictureScene& scene, const PictureView& view);
-/// "77.6 / 141 GiB": a device's peak of what it has.
+/// "77.6 / 141 GiB": a device's peak and its limit.
 std::string memoryText(const PictureScene& scene, const PictureView& view, int device);
 int footerRows(const PictureScene& scene);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // One cell of a torch.distributed.pipelining schedule: "0F3", "2SEND_F0", "1REDUCE_GRAD", or several actions side by
-// side, "(0F4;7B1)OVERLAP_F_B": those follow each other in a row, and all but the last are marked. PyTorch matches a
-// prefix and ignores what follows; this parser accepts the whole cell or rejects it. In files from before late 2024 B
-// meant the input-gradient half and BW the full backward; those letters are read only on request, since a cell alone is
-// ambiguous.
+// side, "(0F4;7B1)OVERLAP_F_B": these are stored one after the other in a row, and all but the last are marked
+// `together`. PyTorch matches a prefix and ignores what follows; this parser accepts the whole cell or rejects it. In
+// files from before late 2024 B meant the input-gradient half and BW the full backward; those letters are read only on
+// request, since a cell alone is ambiguous.
 #pragma once
 
 #include "core/schedule/block.h"

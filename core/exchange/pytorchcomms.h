@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The communication order of PyTorch's compute_comms schedules. PyTorch issues every cell in order: a SEND
-// starts a transfer, a RECV posts one that the computation which needs it waits for, and sends are waited for
-// by a cell of their own or, before 2.15, at the end of the step (pytorchwaits.h). Between stages on one rank
-// nothing is sent. PyTorch checks none of this.
+// The communication order of PyTorch's compute_comms schedules. PyTorch issues every cell in order: a SEND starts a
+// transfer, a RECV posts one, and the computation that needs the value waits for it. Sends are waited for by a cell of
+// their own or, before 2.15, at the end of the step (pytorchwaits.h). Between stages on one rank nothing is sent.
+// PyTorch checks none of this.
 #pragma once
 
 #include "core/base/textcells.h"
@@ -31,7 +31,7 @@ PytorchRows communicationOrder(const Program& program, const Costs& costs);
 Diagnostics checkRowsForDeadlock(const Program& program, const PytorchRows& rows, Communication communication);
 
 /// Checks the sends and receives of a file against the order of its computations: each belongs to a stage
-/// of its rank, is needed, stands once, a send behind the computation that makes its value and a receive before
+/// of its rank, is needed, appears once, a send after the computation that makes its value and a receive before
 /// the one that needs it, and both ranks of a pair use the same order. `cells[r][i]` and `lines[r]` are the
 /// places of the actions. `schedule` has the same computations.
 void checkTransfers(const Schedule& schedule, const PytorchRows& rows, const std::vector<std::vector<int>>& cells,

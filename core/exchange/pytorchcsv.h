@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // PyTorch schedule CSV: one line per pipeline rank, cells in the order in which the rank runs them.
 // compute_only holds computations alone, and PyTorch adds the communication itself, greedily; compute_comms
-// holds every send and receive and is executed as it stands (pytorchcomms.h orders and checks them).
+// holds every send and receive and is executed unchanged (pytorchcomms.h orders and checks them).
 #pragma once
 
 #include "core/exchange/exportedtext.h"

@@ -20,7 +20,8 @@ namespace {
 
 using Type = PytorchAction::Type;
 
-/// By what a rank receives it knows that the sender is done with what it was sent before.
+/// Where values are sent and used, which shows what a received value proves: its sender has used all that it read
+/// before.
 class Arrivals {
 public:
     Arrivals(const PytorchRows& rows, const Schedule& schedule) : m_stages(schedule.stages())
@@ -36,9 +37,9 @@ public:
         std::int64_t rank = -1, index = -1; ///< of the row; -1: there is none
     };
 
-    /// Who uses what is sent, and when.
+    /// The computation that uses a sent value.
     Place useOf(const PytorchAction& send) const { return at(m_used[send.carriesGradient()], send.stage, send); }
-    /// Who sent what a computation reads.
+    /// The send of the value that a computation reads.
     Place sourceOf(const PytorchAction& a) const
     {
         if (a.type == Type::F)
@@ -65,7 +66,7 @@ private:
     }
 
     int m_stages;
-    Places m_sent[2], m_used[2]; ///< of outputs and of gradients, by the stage that makes them
+    Places m_sent[2], m_used[2]; ///< [0] outputs, [1] gradients, by the stage that makes them
 };
 
 /// The sends of one rank whose waits are still missing.
@@ -79,7 +80,8 @@ public:
         m_sends.push_back({{wait, send.stage, send.microbatch}, m_arrivals.useOf(send)});
     }
 
-    /// In front of a send: the Program lets no more be in flight to another rank, and counts no more memory for them.
+    /// Before a send: adds the waits that keep the number in flight to one rank at the Program's limit, as the
+    /// predicted memory assumes.
     void makeRoomFor(const PytorchAction& send, std::vector<PytorchAction>& waits)
     {
         const std::int64_t receiver = m_arrivals.useOf(send).rank;
@@ -89,7 +91,8 @@ public:
         take(waits, [&](const Send& each) { return excess > 0 && each.used.rank == receiver && excess-- > 0; });
     }
 
-    /// Behind a computation: what has arrived for certain. A stage's gradient comes after its output was used.
+    /// After a computation: adds the waits of sends that have certainly arrived. A stage's gradient comes after its
+    /// output was used.
     void arrived(const PytorchAction& computation, std::vector<PytorchAction>& waits)
     {
         const Arrivals::Place source = m_arrivals.sourceOf(computation);
@@ -156,7 +159,7 @@ std::vector<PytorchAction> completed(const std::vector<PytorchAction>& row, cons
                 due.push_back({Type::WaitReduceGrad, a.stage, -1});
             due.push_back({Type::Reshard, a.stage, -1});
         }
-        // Not between the members of an overlap, nor between a value and its send.
+        // No waits between the members of an overlap, nor between a computation and the send of its value.
         if (a.together || (i + 1 < row.size() && row[i + 1].isSend() && row[i + 1].stage == a.stage))
             continue;
         result.insert(result.end(), due.begin(), due.end());

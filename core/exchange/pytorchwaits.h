@@ -15,10 +15,10 @@ enum class PytorchVersion { V2_9, V2_10, V2_15 }; ///< the first version of each
 ///   done: parameters that FSDP shards are gathered once and held; PyTorch skips both for other stages;
 /// - REDUCE_GRAD after a stage's last backward and the gradient that it sends, so that no rank waits for the
 ///   reduction, and WAIT_REDUCE_GRAD after it, since a rank may have one reduction in flight;
-/// - WAIT_SEND_F and WAIT_SEND_B, which let go of what was sent: behind the first computation that reads something
-///   which the receiver sent after it had used the value, or behind the stage's own backward of the microbatch, where
-///   the value must have arrived; where neither comes earlier, before the send with which more would be in flight to
-///   that rank than the Program holds (CompileOptions), whose memory is the predicted one; the rest at the end.
+/// - WAIT_SEND_F and WAIT_SEND_B, which release a sent value: after the first computation that reads something which
+///   the receiver sent after it had used the value, or after the stage's own backward of the microbatch; by then the
+///   value has arrived. If neither comes first, before the send that would exceed the number in flight to that rank
+///   that the Program allows (CompileOptions) and the predicted memory assumes. The rest at the end.
 ///   O(actions).
 void addBookkeeping(PytorchRows& rows, const Schedule& schedule, PytorchVersion version);
 

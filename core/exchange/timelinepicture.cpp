@@ -21,7 +21,7 @@ std::string lengthOf(double pixels, bool centimetres)
     return centimetres ? text + "cm" : text;
 }
 
-// What lies along the time axis, for each column.
+// The area along the time axis, for each column.
 std::vector<Rectangle> timesOf(const PictureScene& scene)
 {
     std::vector<Rectangle> areas;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Timelines as an SVG picture, for a screen, a page or a talk: one or several schedules under one another on one time
 // axis, each with its lanes, its memory and its numbers, and a legend. This is the only painter of pictures: PNG, PDF,
-// animations and reports are made of what it writes. Blocks narrower than a pixel are merged into runs of the dominant
+// animations and reports are made from its output. Blocks narrower than a pixel are merged into runs of the dominant
 // colour, so the picture's size is bounded by its pixels, not its blocks. O(blocks log blocks).
 #pragma once
 
@@ -46,7 +46,7 @@ struct PictureOptions {
     bool centimetres = false; ///< the picture states its size in them
     double fontSize = 11;     ///< pixels, of ordinary words; all else is in proportion
     double laneHeight = 0;    ///< pixels; 0: as fits the number of devices
-    double spread = 0.05;     ///< measured blocks slower by more than this share get a foot
+    double spread = 0.05;     ///< measured blocks slower by more than this share are marked by a bar at the bottom
     bool memory = true;       ///< memory curves, where the design knows any bytes
     bool axes = true;         ///< of time and memory
     bool legend = true;

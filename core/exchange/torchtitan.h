@@ -8,13 +8,13 @@
 
 namespace pipewright {
 
-/// The release whose field and module names the export was checked against (tests/torch/check_exports.py does it
-/// again).
+/// The release whose field and module names the export was checked against (tests/torch/check_exports.py repeats the
+/// check).
 inline constexpr std::string_view torchtitanVersion = "0.3.0";
 
-/// `csv` is the path that the file names. torchtitan's takes the field names of that release and of the source after
-/// it, and stops at a version that has neither. Warns when the framework would put the stages on other ranks than the
-/// design does. Throws Error when the schedule cannot run.
+/// `csv` is the path that the file names. The torchtitan file knows the field names of that release and of the later
+/// source, and raises an error where a version has neither. Warns when the framework would put the stages on other
+/// ranks than the design does. Throws Error when the schedule cannot run.
 ExportedText torchtitanConfig(const Design& design, const std::string& csv);
 ExportedText automodelConfig(const Design& design, const std::string& csv);
 

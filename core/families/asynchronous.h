@@ -7,7 +7,7 @@
 
 namespace pipewright {
 
-/// The settings that were given, with the family's rule and an optimizer that suits it.
+/// The given settings with the family's rule and its usual optimizer.
 WeightPolicy policyOf(const FamilyParameters& p, WeightRule rule);
 
 /// Device r keeps p - r microbatches in flight, as in 1F1B.

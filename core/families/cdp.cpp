@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Cyclic Data Parallelism (arXiv 2403.08837): each worker two time steps behind the one before, so that a stage is
-// used by one worker at a time, activations add up to a constant and gradients pass from worker to worker. Version
-// 1 reads theta_{t-1} everywhere, version 2 theta_t where it is there in time: see
-// schedule/cdprule.cpp.
+// Cyclic Data Parallelism (arXiv 2403.08837): each worker starts two time steps after the previous one, so that one
+// worker at a time uses a stage, the total of activations is constant and gradients pass from worker to worker. Version
+// 1 reads the weights theta_{t-1} everywhere, version 2 theta_t where it is ready in time: see schedule/cdprule.cpp.
 #include "core/families/workers.h"
 
 namespace pipewright {

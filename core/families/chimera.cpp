@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Chimera (arXiv 2107.06925): two replicas of the model in opposite directions, each with half of the
-// microbatches. Replica 0 has stage i on device i, replica 1 on device p-1-i; each runs 1F1B, and a device
-// takes whichever of its two pipelines can go first, backwards before forwards. With equal slots for F and B
-// that leaves p-2 empty slots per device, whatever the (even) number of microbatches from p on, and keeps
-// between p/2+1 and p activations. O(blocks).
+// microbatches. Replica 0 has stage i on device i, replica 1 on device p-1-i; each runs 1F1B, and a device runs the
+// pass that is ready in either of its two pipelines, backwards before forwards. With equal times of F and B every
+// device has p-2 idle slots, for every even number of microbatches from p on, and keeps p/2+1 to p activations.
+// O(blocks).
 #include "core/families/orders.h"
 
 #include <algorithm>
@@ -51,7 +51,7 @@ private:
     struct Lane {
         std::vector<Block> blocks;
         std::size_t next = 0;
-        std::vector<int> forwardEnd, backwardEnd; ///< the slot behind, per microbatch of the replica
+        std::vector<int> forwardEnd, backwardEnd; ///< first slot after the pass, per microbatch of the replica
     };
     /// The smallest goes first: backwards, then older microbatches.
     struct Choice {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Plain data parallelism, the baseline of the cyclic kind: all workers do the same at the same time, and their
-// gradients meet at the end of the training step.
+// Plain data parallelism, the baseline for Cyclic Data Parallelism: all workers run the same pass at the same time, and
+// their gradients are summed at the end of the training step.
 #include "core/families/workers.h"
 
 namespace pipewright {

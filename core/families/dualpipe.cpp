@@ -26,8 +26,8 @@ public:
     {
     }
 
-    /// `depth` devices lie between the nearer end and the turn, this one `at` behind that end; each
-    /// direction has `microbatches`.
+    /// `depth`: devices from the nearer end to the turn; `at`: this device's index among them, from 0 at the end;
+    /// `microbatches`: of each direction.
     void run(int depth, int at, int microbatches)
     {
         const int behind = depth - at - 1;

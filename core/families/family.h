@@ -28,8 +28,7 @@ enum class WorkerLayout : std::uint8_t {
     Pipeline, ///< stage j on device j, for all workers
     Workers,  ///< worker i on device i, with all stages
     Single,   ///< all on one device
-    Triangle, ///< a stage's activations of one microbatch per device: N (N + 1) / 2 devices, for synchronous weights N
-              ///< * N
+    Triangle, ///< a device holds one stage's activations of one microbatch: N (N + 1) / 2 devices, N * N if not cyclic
     Sharded,  ///< as Workers, but a stage's state is on one device at a time and moves to the next that runs the stage
 };
 inline constexpr int workerLayoutCount = 5;
@@ -42,14 +41,14 @@ struct FamilyOptions {
     int microbatches = 8;
     /// Copies of the pipeline, each on its share of the devices and with its share of the microbatches.
     int replicas = 1;
-    bool shardOptimizer = false; ///< the replicas share the optimizer's state out
+    bool shardOptimizer = false; ///< the optimizer's state is sharded over the replicas
     std::optional<int> chunks;   ///< stages per device; the family's own default when unset
     std::optional<int> group;    ///< interleaving: microbatches per group, default = devices
-    /// Of each microbatch's sequence, for families that cut it; defaultSequencePieces when unset.
+    /// Pieces of each microbatch's sequence, for families that cut it; defaultSequencePieces when unset.
     std::optional<int> pieces;
-    std::optional<double> memoryLimit; ///< x devices microbatches of activations
-    /// Families that update amid the run: settings of their rule (which rule is the family's), and microbatches per
-    /// update where the family lets them be chosen.
+    std::optional<double> memoryLimit; ///< in units of (devices × one microbatch's activations)
+    /// For families that update during the run: settings of the weight rule (the family determines which rule), the
+    /// optimizer, and microbatches per update where these can be chosen.
     WeightPolicy weights{};
     std::optional<Optimizer> optimizer; ///< the family's usual one when unset
     std::optional<int> accumulate;
@@ -62,8 +61,8 @@ struct FamilyParameters : FamilyOptions {
     /// Pass times of one device's worth of layers and the transfer time; only families that search use them.
     Nanoseconds forward = 1'000'000, inputGrad = 1'000'000, weightGrad = 1'000'000, transfer = 0;
     std::vector<StageTimes> stageTimes{}; ///< times of every stage, in place of the three above, when not empty
-    /// What one F keeps and how much of it stays from I until W: only their ratio counts, and only for families
-    /// that search under a memory limit. 0: the zero-bubble papers' model, see families/searchinputs.h.
+    /// Bytes that one F keeps, and the part of them that stays from I until W. Only their ratio counts, and only for
+    /// families that search under a memory limit. 0: the zero-bubble papers' model, see families/searchinputs.h.
     Bytes saved = 0, savedForWeightGrad = 0;
     /// Polled by v-auto, which tries thousands of orders: true ends it with the best so far.
     std::function<bool()> stop{};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Hanayo (arXiv 2308.15762): the stages run in w waves, down the devices and back up, 2w chunks on each. Every device
-// takes what is ready when it is free: backwards before forwards, and of the forwards the one that is furthest along.
-// No device keeps more activations than 1F1B's p microbatches: a forward waits when it would take the room that the
-// oldest microbatch still needs, which therefore always gets through. A forward counts one unit and a backward two.
-// O(blocks x log(microbatches in flight)).
+// Hanayo (arXiv 2308.15762): the stages run in w waves, down the devices and back up, 2w chunks on each. A free device
+// takes a ready pass: backwards before forwards, and among forwards the one of the latest stage. No device keeps more
+// activations than 1F1B's p microbatches: a forward waits when it would take memory that the oldest microbatch still
+// needs, so the oldest one can always run. A forward counts one unit and a backward two. O(blocks x log(microbatches in
+// flight)).
 #include "core/base/indexed.h"
 #include "core/families/orders.h"
 
@@ -52,7 +52,7 @@ public:
         schedule.order.resize(devices);
         for (int s = 0; s < m_stages; ++s)
             schedule.deviceOfStage.push_back(deviceOf(s));
-        // Backwards first, and of either kind the later leg.
+        // Backwards first; within forwards and within backwards the later leg first.
         m_place.resize(2 * m_stages);
         for (const int kind : {1, 0})
             for (int leg = (kind + 1) * m_stages; leg-- > kind * m_stages;) {
@@ -119,8 +119,8 @@ private:
         schedule.order[device].push_back({isForward ? Op::F : Op::B, stageOf(ready->leg), microbatch});
     }
 
-    /// The most urgent leg of which the oldest microbatch may run. All that are younger than the oldest of all wait
-    /// alike, so behind a forward that must wait only that one may come, which heads its leg.
+    /// The most urgent leg whose first microbatch may run. All microbatches but m_oldest have the same memory limit, so
+    /// once a forward must wait only m_oldest can still run, which is the first of its leg.
     ReadyLeg* chooseLeg(DeviceIndex device)
     {
         bool oldestOnly = false;
@@ -135,7 +135,7 @@ private:
         return nullptr;
     }
 
-    /// Every microbatch but the oldest leaves the memory that the oldest still needs on this device.
+    /// Whether a forward fits: every microbatch but m_oldest leaves free what m_oldest still needs on this device.
     bool fits(DeviceIndex device, int microbatch) const
     {
         const int chunks = m_stages / m_devices;

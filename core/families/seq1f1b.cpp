@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Seq1F1B (arXiv 2406.03488): every microbatch is cut into k pieces of its sequence, and 1F1B runs on the
-// pieces, with k-1 more of them in the warm-up. Forwards go through a sequence in order; its backwards come
-// back from the last piece, since attention looks back. About 1/k of the activations of 1F1B per piece.
+// pieces, with k-1 more of them in the warm-up. Forwards run the pieces of a sequence in order, backwards from the last
+// piece to the first, since attention reads earlier pieces. About 1/k of the activations of 1F1B per piece.
 #include "core/families/orders.h"
 
 namespace pipewright {

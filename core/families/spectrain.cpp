@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// SpecTrain (arXiv 1809.02839): asynchronous 1F1B that predicts weights along the smoothed gradient, for the
-// forward and for the backward to the moment at which the microbatch leaves the first stage.
+// SpecTrain (arXiv 1809.02839): asynchronous 1F1B whose forwards and backwards read weights predicted along the
+// smoothed gradient, for the time at which the microbatch leaves the first stage.
 #include "core/families/asynchronous.h"
 
 namespace pipewright {

@@ -30,7 +30,7 @@ int modulo(int value)
     return ((value % interval) + interval) % interval;
 }
 
-/// Gives the two W the first cells left; the gradients' cells are known.
+/// Gives each of the two W the first free cell from its gradient's cell on.
 void placeWeights(Cells& cells)
 {
     unsigned taken = 0;
@@ -45,8 +45,8 @@ void placeWeights(Cells& cells)
     }
 }
 
-/// From device to device the legs down the V shift by `distance` cells and the legs up by one cell back; behind device
-/// `turn` the second distance holds. False on a collision.
+/// From one device to the next the legs down the V move later by the distance, the legs up the V earlier by one cell.
+/// Up to device `turn` the first distance applies, then the second. False on a collision.
 bool fillCells(std::vector<Cells>& cells, int firstDistance, int secondDistance, int turn)
 {
     for (std::size_t d = 1; d < cells.size(); ++d) {
@@ -65,7 +65,7 @@ bool fillCells(std::vector<Cells>& cells, int firstDistance, int secondDistance,
     return true;
 }
 
-/// The earliest block with these cells: every pass in the first one of its cells after the data is there.
+/// The earliest block with these cells: every pass starts at the first time of its cell at which its data is ready.
 Stamp stampOf(const std::vector<Cells>& cells)
 {
     const int devices = static_cast<int>(cells.size());
@@ -220,8 +220,8 @@ private:
         return tryStamp(stampOf(m_cells));
     }
 
-    /// No schedule of equal passes that keeps `peak` chunks alive has less (appendix E, and the search's own
-    /// figure for an odd peak next to the full one); 0 where passes differ.
+    /// Lower bound on the bubble of schedules of equal passes with `peak` live chunks (appendix E; for a peak of 2p - 1
+    /// the search's own figure); 0 where passes differ.
     Nanoseconds leastBubble(int peak) const
     {
         const int p = m_devices;

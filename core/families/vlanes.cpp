@@ -15,7 +15,7 @@ constexpr Nanoseconds notDone = std::numeric_limits<Nanoseconds>::min();
 
 int VLanes::peak(int device) const
 {
-    static constexpr int more[] = {1, 1, 0, 0, -1, -1, 0}; // by pass
+    static constexpr int more[] = {1, 1, 0, 0, -1, -1, 0}; // change of live activations, by pass
     int alive = 0, most = 0;
     for (const std::uint8_t pass : lanes[device]) {
         alive += more[pass];

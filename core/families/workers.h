@@ -12,7 +12,7 @@ namespace pipewright {
 /// (arXiv 2403.08837, figure 1).
 struct WorkerTimes {
     int workers = 1;
-    bool cyclic = false; ///< each worker two time steps behind the one before; otherwise all at once
+    bool cyclic = false; ///< each worker starts two time steps after the previous one; otherwise all at once
     std::int64_t forward(int worker, int stage, int step) const;
     std::int64_t backward(int worker, int stage, int step) const;
 };

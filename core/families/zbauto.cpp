@@ -15,8 +15,8 @@ namespace {
 
 struct Choices {
     bool stopBeforeBubble; ///< warm-up ends before the F that would make the first I wait, not after it
-    bool preferBackward;   ///< a device that is two forwards ahead may leave one out
-    bool fillGreedily;     ///< W also fills gaps shorter than itself that would not be the worst bubble anyway
+    bool preferBackward;   ///< a stage that is two forwards ahead of the next may skip one
+    bool fillGreedily;     ///< W also fills gaps shorter than itself that would not become the largest bubble
 };
 
 /// Inputs of all eight runs.
@@ -151,7 +151,7 @@ private:
             put(s, Op::I);
     }
 
-    /// True when this stage can skip its next F in this round without a bubble, or without the worst one.
+    /// True when this stage can skip its next F in this round without a bubble, or with one that is not the largest.
     bool leavesForwardOut(int stage)
     {
         const Lane& here = lane(stage);
@@ -198,7 +198,7 @@ private:
         for (int s = 0; s < m_problem.stages; ++s)
             places[s] = lane(s).forwards < m_problem.microbatches
                         && !(m_choices.preferBackward && s + 1 < m_problem.stages && leavesForwardOut(s));
-        for (std::size_t s = places.size() - 1; s-- > 0;) // a stage stays ahead of the next only if it must
+        for (std::size_t s = places.size() - 1; s-- > 0;) // a stage skips its F when the next stage does
             places[s] = places[s] && places[s + 1];
         for (int s = 0; s < m_problem.stages; ++s) {
             if (!places[s])

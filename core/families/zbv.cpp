@@ -11,8 +11,8 @@ namespace pipewright {
 
 namespace {
 
-/// One device of the handcrafted order. It needs 2p - 1 microbatches to close up: with fewer it is made for
-/// 2p - 1 and those that do not exist are left out.
+/// One device of the handcrafted order, which needs 2p - 1 microbatches or more: with fewer it is made for 2p - 1, and
+/// the surplus ones are left out.
 std::vector<Block> handcraftedLane(int device, int devices, int microbatches)
 {
     const int full = std::max(2 * devices - 1, microbatches);

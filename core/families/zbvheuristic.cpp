@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The greedy heuristic of arXiv 2401.10241, section 6 (ZB-V): rounds of gradients and forwards down and up the V, with
-// W in the gaps, for each combination of the yes-or-no choices; repeated with the last run's bubbles allowed. O(devices
-// × microbatches) per run.
+// W in the gaps, for each combination of the yes-or-no choices; repeated with the bubbles of the last run allowed.
+// O(devices × microbatches) per run.
 #include "core/families/zbvheuristic.h"
 
 #include "core/base/indexed.h"
@@ -15,7 +15,7 @@ namespace pipewright {
 namespace {
 
 /// The passes of a microbatch in the order of their data: forward down and up the V, gradient down and up. On device i
-/// they belong to stages i, 2p-1-i, 2p-1-i and i. Each is followed by its number of places.
+/// they belong to stages i, 2p-1-i, 2p-1-i and i. `legs` is their number.
 enum Leg { forwardDown, forwardUp, gradientDown, gradientUp, legs };
 
 constexpr Nanoseconds notYet = -1;
@@ -57,7 +57,7 @@ struct VLane {
 
 class Run {
 public:
-    /// `approved`: bubbles per device of an earlier run, which this one may have as well; or empty.
+    /// `approved`: bubbles per device of an earlier run that this run may have too; or empty.
     Run(const VProblem& problem, VChoices choices, const std::vector<Nanoseconds>& approved)
         : m_problem(problem), m_choices(choices), m_approved(approved), m_lanes(problem.devices)
     {

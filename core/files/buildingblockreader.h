@@ -19,7 +19,7 @@ struct BlockReading {
 BlockReading readBuildingBlock(const LocatedJson& document, const nlohmann::json& value, const std::string& pointer,
                                Diagnostics& diagnostics);
 
-/// Elements of a list of whole numbers; one fault for each that is none or out of range.
+/// Elements of a list of whole numbers; one fault for each element that is not a whole number or out of range.
 std::vector<int> readIntegers(const LocatedJson& document, const nlohmann::json& list, const std::string& pointer,
                               int low, int high, Diagnostics& diagnostics);
 

@@ -7,7 +7,7 @@
 
 namespace pipewright {
 
-/// For a schedule of so many stages. Faults go into `diagnostics`.
+/// The costs of a schedule of `stages` stages. Faults go into `diagnostics`.
 Costs readCosts(const LocatedJson& document, const nlohmann::json& value, int stages, Diagnostics& diagnostics);
 
 } // namespace pipewright

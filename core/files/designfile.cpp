@@ -190,7 +190,7 @@ OrderedJson stageCostsToJson(const StageCosts& stage)
     OrderedJson json;
     const auto write = [&](Op op, bool unusual) {
         const std::vector<BlockPart>& parts = stage.parts[indexOf(op)];
-        if (unusual && parts.empty()) // the sum of parts needs no saying
+        if (unusual && parts.empty()) // a time that is the sum of its parts is left out
             json[std::string(timeKey(op))] = exactDuration(stage.*timeField(op));
     };
     static_assert(opCount == 6, "the times of all operations are written here");
@@ -260,7 +260,7 @@ OrderedJson dataflowToJson(const Dataflow& dataflow)
     return json;
 }
 
-/// Equal plans of several stages once.
+/// Writes equal plans of several stages as one entry.
 OrderedJson plansToJson(const std::vector<sharding::StatedPlan>& plans)
 {
     OrderedJson list = OrderedJson::array();

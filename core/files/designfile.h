@@ -19,28 +19,29 @@
 // Then "schedule" and each of its keys are optional and default to the unrolled building block. A given "order" takes
 // precedence, and the building block is only stored.
 //
-// In "costs", what lies before the blocks of every device (launch, autograd, Python), none where it is left out:
+// In "costs", the host's gap before the blocks of every device (launch, autograd, Python); left out: no gap.
 //
 //   "host_gaps": [{"forward": "60us", "backward": "85us", "origin": {"forward": "measured"}}, …]
 //
-// In a stage of "costs", what its blocks do one behind the other (design/blockparts.h); the block's time is then their
-// sum, and may be left out. The stream is "compute" where it is left out, and "awaited" true:
+// In a stage of "costs", the parts of its blocks, one after another (design/blockparts.h). The block's time is then
+// their sum, and may be left out. Defaults: "stream" is "compute", "awaited" is true.
 //
 //   "parts": {"forward": [{"name": "attention", "time": "4ms"},
 //                         {"name": "dispatch", "time": "6ms", "stream": "communication"}, …],
 //             "backward": […, {"name": "weights", "time": "5ms", "awaited": false}]}
 //
-// In "schedule", the order of an overlapped pair's parts where it is not to be the shortest: whose part is next.
+// In "schedule", the order of an overlapped pair's parts where it is not the shortest one: 1 or 2, the block whose part
+// is next.
 //
 //   "part_orders": [{"pair": "F0.3&B7.1", "order": "12212"}]
 //
-// How the groups that hold stages share them out, synthesised for stages that are not named:
+// The plans by which groups of devices share stages; stages that are not named get a synthesised plan.
 //
 //   "sharding": [
-//     {"stages": [0, 1],               whose layers are alike, and whose groups are
+//     {"stages": [0, 1],               stages with equal layers and equal groups
 //      "strategy": "megatron",         sharding/strategy.h; "hap" when left out
-//      "ratios": [0.6, 0.4],           a member's share each; as the strategy has it when left out
-//      "program": ["0.query: …", …]}   sharding/statedplan.h; found when left out
+//      "ratios": [0.6, 0.4],           the share of each member; the strategy's own when left out
+//      "program": ["0.query: …", …]}   sharding/statedplan.h; synthesised when left out
 //   ]
 #pragma once
 
@@ -53,7 +54,7 @@ namespace pipewright {
 
 std::string designToJson(const Design& design);
 /// `where` names the text in diagnostics ("design.json" gives "design.json:12"). Throws Error. Checks form and ranges
-/// only; whether the schedule can run is validate()'s business.
+/// only; validate() checks whether the schedule can run.
 Design designFromJson(std::string_view text, const std::string& where);
 
 Design readDesign(const std::string& path);

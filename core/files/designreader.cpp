@@ -44,7 +44,7 @@ std::optional<Workload> readModel(Reading& reading, const Json& value)
     if (reading.diagnostics.size() != faultsBefore)
         return std::nullopt;
     for (const Diagnostic& wrong : checkShape(shape)) {
-        // "model.hidden" stands at /model/hidden
+        // the place "model.hidden" is the pointer /model/hidden
         std::string pointer = "/" + wrong.where;
         std::replace(pointer.begin(), pointer.end(), '.', '/');
         reading.fault(pointer, fmt::format("{}: {}", wrong.where, wrong.what), wrong.hint);

@@ -75,13 +75,13 @@ private:
         const std::vector<int>& layers = m_design.layersPerStage;
         if (std::accumulate(layers.begin(), layers.end(), std::int64_t{0})
             != static_cast<std::int64_t>(m_design.workload->layers.size()))
-            return; // which is said of layers_per_stage
+            return; // reported for layers_per_stage
         try {
             const int first = std::accumulate(layers.begin(), layers.begin() + stage, 0);
             checkPlan(plan, *m_design.workload, first, layers[at], *group->group);
         } catch (const Error& error) {
             for (const Diagnostic& wrong : error.diagnostics()) {
-                std::string place = wrong.where; // "program.3" stands at program/3
+                std::string place = wrong.where; // the place "program.3" is the pointer program/3
                 std::replace(place.begin(), place.end(), '.', '/');
                 fault(place, fmt::format("stage {}: {}", stage, wrong.what), wrong.hint);
             }

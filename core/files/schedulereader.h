@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// JSON -> Schedule: the "schedule" of a design file, and what every section's reader has at hand.
+// JSON -> Schedule: the "schedule" of a design file, and the state that the readers of all sections share.
 #pragma once
 
 #include "core/files/buildingblockreader.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The input of sharding as a JSON file: a tensor graph, or a model to make one of, and a cluster.
+// The input of sharding as a JSON file: a tensor graph, or a model from which one is made, and a cluster.
 //
 //   {
 //     "pipewright": 1,
@@ -36,7 +36,7 @@ struct GraphFile {
     Cluster cluster;
     std::shared_ptr<const LocatedJson> document; ///< for places; null when the graph was not read from a text
 
-    /// "cluster.devices.1.memory" and names of nodes become file and line, as far as they stand in the file.
+    /// "cluster.devices.1.memory" and names of nodes become file and line, where the file holds them.
     Diagnostics locate(Diagnostics diagnostics) const;
 };
 
@@ -45,7 +45,7 @@ GraphFile graphFileFromJson(std::string_view text, const std::string& where);
 GraphFile readGraphFile(const std::string& path);
 /// One stage of a design whose device is a group: its part of the model, on the group's devices. Throws Error.
 GraphFile readStageFile(const std::string& path, int stage);
-/// Always writes the graph itself, also when it was made of a model.
+/// Always writes the graph itself, also when it was made from a model.
 std::string graphFileToJson(const GraphFile& file);
 
 } // namespace pipewright

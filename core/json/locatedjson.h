@@ -19,7 +19,7 @@ struct LocatedJson {
     std::string source;                         ///< names the text in diagnostics: "design.json"
     std::unordered_map<std::string, int> lines; ///< JSON pointer -> line, from 1
 
-    /// Of the value at a JSON pointer ("/schedule/order/2"), or of the nearest container that is known.
+    /// The line of the value at a JSON pointer ("/schedule/order/2"), or of its nearest known container.
     int lineOf(std::string_view pointer) const;
     std::string placeOf(std::string_view pointer) const; ///< "design.json:12"
 };

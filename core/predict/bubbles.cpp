@@ -42,8 +42,8 @@ std::span<const Program::ExtraDependency> ExtraCursor::of(TaskId task)
 void LaneMeter::addGap(const Program& program, const Timeline& timeline, TaskId t, ExtraCursor& extras)
 {
     const Nanoseconds from = previousEnd, to = timeline.start[t];
-    TaskId arrival = program.afterData[t]; // what arrives last of its inputs
-    // Transfers that hold up the device and reductions stand in its order, too.
+    TaskId arrival = program.afterData[t]; // its input that arrives last
+    // Blocking transfers and reductions are also part of the device's order.
     const TaskId before = program.afterOnDevice[t];
     Nanoseconds ready = before == none ? from : std::max(from, timeline.end[before]);
     for (const Program::ExtraDependency& extra : extras.of(t)) {
@@ -61,7 +61,7 @@ void LaneMeter::addGap(const Program& program, const Timeline& timeline, TaskId 
         arrived = std::clamp(timeline.end[arrival], from, to);
         if (program.tasks[t].kind == TaskKind::Compute) {
             const bool moved = moves(program.tasks[arrival].kind);
-            // Its turn on a bus is part of the way.
+            // Waiting for a bus counts as transfer time.
             const TaskId maker = program.busOfLink.empty() ? none : program.afterData[arrival];
             const Nanoseconds madeAt = !moved                                             ? arrived
                                        : maker != none && timeline.start[maker] != notRun ? timeline.end[maker]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The numbers people compare schedules by. All definitions of the bubble are reported by name, because papers disagree
-// on which one "the bubble" is.
+// The metrics for comparing schedules. All definitions of the bubble are reported by name, because papers define it
+// differently.
 #pragma once
 
 #include "core/predict/timeline.h"
@@ -17,14 +17,14 @@ struct DeviceMetrics {
     Bytes peakBytes = 0;
 };
 
-/// Where a device's idle time goes; the parts sum to idle.
+/// A device's idle time by cause; the parts sum to idle.
 struct IdleCauses {
     Nanoseconds warmUp = 0;         ///< before its first block
     Nanoseconds waitActivation = 0; ///< before an F whose input was still being computed
     Nanoseconds waitGradient = 0;   ///< before a B, I or W whose gradient was still being computed
-    Nanoseconds transfer = 0;       ///< the input was computed, and on its way
+    Nanoseconds transfer = 0;       ///< the input was computed and in transfer
     Nanoseconds coolDown = 0;       ///< after its last block
-    Nanoseconds host = 0;           ///< all was there, and the host had not launched it yet (Costs::hostGaps)
+    Nanoseconds host = 0;           ///< all inputs had arrived, but the host had not launched it yet (Costs::hostGaps)
     Nanoseconds other = 0;          ///< pins, reductions, transfers that hold up the device
     Nanoseconds sum() const { return warmUp + waitActivation + waitGradient + transfer + coolDown + host + other; }
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Discrete-event simulation: tasks run as soon as all that they wait for has ended; a transfer on a bus then joins the
-// queue of those that are ready. When nothing else can run, the one that has been ready longest passes its bus: nobody
-// can become ready before it any more, since whatever follows ends later.
+// Discrete-event simulation: a task runs as soon as all its inputs have ended; a transfer on a bus then joins the queue
+// of ready transfers. When no other task can run, the transfer that has been ready longest gets its bus: no transfer
+// can become ready earlier any more, since all later tasks end later.
 #include "core/predict/busqueues.h"
 
 #include "core/predict/evaluator.h"
@@ -121,7 +121,7 @@ BusesOfTask busesOf(const Program& program, const Task& task)
     case TaskKind::SetOut:
     case TaskKind::Collective:
     case TaskKind::Offload:
-    case TaskKind::Reload: return {}; // a wire of their own
+    case TaskKind::Reload: return {}; // they have a dedicated wire
     }
     return {};
 }
@@ -137,11 +137,11 @@ BusTimes busTimes(const Program& program, TaskId id, Nanoseconds duration, const
         return {duration - there.latency, 0};
     const LinkCosts& back = costs.linkBetween(task.peer, task.device);
     ExchangedGradients bytes;
-    if (task.kind == TaskKind::Reduce) // as large both ways
+    if (task.kind == TaskKind::Reduce) // the same size in both directions
         bytes.toRoot = bytes.toOther = program.buffers[program.writes(id).front()].bytes;
     else
         bytes = exchangedGradients(program, costs.stages[task.stage].gradients, pairOf(program, task));
-    // A shared parameter's reduction takes a time of its own, which may have been measured: it holds no bus for longer.
+    // A shared parameter's reduction has its own time, which may be measured: it occupies no bus for longer than that.
     const auto held = [&](Nanoseconds wire) { return task.kind == TaskKind::Reduce ? std::min(wire, duration) : wire; };
     if (buses.there == buses.back)
         return {held(there.wireTime(bytes.toOther) + back.wireTime(bytes.toRoot)), 0};
@@ -166,7 +166,8 @@ std::vector<TaskId> passedBefore(const Program& program, const Timeline& timelin
     for (auto& [bus, tasks] : passed) {
         std::stable_sort(tasks.begin(), tasks.end(),
                          [&](TaskId a, TaskId b) { return timeline.start[a] < timeline.start[b]; });
-        // Of those that start together all but the last hold the bus for no time: none of them waits for another.
+        // Of several that start at the same time, all but the last occupy the bus for no time, so none waits for
+        // another.
         TaskId earlier = none;
         for (std::size_t i = 1; i < tasks.size(); ++i) {
             if (timeline.start[tasks[i]] > timeline.start[tasks[i - 1]])

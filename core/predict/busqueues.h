@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// When everything happens in a Program whose transfers share buses (Program::busOfLink). Which of them passes first
-// depends on the times themselves, so this is a simulation, not a longest path. Programs without a bus need none of it.
-// A sum over replicas sends gradients both ways: it waits for the wires of both at once, with its two devices.
+// The times of a Program whose transfers share buses (Program::busOfLink). The order on a bus depends on the times
+// themselves, so this is a simulation and not a longest path. Programs without a bus do not use it. A sum over replicas
+// sends gradients in both directions: it needs its two devices and the wires of both directions at the same time.
 #pragma once
 
 #include "core/predict/timeline.h"
@@ -22,7 +22,7 @@ public:
 
 private:
     static constexpr std::uint32_t noBus = none;
-    /// What a task passes, and for how long it keeps others from it: there, and of a sum also back.
+    /// The buses of a task, and how long it occupies them: one direction, and for a sum also the way back.
     struct Use {
         std::uint32_t bus = noBus, back = noBus; ///< noBus in `back` also where it is the same bus
         Nanoseconds held = 0, heldBack = 0;
@@ -33,24 +33,25 @@ private:
     std::vector<Use> m_uses;                    ///< per task
     std::vector<std::uint32_t> m_inputs;        ///< per task: how many tasks it waits for
     std::vector<std::uint32_t> m_followerBegin; ///< per task and one more, into m_followers
-    std::vector<TaskId> m_followers;            ///< what waits for it
+    std::vector<TaskId> m_followers;            ///< the tasks that wait for it
 };
 
-/// The buses that a transfer passes, or a sum over replicas or of a shared parameter there and back; empty where it has
-/// a wire of its own, and of all other tasks.
+/// The buses of a transfer, or in both directions of a sum over replicas or of a shared parameter; empty with a
+/// dedicated wire, and for all other tasks.
 struct BusesOfTask {
     std::string_view there, back;
     bool any() const { return !there.empty() || !back.empty(); }
 };
 BusesOfTask busesOf(const Program& program, const Task& task);
-/// How long it keeps others from each. A sum whose ways share a wire sends one after the other: both times in `there`.
+/// How long a task occupies each bus. A sum whose directions share a bus sends them in sequence: both times are in
+/// `there`.
 struct BusTimes {
     Nanoseconds there = 0, back = 0;
 };
 BusTimes busTimes(const Program& program, TaskId task, Nanoseconds duration, const Costs& costs);
 
-/// For each transfer, and each sum of gradients, the last that began to pass its bus before it in this timeline; none
-/// for all other tasks.
+/// For each transfer and each sum of gradients, the previous user of its bus in this timeline; none for all other
+/// tasks.
 /// Empty when the Program has no bus. O(tasks log tasks).
 std::vector<TaskId> passedBefore(const Program& program, const Timeline& timeline);
 

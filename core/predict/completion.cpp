@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Tries every family with the design's placement as a model, counts how far the placed blocks depart from it (a
-// longest increasing subsequence per device), and inserts the missing blocks where the best model has them; falls back
-// to list scheduling (listcompletion.h). O(families x blocks log blocks), without what a family's own search takes.
+// Tries every family with the design's placement as a model, counts how far the placed blocks depart from it (a longest
+// increasing subsequence per device), and inserts the missing blocks where the best model has them; falls back to list
+// scheduling (listcompletion.h). O(families x blocks log blocks), plus the searches of the families.
 #include "core/predict/completion.h"
 
 #include "core/design/redesign.h"
@@ -107,7 +107,7 @@ Fit compare(const Schedule& placed, const Schedule& model)
         fit.placed += lane.size();
         fit.prefix += static_cast<std::size_t>(std::mismatch(lane.begin(), lane.end(), all.begin(), all.end()).first
                                                - lane.begin());
-        // The longest run of places that only ascend; what is not in it departs.
+        // The longest increasing subsequence of places; blocks outside it depart from the model.
         std::vector<std::uint32_t> ends;
         for (const Block& block : lane) {
             const std::uint32_t place = placeOf[cell(block)];
@@ -124,12 +124,12 @@ Fit compare(const Schedule& placed, const Schedule& model)
     return fit;
 }
 
-/// The placed lanes with every missing block behind the one that it follows in the model.
+/// The placed lanes with every missing block directly after its predecessor in the model.
 Schedule mergedWith(const Schedule& placed, const Schedule& model)
 {
     Schedule merged = placed;
     for (std::size_t d = 0; d < placed.order.size(); ++d) {
-        std::map<Block, std::vector<Block>> behind; // a placed block, and what comes behind it
+        std::map<Block, std::vector<Block>> behind; // placed block -> the missing blocks that follow it
         std::vector<Block> front;
         const std::vector<Block>& lane = placed.order[d];
         std::map<Block, bool> isPlaced;
@@ -172,7 +172,7 @@ double memoryOf(const Design& design, const Schedule& schedule)
     }
 }
 
-/// A model's blocks with what a person has said besides the order.
+/// A model's blocks with the user's other settings, which are not part of the order.
 Schedule following(const Schedule& model, const Schedule& placed)
 {
     Schedule schedule = model;
@@ -215,7 +215,7 @@ Completion completeSchedule(const Design& design)
     });
     const auto legal = [&](const Schedule& schedule) { return !hasErrors(validate(schedule, design.dataflow.skips)); };
 
-    // Of those that fit, and fit the beginning equally well, the one that needs least memory.
+    // Among models that fit the beginning equally well, the one with the least memory.
     std::optional<Schedule> best;
     std::string title;
     double least = 0;

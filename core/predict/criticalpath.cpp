@@ -16,8 +16,7 @@ namespace {
 
 using When = Program::ExtraDependency::When;
 
-/// Calls visit(predecessor, what of it is waited for) for everything that task t waits for, its device's
-/// predecessor first.
+/// Calls visit(predecessor, When) for every predecessor of task t, the one on its device first.
 template<typename Visit>
 void forEachPredecessor(const Program& program, TaskId t, Visit visit)
 {
@@ -35,7 +34,7 @@ void forEachPredecessor(const Program& program, TaskId t, Visit visit)
             visit(extra->after, extra->when);
 }
 
-/// How long after all that it waited for the task began: the host's gap.
+/// The host gap: the time between the last predecessor's end and the task's start.
 Nanoseconds gapBefore(const Program& program, const Timeline& timeline, TaskId t)
 {
     Nanoseconds ready = notRun;
@@ -50,7 +49,7 @@ Nanoseconds gapBefore(const Program& program, const Timeline& timeline, TaskId t
     return ready == notRun ? 0 : std::max<Nanoseconds>(0, timeline.start[t] - ready);
 }
 
-/// Every task behind those that wait for it. The global sequence does not say in which order transfers pass a bus.
+/// All tasks, each after its successors. The global sequence does not have the order of transfers on a bus.
 std::vector<TaskId> backwards(const Timeline& timeline, bool byStart)
 {
     std::vector<TaskId> tasks(timeline.start.size());
@@ -89,7 +88,7 @@ std::vector<TaskId> criticalPath(const Program& program, const Timeline& timelin
                 latestReached = reached;
             }
         };
-        // An overlapped pair goes by its first block, which waits for what the second waits for.
+        // An overlapped pair is represented by its first block, which also waits for the inputs of the second.
         forEachPredecessor(program, last, [&](TaskId p, When when) {
             if (timeline.start[p] != notRun && when != When::Started)
                 see(p, timeline.end[p]);
@@ -97,7 +96,7 @@ std::vector<TaskId> criticalPath(const Program& program, const Timeline& timelin
         // A transfer that has passed the bus may still be in flight.
         if (const TaskId p = onBus.empty() ? none : onBus[last]; p != none && !onPath[p])
             see(p, std::min(timeline.end[p], timeline.start[last]));
-        // Nothing that ends at the start explains it but time itself (a pin, or the beginning).
+        // At time 0 the step itself is the cause; tasks that end at 0 explain nothing.
         if (latest != none && timeline.end[latest] <= 0 && timeline.start[last] == 0)
             latest = none;
         last = latest;
@@ -115,7 +114,7 @@ std::vector<Nanoseconds> slack(const Program& program, const Timeline& timeline)
     std::vector<Nanoseconds> latestEnd(count, finish);
     const std::vector<TaskId> onBus = passedBefore(program, timeline);
     const auto limitInputs = [&](TaskId t) {
-        // What passes links has no gap of the host: it may have waited for its turn on a bus.
+        // Transfers and reductions have no host gap; they may have waited for a bus.
         const TaskKind kind = program.tasks[t].kind;
         const bool passes = moves(kind) || isReduction(kind);
         const Nanoseconds gap = passes ? 0 : gapBefore(program, timeline, t);
@@ -124,7 +123,7 @@ std::vector<Nanoseconds> slack(const Program& program, const Timeline& timeline)
             const Nanoseconds limit = when == When::Started ? latestEnd[t] : latestStart; // a pair ends together
             latestEnd[p] = std::min(latestEnd[p], limit);
         });
-        if (const TaskId p = onBus.empty() ? none : onBus[t]; p != none) // the link's latency runs on beside t
+        if (const TaskId p = onBus.empty() ? none : onBus[t]; p != none) // the link's latency overlaps with t
             latestEnd[p] =
                 std::min(latestEnd[p], latestStart + std::max<Nanoseconds>(0, timeline.end[p] - timeline.start[t]));
     };

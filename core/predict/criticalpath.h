@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Why the step takes as long as it does: the chain of tasks without slack, and the slack of each task.
+// The critical path, which determines the length of the step, and the slack of each task.
 #pragma once
 
 #include "core/predict/timeline.h"

@@ -16,7 +16,7 @@ namespace pipewright {
 
 namespace {
 
-/// From so many on, instruction lists are made only where there is something to be found in them.
+/// From this size on, instruction lists are made only for devices that need them.
 constexpr std::int64_t manyBlocks = 500'000;
 
 void append(Diagnostics& to, Diagnostics from)
@@ -63,8 +63,9 @@ Diagnostic explain(const MemoryPeak& peak)
             remedy(peak)};
 }
 
-/// A cut that was edited by hand leaves every stage's bytes behind, and memory is then predicted of another cut. What
-/// a stage holds of parameters tells: nothing else changes it. A group's devices hold shares of a stage.
+/// When the partition was edited by hand, the stages' bytes still belong to the old one and the predicted memory is
+/// wrong. The check compares parameter bytes, which depend only on the partition. Devices of a group hold shares of a
+/// stage.
 Diagnostics checkBytes(const Design& design)
 {
     Diagnostics diagnostics;
@@ -114,7 +115,7 @@ Diagnostics checkMembers(const Design& design, const Program& groups)
 
 Diagnostics checkDesign(const Design& design, std::vector<MemoryPeak>* crossed)
 {
-    // The usual long schedule: the shortened one is valid, so all is, and it says what there is to be said.
+    // The usual long schedule: if its shortened schedule is valid, the whole one is, with the same diagnostics.
     if (const std::optional<OutlinedPrediction> steady = hasGroups(design) ? std::nullopt : predictSteady(design);
         steady && steady->cannotHang && !exceedsMemory(design, steady->program)) {
         if (crossed != nullptr)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Applies an edit request: calls the function of its kind, then checks the result against the stated order of
-// transfers, which edits of blocks know nothing of.
+// transfers, which edits of blocks do not check.
 #include "core/predict/editrequest.h"
 
 #include "core/design/groupstages.h"
@@ -19,7 +19,7 @@
 namespace pipewright {
 namespace {
 
-/// Only what moves blocks can contradict a stated order of transfers.
+/// Only edits that move blocks can contradict a stated order of transfers.
 enum class Check { None, TransferOrder };
 
 EditedDesign withSchedule(const std::shared_ptr<const Design>& design, EditResult result, Check check)
@@ -196,7 +196,7 @@ std::optional<EditRequest> remedyFor(const EditRequest& refused, const std::shar
 {
     if (design->schedule.firstStageMaySplit)
         return std::nullopt;
-    // It changes no time, so that the present prediction is that of the design in between, too.
+    // It changes no time, so the present prediction is also valid for the design in between.
     const EditRequest remedy = AllowFirstStageSplit{};
     const EditedDesign allowed = apply(remedy, design, present);
     const EditedDesign edited = apply(refused, allowed.design, present);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// An edit of a design as one value. Whatever asks for an edit (a drag, a key, a field, a suggestion) makes a request,
-// and one function applies it: for the preview, on another thread, or for good. Each kind of request is a function of
+// An edit of a design as a value. Every source of edits (a drag, a key, a field, a suggestion) makes a request, and one
+// function applies it: for a preview, on another thread, or for the final edit. Each kind of request is a function of
 // core/schedule, core/program or core/predict with its arguments.
 #pragma once
 
@@ -20,10 +20,10 @@ namespace pipewright {
 struct ReorderDevice {
     int device = -1;
     std::vector<std::uint32_t> positions;
-    std::string name; ///< of the edit, for people: positions do not say what was meant
+    std::string name; ///< of the edit, for the undo stack: positions do not show the intent
     bool operator==(const ReorderDevice&) const = default;
 };
-/// So many places earlier (negative) or later in its lane, the rest of its microbatch along (core/schedule/ripple.h).
+/// Moves a block by `places` (negative: earlier) in its lane, with the rest of its microbatch (core/schedule/ripple.h).
 struct RippleBlock {
     Block block;
     int places = 0;
@@ -49,56 +49,57 @@ struct PinBlock {
     Nanoseconds earliestStart = 0; ///< 0 removes the pin
     bool operator==(const PinBlock&) const = default;
 };
-/// Every B among the blocks, into I and W.
+/// Splits every B among the blocks into I and W.
 struct SplitBackwards {
     std::vector<Block> blocks;
     bool operator==(const SplitBackwards&) const = default;
 };
-/// The backward of every I or W among the blocks, into B.
+/// Merges the backward of every I or W among the blocks into B.
 struct MergeBackwards {
     std::vector<Block> blocks;
     bool operator==(const MergeBackwards&) const = default;
 };
-/// Every unplaced block, in the style of the placed ones (core/predict/completion.h).
+/// Places every unplaced block in the style of the placed ones (core/predict/completion.h).
 struct CompleteSchedule {
     bool operator==(const CompleteSchedule&) const = default;
 };
-/// The transfer at one place of a device's list of communication to another place (of the list without it).
+/// Moves the transfer at place `from` of a device's list of transfers to place `to` (of the list without it).
 struct MoveTransfer {
     int device = -1;
     int from = -1;
     int to = -1;
     bool operator==(const MoveTransfer&) const = default;
 };
-/// A collective of a group's members to before transfers that leave the group, or behind them.
+/// Moves a collective of a group's members before transfers that leave the group, or after them.
 struct MoveCollective {
     Transfer collective;
-    std::vector<Transfer> passed; ///< on its way there
+    std::vector<Transfer> passed; ///< the transfers that it moves past
     bool later = false;           ///< or earlier
     bool operator==(const MoveCollective&) const = default;
 };
-/// Forgets what is stated about a transfer, which then goes where its data puts it.
+/// Removes the stated order of a transfer, which then has its inferred place.
 struct FreeTransfer {
     Transfer transfer;
     bool operator==(const FreeTransfer&) const = default;
 };
-/// The parts of an overlapped pair in this order; empty: in the shortest one.
+/// Sets the order of an overlapped pair's parts; empty: the shortest one.
 struct OrderParts {
     Overlap pair;
     PartSequence sequence;
     bool operator==(const OrderParts&) const = default;
 };
-/// The halves of the first stage's backwards may part from now on.
+/// Allows I and W of the first stage to be separated.
 struct AllowFirstStageSplit {
     bool operator==(const AllowFirstStageSplit&) const = default;
 };
-/// How the group that holds a stage shares it out (core/design/stageplans.h); one that states nothing: as it is found.
+/// Sets the sharding plan of the group that holds a stage (core/design/stageplans.h); a plan that states nothing:
+/// synthesised.
 struct SetStagePlan {
     int stage = -1;
     sharding::StatedPlan plan;
     bool operator==(const SetStagePlan&) const = default;
 };
-/// Whether the replicas share the optimizer's state of every stage out (PipelineShape::shardedOptimizer).
+/// Sets whether the replicas shard the optimizer state of every stage (PipelineShape::shardedOptimizer).
 struct ShardOptimizer {
     bool sharded = true;
     bool operator==(const ShardOptimizer&) const = default;
@@ -121,15 +122,15 @@ struct EditedDesign {
     std::string style;                    ///< CompleteSchedule: as Completion::style
 };
 
-/// `present`: the prediction of `design`, null where there is none; MoveTransfer changes nothing without one. Neither
-/// is written to, so any thread may ask. As long as the function of the request's kind takes, and O(blocks) for the
-/// copy; where an order of transfers is stated, also compile().
+/// `present`: the prediction of `design`, or null; MoveTransfer changes nothing without one. Both are only read, so any
+/// thread may call this. Cost: that of the request's function plus O(blocks) for the copy, and with stated transfer
+/// orders also compile().
 EditedDesign apply(const EditRequest& request, const std::shared_ptr<const Design>& design, const Prediction* present);
-/// The requests one after another as one edit: all of them, or none when one is illegal. Predicts in between.
+/// Applies the requests in sequence as one edit: all, or none when one is illegal. Predicts in between.
 EditedDesign apply(std::span<const EditRequest> requests, const std::shared_ptr<const Design>& design,
                    const Prediction* present);
 
-/// What makes a refused request legal when it is made first, found by trying: nothing is offered that does not help.
+/// A request that makes a refused request legal when it is applied first. Found by trying, so it always helps.
 std::optional<EditRequest> remedyFor(const EditRequest& refused, const std::shared_ptr<const Design>& design,
                                      const Prediction* present);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Longest path through a directed acyclic graph, whose tasks already stand in topological order: a start is the
-// latest end among what the task waits for. Two edges per task are inline in the node; tasks with more are rare and
-// split the pass into runs without them. O(tasks + extra dependencies).
+// Longest path through a directed acyclic graph whose tasks are already in topological order: a start is the latest end
+// among the task's predecessors. Two edges per task are inline in the node; tasks with more are rare and split the pass
+// into runs without them. O(tasks + extra dependencies).
 #include "core/predict/evaluator.h"
 
 #include "core/program/pairtimes.h"
@@ -39,7 +39,7 @@ void Evaluator::setDurations(std::span<const Nanoseconds> durations)
 
 void Evaluator::setCosts(const Costs& costs)
 {
-    // Transfers of the chain are alike per directed pair and size; remember the last one looked up.
+    // Transfers of the chain have equal costs per directed pair and size; the last lookup is cached.
     int source = -1, destination = -1;
     const LinkCosts* link = nullptr;
     for (TaskId t = 0; t < m_nodes.size(); ++t) {
@@ -50,7 +50,7 @@ void Evaluator::setCosts(const Costs& costs)
         case TaskKind::Update: duration = updateTime(m_program, costs, task.stage); break;
         case TaskKind::PutInPlace:
         case TaskKind::SetOut: duration = 0; break;
-        case TaskKind::Collective: duration = 0; break; // a member program has durations of its own: setDurations()
+        case TaskKind::Collective: duration = 0; break; // member programs set their durations: setDurations()
         case TaskKind::Reduce: duration = costs.reduce; break;
         case TaskKind::ReplicaSum:
             duration = replicaSumTime(m_program, task.stage, pairOf(m_program, task), costs);
@@ -156,7 +156,7 @@ void Evaluator::evaluate(std::span<const Nanoseconds> durations, std::span<const
 {
     timeline.start.resize(m_nodes.size());
     timeline.end.resize(m_nodes.size());
-    // Where a lag below zero ended a task before the step began, the next starts no earlier than that beginning.
+    // A negative lag may end a task before the step begins; the next task is ready at 0 at the earliest.
     pass(
         0, timeline, [lags](TaskId t, Nanoseconds ready) { return std::max<Nanoseconds>(0, ready) + lags[t]; },
         [durations](TaskId t) { return durations[t]; });

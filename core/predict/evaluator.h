@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The predictor: start and end of every task of a fixed order, as one longest-path pass over flat
-// arrays in topological order. Transfers overlap with compute and do not contend, unless the costs say that
-// they block or share a bus; where they share one, a simulation says who passes it when (busqueues.h). A block begins
-// when its device is free and its inputs are there, and so much later as the host needs (Costs::hostGaps); the first
-// block of a step, which waits for nothing, begins with the step.
+// arrays in topological order. Transfers overlap with compute and do not contend, unless the costs make them blocking
+// or let them share a bus; the order on a bus is simulated (busqueues.h). A block begins when its device is free and
+// its inputs have arrived, plus the host gap (Costs::hostGaps). A block without predecessors begins with the step.
 //
-// The same pass serves a preview, which changes a few edges and goes on from the first task behind them, and the
-// replay of a measured step, which has durations and lags of its own.
+// The same pass is used for a preview, which changes a few edges and continues from the first changed task, and for the
+// replay of a measured step, which has its own durations and lags.
 #pragma once
 
 #include "core/design/costs.h"
@@ -20,11 +19,10 @@ namespace pipewright {
 
 class Evaluator {
 public:
-    /// What a task waits for besides other tasks: pins and buses, unless times are measured; a measured lag
-    /// has both in it.
+    /// Planned: tasks also wait for pins and buses. Measured: they do not, since measured lags include both.
     enum class Times { Planned, Measured };
     struct Node {
-        TaskId after[2]; ///< in the device's order, and for data; the task itself where there is none
+        TaskId after[2]; ///< in the device's order, and for data; the task itself if none
         Nanoseconds duration = 0;
     };
 
@@ -34,22 +32,23 @@ public:
     Evaluator(const Program& program, const Costs& costs) : Evaluator(program) { setCosts(costs); }
     /// New durations, same order. O(tasks).
     void setCosts(const Costs& costs);
-    /// One per task: those of a member program (program/memberprogram.h).
+    /// Sets one duration per task, for member programs (program/memberprogram.h).
     void setDurations(std::span<const Nanoseconds> durations);
     /// Fills timeline.start and timeline.end; leaves timeline.memory alone. Allocates nothing when the
-    /// timeline already has the right size. O(tasks), about 1 ns each; with buses some twenty, and scratch memory.
+    /// timeline already has the right size. O(tasks), about 1 ns each; with buses about 20 ns each, and temporary
+    /// memory.
     void evaluate(Timeline& timeline) const;
-    /// The same from task `first` on; the tasks before it keep the times that they have. Not with buses, on which what
-    /// comes later decides who passes first.
+    /// The same from task `first` on; the tasks before it keep their times. Not valid with buses, where later tasks can
+    /// affect earlier ones.
     void evaluateFrom(TaskId first, Timeline& timeline) const;
-    /// With other durations, and with every task starting so much later than it could (lag, maybe below zero).
+    /// With other durations, and with every task delayed by its lag (which may be negative).
     void evaluate(std::span<const Nanoseconds> durations, std::span<const Nanoseconds> lags, Timeline& timeline) const;
 
-    /// When all that the task waits for has happened, at least 0. A task whose end is below zero in `timeline` has
-    /// not run and is not waited for: `unfinished`, where given, becomes the last such input.
+    /// The time at which all inputs of the task are ready, at least 0. A task with a negative end in `timeline` has not
+    /// run and is not waited for: `unfinished`, when given, is set to the last such input.
     Nanoseconds ready(TaskId task, const Timeline& timeline, TaskId* unfinished = nullptr) const;
     Nanoseconds duration(TaskId task) const { return m_nodes[task].duration; }
-    /// Of a task that could begin at `ready`: the host's gap later, unless it waits for nothing.
+    /// The start of a task that is ready at `ready`: later by the host gap, unless it has no predecessors.
     Nanoseconds startOf(TaskId task, Nanoseconds ready) const
     {
         return m_gaps.empty() || waitsForNothing(task) ? ready : ready + m_gaps[task];

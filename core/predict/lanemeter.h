@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the tasks of one device add up to, taken one after the other in the order they run; and the Metrics that
-// follow from all devices. Sums of integers, so a pass may begin wherever the state before it was kept.
+// Accumulates the metrics of one device over its tasks in their order, and combines all devices to Metrics. The sums
+// are integers, so a pass may resume from any stored state with the same result.
 #pragma once
 
 #include "core/predict/bubbles.h"
@@ -11,8 +11,8 @@
 
 namespace pipewright {
 
-/// A task's extra dependencies, for tasks that are asked for in about their order: each search begins where the last
-/// one ended. O(log tasks between the two).
+/// Finds a task's extra dependencies for lookups in roughly ascending order: each search begins where the last one
+/// ended. O(log tasks between the two).
 class ExtraCursor {
 public:
     explicit ExtraCursor(const Program& program) : m_extras(program.extraDependencies) {}
@@ -29,7 +29,7 @@ struct LaneMeter {
     Nanoseconds previousEnd = -1; ///< end of the last task of any kind on this device
     Nanoseconds compute = 0;
     Nanoseconds busy = 0;
-    IdleCauses causes; ///< between tasks; what comes before the first and behind the last is not among them
+    IdleCauses causes; ///< between tasks only; not before the first and after the last
 
     /// A task of the device, later than those before: a block that `computes`, or an update.
     void add(const Program& program, const Timeline& timeline, TaskId task, bool computes, ExtraCursor& extras)

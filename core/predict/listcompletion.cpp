@@ -24,7 +24,8 @@ namespace {
 
 constexpr Nanoseconds never = std::numeric_limits<Nanoseconds>::max();
 
-/// By what the microbatches of one operation and stage are counted: pieces of a sequence run back in descending order.
+/// The number that orders the microbatches of one operation and stage: backwards of a sequence's pieces run in
+/// descending order.
 int numberOf(const Schedule& schedule, const Block& block)
 {
     const int pieces = schedule.sequencePieces, piece = block.microbatch % pieces;
@@ -57,8 +58,8 @@ std::map<QueueKey, Queue> queuesOf(const Schedule& schedule)
     return queues;
 }
 
-/// The schedule with every missing block directly before the next placed one of its operation and stage, where
-/// those that are placed stand by number. What has no such block stays missing.
+/// The schedule with every missing block directly before the next placed block of its operation and stage, if the
+/// placed ones are in the order of their numbers. A block without a next one stays missing.
 Schedule withGapsFilled(const Schedule& schedule)
 {
     std::map<QueueKey, Queue> queues = queuesOf(schedule);
@@ -86,7 +87,7 @@ Schedule withGapsFilled(const Schedule& schedule)
     return filled;
 }
 
-/// The halves of stage 0 that must follow each other do, where one of them is placed.
+/// Places the missing half of stage 0 next to its placed half when they must be joined.
 Schedule withFirstStageJoined(Schedule schedule)
 {
     if (schedule.firstStageMaySplit)
@@ -112,7 +113,7 @@ Schedule withFirstStageJoined(Schedule schedule)
     return schedule;
 }
 
-/// At least what 1F1B (Megatron's interleaving, with several chunks) has in flight on a device.
+/// The number of forwards in flight of 1F1B on a device (with several chunks: of Megatron's interleaving).
 int usualDepth(const Schedule& schedule, int device)
 {
     int first = schedule.stages();
@@ -227,7 +228,7 @@ private:
         return any ? most : -1;
     }
 
-    /// When a block's inputs are there; never while one is still to run.
+    /// The time at which a block's inputs have arrived; `never` while one has not run.
     Nanoseconds readyAt(const Block& block) const
     {
         Nanoseconds ready = 0;
@@ -305,7 +306,7 @@ private:
             const int owedAtMost = device.owedShown >= 0 ? device.owedShown : static_cast<int>(index);
             const int kind = block.op == Op::W ? (device.owed > owedAtMost ? 0 : 3) : block.op == Op::F ? 1 : 2;
             if (deep) {
-                // Remembered in case that nothing else can be done anywhere.
+                // Kept as a fallback for when no other block can run on any device.
                 if (device.choice.start == never && device.choice.queue == nullptr)
                     device.choice = {true, start, static_cast<int>(index), queue};
                 continue;
@@ -321,7 +322,7 @@ private:
         }
     }
 
-    /// Runs what the device chose; how many blocks that were.
+    /// Runs the device's choice; returns the number of blocks.
     int take(std::size_t index)
     {
         Device& device = m_devices[index];
@@ -352,7 +353,7 @@ private:
             if (pair && device.nextPlaced < placed.size() && joined(placed[device.nextPlaced]))
                 unit.push_back(placed[device.nextPlaced++]);
         }
-        // A recompute that nobody placed stands right before its backward, or before that one's pair.
+        // An unplaced recompute goes directly before its backward, or before the backward's pair.
         const std::size_t counted = unit.size();
         for (std::size_t i = 0; i < unit.size(); ++i)
             if (const Block again{Op::R, unit[i].stage, unit[i].microbatch, unit[i].replica};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Greedy: every trial is a whole prediction. Stages are tried by what one microbatch of theirs keeps, largest first; a
-// stage stays when some device's peak falls. O(stages) predictions for the free ones, O(stages²) where memory is short.
+// Greedy: every trial is a whole prediction. Stages are tried in the order of their saved bytes per microbatch, largest
+// first; a stage is kept when the peak of some device falls. O(stages) predictions for the free ones, O(stages²) when
+// memory is short.
 #include "core/predict/offloadedstages.h"
 
 #include "core/design/redesign.h"
@@ -97,7 +98,7 @@ private:
         return false;
     }
 
-    /// What devices need beyond what they have, all together.
+    /// The bytes by which devices exceed their memory, summed over devices.
     Bytes excess(const Outcome& outcome) const
     {
         Bytes sum = 0;
@@ -145,14 +146,14 @@ std::string OffloadedStages::text() const
 OffloadedStages chooseOffloadedStages(const Design& design, std::optional<Bytes> limit,
                                       const std::function<bool()>& stop)
 {
-    if (!design.costs.hostLink) // says what is missing
+    if (!design.costs.hostLink) // reports the missing host link
         withOffload(design, std::vector<bool>(static_cast<std::size_t>(design.schedule.stages()), true));
     return Choosing(design, limit, stop).run();
 }
 
 namespace {
 
-/// Stages that keep anything, by how long it waits on average for what reads it first.
+/// The stages that save bytes, ordered by the mean time until the first reader.
 std::vector<std::size_t> longestWaitingFirst(const Design& kept)
 {
     const Prediction prediction = predict(kept);

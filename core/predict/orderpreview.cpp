@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The times of another order. Tasks before the first changed block keep their times. Between the first and the last
 // changed block the task order need not be topological, so a task that lacks an input is put on that input's waiting
-// list and run when it ends (data-driven execution); tasks never reached form a cycle. Behind the last changed block
-// the order is topological again, and the Evaluator goes on from there. O(tasks from the first change on).
+// list and run when it ends (data-driven execution); tasks never reached form a cycle. After the last changed block the
+// order is topological again, and the Evaluator continues from there. O(tasks from the first change on).
 #include "core/predict/orderpreview.h"
 
 #include "core/program/overlaps.h"
@@ -17,7 +17,7 @@ static_assert(passCount == 5, "what each pass waits for is said here");
 
 namespace {
 
-/// The present times, and of the Program what no order changes.
+/// The present times, and the parts of the Program that do not depend on the order.
 Prediction withoutOrder(const Prediction& present)
 {
     Prediction result;
@@ -43,7 +43,7 @@ OrderPreview::OrderPreview(const Design& design, const Prediction& present)
     : m_design(design), m_present(present), m_result(withoutOrder(present)), m_evaluator(m_result.program)
 {
     const Program& program = present.program;
-    for (TaskId t = 0; t < program.tasks.size(); ++t) // of blocks it is from now on the Evaluator's alone
+    for (TaskId t = 0; t < program.tasks.size(); ++t) // for blocks only the Evaluator's edges are used from now on
         if (program.tasks[t].kind == TaskKind::Compute)
             m_result.program.afterOnDevice[t] = none;
     const std::size_t count = program.tasks.size(), devices = program.devices.size();
@@ -58,7 +58,7 @@ OrderPreview::OrderPreview(const Design& design, const Prediction& present)
         const Task& task = program.tasks[t];
         const auto d = static_cast<std::size_t>(task.device);
         if (task.kind == TaskKind::Compute) {
-            // The second of a pair stands behind what the first stands behind.
+            // The second of a pair has the same predecessor as the first.
             m_possible = m_possible && onDevice == (isSecondOfPair(t) ? program.afterOnDevice[m_partner[t]] : last[d]);
             m_possible = m_possible && (!isSecondOfPair(t) || m_partner[t] == last[d]);
             last[d] = t;
@@ -78,7 +78,7 @@ OrderPreview::OrderPreview(const Design& design, const Prediction& present)
     m_possible = m_possible && program.sequencePieces == 1 && !program.blockingTransfers
                  && design.schedule.transferOrder.empty() && !program.versioned() && program.busOfLink.empty()
                  && program.offload.empty();
-    // Sums over replicas take the idle time that another order leaves.
+    // Sums over replicas are placed in idle time, which depends on the order.
     for (const StageCosts& stage : design.costs.stages)
         m_possible = m_possible && (program.replicas() == 1 || stage.gradients == 0);
     for (const Program::ExtraDependency& extra : program.extraDependencies)
@@ -169,7 +169,7 @@ bool OrderPreview::keepsLocalOrder(std::span<const std::uint32_t> positions, std
                      std::move(what), std::move(hint)}};
         return false;
     };
-    // A joined pair may be parted by what comes between, so one more before and behind is looked at.
+    // A moved block may separate a pair, so one more block at each end is checked.
     const std::size_t begin = from > 0 ? from - 1 : from, end = std::min(to + 1, positions.size());
     for (std::size_t i = begin; i < end; ++i) {
         const Block block = blockAt(positions[i]);
@@ -229,7 +229,7 @@ const Prediction* OrderPreview::evaluate(int device, std::span<const std::uint32
         --to;
     if (!keepsLocalOrder(positions, from, to, why))
         return nullptr;
-    // What moves away from one of a pair changes the other, too.
+    // When a block moves away from its pair, the other block changes too.
     if (from < to && isSecondOfPair(lane[from]))
         --from;
     if (from < to && to < lane.size() && isSecondOfPair(lane[to]))
@@ -281,8 +281,8 @@ bool OrderPreview::attempt(TaskId task)
     return true;
 }
 
-// In the present order a task may now come before one that it waits for; it is then done right after that
-// one. Whatever is never done waits for itself.
+// In the present order a task may now come before one of its inputs; it then runs directly after that input. Tasks that
+// never run are part of a cycle.
 bool OrderPreview::run(TaskId first, TaskId last)
 {
     std::vector<Nanoseconds>& end = m_result.timeline.end;
@@ -312,7 +312,7 @@ bool OrderPreview::run(TaskId first, TaskId last)
 
 TaskId OrderPreview::unfinishedInput(TaskId task) const
 {
-    // Data first: it says more than the order of a device.
+    // Data dependencies first: they explain more than the order of a device.
     if (const TaskId data = m_evaluator.node(task).after[1]; data != task && m_result.timeline.end[data] < 0)
         return data;
     TaskId unfinished = none;
@@ -327,7 +327,7 @@ Diagnostics OrderPreview::describeStuck(TaskId first, TaskId last) const
     TaskId at = first;
     while (at < last && !isStuck(at))
         ++at;
-    // Every unfinished task waits for an unfinished one, so following the waits must come round.
+    // Every unfinished task waits for another unfinished one, so following the waits ends in a cycle.
     std::vector<TaskId> path;
     std::vector<std::uint32_t> placeOf(m_sequence.size(), none); // in the path
     while (placeOf[at] == none) {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What another order of one device's blocks would give, fast enough to follow a mouse: the compiled Program
-// stays, only the edges along that device change, and the times are computed anew from the first block that
-// moved. A schedule of 200,000 blocks takes a few milliseconds instead of the hundred that compiling takes.
+// Predicts another order of one device's blocks fast enough for a drag: the compiled Program stays, only the edges
+// along that device change, and the times are computed anew from the first moved block. A schedule of 200,000 blocks
+// takes a few milliseconds; compiling takes a hundred.
 //
-// Of overlapped pairs those stay that still stand together; the two of any other run on their own.
+// Overlapped pairs stay if their blocks are still adjacent; the blocks of the others run separately.
 //
-// Times and all numbers that follow from them are exactly those of the compiled result. Memory is near it:
-// blocks move together with what they allocate, free and send, while every device goes on receiving where it
-// does now; after compiling, some values arrive a few blocks earlier or later.
+// Times and all numbers that follow from them equal those of the compiled result. Memory is approximate: blocks move
+// with the buffers that they allocate, free and send, but every device keeps its present places of receives; after
+// compiling, some values arrive a few blocks earlier or later.
 #pragma once
 
 #include "core/base/diagnostic.h"
@@ -29,25 +29,25 @@ public:
     OrderPreview(const OrderPreview&) = delete;
     OrderPreview& operator=(const OrderPreview&) = delete;
 
-    /// False when the Program is not of the usual shape, one chain of blocks per device: compile instead.
+    /// False when the Program does not have one simple chain of blocks per device: compile instead.
     bool possible() const { return m_possible; }
 
-    /// The prediction when `device` runs its blocks in another order: `positions[i]` is the present position of
-    /// the block that would stand at i. Null when that cannot run; `why` then says so. Its Program is for
-    /// reading tasks and devices only: it has no operands and no order, and only the reordered device has
-    /// instructions and a memory curve. Valid until the next call. O(tasks behind the first change).
+    /// The prediction when `device` runs its blocks in another order: `positions[i]` is the present position of the
+    /// block that would stand at i. Null when that cannot run; `why` then has the reason. Its Program is for reading
+    /// tasks and devices only: it has no operands and no order, and only the reordered device has instructions and a
+    /// memory curve. Valid until the next call. O(tasks behind the first change).
     const Prediction* evaluate(int device, std::span<const std::uint32_t> positions, Diagnostics* why = nullptr);
     /// Tasks numbered below this have their present times in the result of the last evaluate().
     TaskId firstChanged() const { return m_unchanged; }
 
-    /// Positions [first, last] at which one block of a device may stand while the others keep their order; its
-    /// own is among them, and of the first stage's halves, where they must be joined, no other. Between such halves
-    /// no other block may stand, which this does not say. O(tasks between first and last).
+    /// Positions [first, last] at which one block of a device may stand while the others keep their order; its present
+    /// position is included. Joined halves of the first stage have only their present position. The range may include
+    /// the place between two joined halves, which is illegal for other blocks. O(tasks between first and last).
     struct Range {
         int first = 0, last = 0;
         bool operator==(const Range&) const = default;
     };
-    /// Between the two of an overlapped pair it may say less than is possible.
+    /// Around overlapped pairs the range may be smaller than what is possible.
     Range legalRange(int device, int position);
 
 private:
@@ -98,12 +98,12 @@ private:
     Prediction m_result;
     Evaluator m_evaluator;         ///< of m_result's Program, with the edges of the order that is tried
     std::vector<TaskId> m_partner; ///< per task; empty when nothing overlaps
-    std::vector<TaskId> m_broken;  ///< the first of each pair that is parted in the order that is tried
+    std::vector<TaskId> m_broken;  ///< the first task of each pair that the tried order separates
     TaskId m_unchanged = 0;        ///< m_result's times before this task are the present ones
     std::vector<TaskId> m_waiter, m_nextWaiter, m_stack;
 
-    // The tasks that keep a device busy, in present order, and the sums over them at their present times, kept
-    // before every so many of them. All devices together: one pass along the arrays is what memory is fast at.
+    // The tasks that keep a device busy, in present order, and prefix sums over them at their present times, stored at
+    // regular intervals. All devices share one array, because one sequential pass over memory is fast.
     struct Metered {
         TaskId task;
         std::uint16_t device;
@@ -118,7 +118,7 @@ private:
     std::map<Block, int> m_positionOf;
     std::vector<Bytes> m_kept, m_workspace;     ///< per instruction
     std::vector<Segment> m_segments;            ///< per block
-    std::size_t m_movedFrom = 0, m_movedTo = 0; ///< blocks whose instructions do not stand as at present
+    std::size_t m_movedFrom = 0, m_movedTo = 0; ///< blocks whose instructions are not in their present order
 };
 
 } // namespace pipewright

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The memory of a reordered device: its instruction list taken apart into what moves with each block and what
-// stays, and put together again in another order.
+// The memory of a reordered device: divides its instruction list into the instructions that move with each block and
+// those that stay, and joins them in the new order.
 #include "core/predict/orderpreview.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ void OrderPreview::splitInstructions()
     m_kept.assign(count, 0);
     m_workspace.assign(count, 0);
     m_segments.clear();
-    std::vector<std::uint32_t> frees; // whose they are shows at what follows
+    std::vector<std::uint32_t> frees; // their owner is decided by the next instruction
     bool atStart = true;              // of a segment: frees that follow the block at once are its own
     const auto settle = [&](bool own) {
         if (!m_segments.empty()) {
@@ -69,7 +69,7 @@ void OrderPreview::splitInstructions()
     settle(false);
     if (!m_segments.empty())
         m_segments.back().end = static_cast<std::uint32_t>(count);
-    // What was taken apart must add up to what it was; a Program that counts otherwise is not understood here.
+    // The divided bytes must add up to the original ones; otherwise the preview does not support this Program.
     Bytes live = device.persistentBytes;
     for (std::size_t i = 0; i < count; ++i) {
         live += m_kept[i];
@@ -87,7 +87,7 @@ void OrderPreview::arrangeInstructions(std::span<const std::uint32_t> positions,
         device.liveBytes = present.liveBytes;
         m_movedFrom = m_movedTo = 0;
     }
-    // Whatever order blocks stand in, together they leave live what they did: nothing else changes.
+    // In any order, all blocks together leave the same bytes live; only the range between them changes.
     const auto restore = [&](std::size_t begin, std::size_t end) {
         if (begin >= end)
             return;

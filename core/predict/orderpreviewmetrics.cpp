@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The numbers of a reordered device: the sums over each device's tasks go on from where the first change is.
+// The metrics of a new order: the sums over each device's tasks continue from the state stored before the first change.
 #include "core/predict/orderpreview.h"
 
 #include <algorithm>

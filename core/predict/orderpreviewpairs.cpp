@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Overlapped pairs in another order: the two of a pair that is parted run on their own and as long as they do alone.
+// Overlapped pairs in a new order: the blocks of a separated pair run separately with the time of a single block.
 #include "core/predict/orderpreview.h"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ void OrderPreview::breakPair(TaskId first)
         m_evaluator.node(task).duration = m_design.costs.duration(block.op, block.stage, block.microbatch);
         m_evaluator.setHostGap(task, m_design.costs.hostGap(block.op, block.device));
     }
-    // The second waits for the first's start; the first waits, behind its own inputs, for all of the second's.
+    // The second waits for the first's start; the first lists its own inputs and then all inputs of the second.
     Extras& extras = m_result.program.extraDependencies;
     const auto [secondBegin, secondEnd] = rangeOf(extras, second);
     const auto own = secondEnd - secondBegin - 1;

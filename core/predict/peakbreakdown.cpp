@@ -14,7 +14,7 @@ namespace pipewright {
 
 namespace {
 
-/// The buffers of a device that are live, summed by what they are for.
+/// The live buffers of a device, summed by purpose.
 class LiveParts {
 public:
     LiveParts(const Program& program, MemoryPeak& peak) : m_program(program), m_peak(peak)
@@ -25,7 +25,7 @@ public:
                 m_freed.insert(instruction.buffer);
     }
 
-    /// Sends define nothing; what a task writes on another device is that device's.
+    /// Sends define no buffers; buffers that a task writes on another device belong to that device.
     void define(const Instruction& instruction)
     {
         if (instruction.kind == InstructionKind::Send || instruction.kind == InstructionKind::Free)
@@ -40,7 +40,7 @@ public:
         }
     }
 
-    /// After it ran: its workspace goes, and what a Free names.
+    /// After an instruction: removes its workspace, and the buffer of a Free.
     void leave(const Instruction& instruction)
     {
         m_peak.workspace -= std::exchange(m_passing, 0);
@@ -153,7 +153,7 @@ MemoryPeak memoryPeak(const Program& program, const Timeline& timeline, int devi
     peak.persistent = lane.persistentBytes;
     const auto highest = std::find(lane.liveBytes.begin(), lane.liveBytes.end(), lane.peakBytes);
     if (highest == lane.liveBytes.end())
-        return peak; // nothing but what is there all the time
+        return peak; // only persistent buffers
     const auto last = static_cast<std::size_t>(highest - lane.liveBytes.begin());
     LiveParts parts(program, peak);
     IssueClock clock(program, timeline);
@@ -202,7 +202,7 @@ std::string remedy(const MemoryPeak& peak)
     const Bytes saved = peak.savedBytes(), others = peak.peak - peak.persistent - saved;
     const Bytes room = peak.limit - peak.persistent - others; // for saved activations
     if (saved >= others) {
-        // Activations differ in size where stages do; in proportion is as near as one number can be.
+        // Activations differ in size between stages; the proportional number is an approximation.
         const auto fit =
             room <= 0
                 ? 0

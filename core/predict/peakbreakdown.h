@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What fills a device when it is fullest: the instruction at the peak of its instruction list, when that
-// runs, and which buffers are live then, grouped by what a person can change about them. A replay of one
-// instruction list, O(instructions of the device).
+// The breakdown of a device's memory peak: the instruction at the peak of its list, its time, and the live buffers,
+// grouped by what a user can change about them. A replay of one instruction list, O(instructions of the device).
 #pragma once
 
 #include "core/predict/timeline.h"
@@ -29,7 +28,7 @@ struct MemoryPeak {
     std::string during;       ///< "F0.3", "F0.3 to device 1": what runs when the peak is reached
     Bytes persistent = 0;     ///< parameters, gradients, optimizer state
     std::vector<Saved> saved; ///< kept by F for the backward (and by I for W), by stage
-    Bytes weights = 0;        ///< beside the newest: older versions that are still read, and predicted ones
+    Bytes weights = 0;        ///< besides the newest: older versions still in use, and predicted weights
     Bytes received = 0;       ///< arrived from other devices and not yet used up
     Bytes made = 0;           ///< outputs and gradients made here that wait to be sent or used
     Bytes workspace = 0;      ///< of the instruction at the peak
@@ -39,7 +38,7 @@ struct MemoryPeak {
     bool operator==(const MemoryPeak&) const = default;
 };
 
-/// What F or R made for the backward, or I for W, in the device's memory.
+/// Buffers in device memory that F or R saved for the backward, or I for W.
 bool isSavedActivation(BufferKind kind);
 
 /// The first moment at which the device's instruction list reaches its peak. `timeline` has the program's times.
@@ -48,7 +47,7 @@ MemoryPeak memoryPeak(const Program& program, const Timeline& timeline, int devi
 /// "1.5 GiB all the time, 2 GiB of saved activations (stage 1: 3 microbatches, 2 GiB), 8 MiB received, …"
 std::string describeParts(const MemoryPeak& peak);
 
-/// What would bring the peak below the limit: for the part that must shrink, by how much.
+/// The change that brings the peak below the limit: the part that must shrink, and by how much.
 std::string remedy(const MemoryPeak& peak);
 
 } // namespace pipewright

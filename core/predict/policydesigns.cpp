@@ -39,7 +39,7 @@ Design policyDesign(const ComparablePolicy& policy, const PolicyComparison& comp
     request.devices = stages;
     request.model = comparison.model;
     request.microbatchSize = policy.single ? comparison.rows : comparison.rows / stages;
-    // As long as it takes to fill the pipeline and to see every version in use.
+    // Long enough to fill the pipeline and to use every version.
     request.microbatches = policy.flushes ? stages : policy.single ? 3 * stages : 4 * stages;
     if (!policy.flushes)
         request.optimizer = comparison.optimizer;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The weight policies as designs that can be compared: one model, one cut, and updates of the same rows of data, which
-// a policy that updates after every microbatch takes as one and the others in as many microbatches as there are
-// stages. Also what a policy costs at these stages, and what learning rate bears it, for people to learn from.
+// The weight policies as comparable designs: the same model and partition, and updates over the same rows of data. A
+// policy with an update per microbatch takes these rows as one microbatch, the others as one microbatch per stage. Also
+// the staleness and memory of a policy per stage, and the largest stable learning rate, for teaching.
 #pragma once
 
 #include "core/design/designbuilder.h"
@@ -17,7 +17,7 @@ struct ComparablePolicy {
     std::string_view family;
     std::string_view title;
     bool single = false;  ///< an update per microbatch
-    bool flushes = false; ///< nothing is stale: the pipeline runs empty before every update
+    bool flushes = false; ///< no staleness: the pipeline drains before every update
 };
 
 std::span<const ComparablePolicy> comparablePolicies();
@@ -42,8 +42,8 @@ struct StageLesson {
 /// Empty for a design without U blocks. `momentum` in [0, 1).
 std::vector<StageLesson> lessonOf(const Design& design, double momentum);
 
-/// The momentum from which on prediction by `staleness` updates allows a larger learning rate than none, to 1e-3; below
-/// it prediction allows a smaller one. 1 when it never does; 0 for staleness 0, where there is nothing to predict.
+/// The momentum above which prediction by `staleness` updates allows a larger learning rate than no prediction, to
+/// 1e-3; below it, a smaller one. 1 when it never does; 0 for staleness 0, which needs no prediction.
 double momentumWherePredictionHelps(int staleness);
 
 } // namespace pipewright

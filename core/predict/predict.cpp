@@ -15,7 +15,7 @@ namespace pipewright {
 
 namespace {
 
-/// The rest, of a program and its times.
+/// Fills the fields that follow from the program and its times.
 void finish(Prediction& prediction)
 {
     for (int device = 0; device < static_cast<int>(prediction.program.devices.size()); ++device)

@@ -100,10 +100,10 @@ void RangeIndex::addTo(Sums& sums, TaskId task, ExtraCursor& extras) const
     sums.perOp[indexOf(op)] += m_timeline.end[task] - m_timeline.start[task];
 }
 
-/// What lies before `time`; of a task and a gap that `time` is amid, their part.
+/// The sums before `time`; a task or gap that contains `time` counts in part.
 RangeIndex::Sums RangeIndex::until(const Lane& lane, Nanoseconds time, ExtraCursor& extras) const
 {
-    // The last of those that are kept before which everything has ended.
+    // The last stored state whose tasks have all ended by `time`.
     const auto kept = std::partition_point(lane.before.begin(), lane.before.end(),
                                            [time](const Sums& sums) { return sums.meter.previousEnd <= time; });
     if (kept == lane.before.begin())
@@ -151,7 +151,7 @@ std::optional<Bytes> RangeIndex::peak(std::size_t device, Nanoseconds from, Nano
                                                              [time](const MemorySample& s) { return s.time <= time; })
                                         - samples.begin());
     };
-    // What is live at `from` was said by the sample before.
+    // The sample before `from` gives the bytes live at `from`.
     std::size_t i = startsBy(from);
     i -= i > 0;
     const std::size_t end = std::max(i + 1, startsBy(to - 1));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the devices do between two times: busy and idle time, time by operation, causes of the idle time and the memory
-// peak. Of the whole step these are the numbers of Metrics. An index keeps the sums up to every 64th task of a device
-// and the peak of every 64 memory samples, so that a range, which follows the mouse, costs O(devices * log tasks)
-// however many blocks it covers; building the index is O(tasks + samples).
+// Statistics of the devices between two times: busy and idle time, time by operation, causes of idle time and the
+// memory peak. For the whole step they equal Metrics. An index stores the sums up to every 64th task of a device and
+// the peak of every 64 memory samples, so a query, made at every mouse move, takes O(devices * log tasks) for a range
+// of any length. Building the index takes O(tasks + samples).
 #pragma once
 
 #include "core/predict/lanemeter.h"
@@ -16,11 +16,11 @@ namespace pipewright {
 struct RangeStatistics {
     struct Device {
         Nanoseconds busy = 0;                     ///< blocks that overlap keep a device busy once
-        std::array<Nanoseconds, opCount> perOp{}; ///< each of an overlapped pair in full, so they may exceed `busy`
-        IdleCauses causes;         ///< of the rest; warm-up and cool-down as far as they reach into the range
-        std::optional<Bytes> peak; ///< none: its memory is not known
+        std::array<Nanoseconds, opCount> perOp{}; ///< both blocks of an overlapped pair in full: may exceed `busy`
+        IdleCauses causes;                        ///< of the idle time; warm-up and cool-down clipped to the range
+        std::optional<Bytes> peak;                ///< none: its memory is not known
     };
-    Nanoseconds from = 0, to = 0; ///< as asked, less what lies outside of the step
+    Nanoseconds from = 0, to = 0; ///< as requested, clipped to the step
     std::vector<Device> devices;
 
     Nanoseconds length() const { return to - from; }

@@ -23,15 +23,15 @@ std::vector<Bytes> peaksOf(const Prediction& prediction)
     return peaks;
 }
 
-/// What a stage computes for a microbatch, in the same time, whatever it is cut into.
+/// The compute time of a stage for a microbatch, independent of how its backward is split.
 double workOf(const Design& design, int stage)
 {
     const StageCosts& costs = design.costs.stages[static_cast<std::size_t>(stage)];
     return static_cast<double>(costs.forward + costs.inputGrad + costs.weightGrad);
 }
 
-/// Blocks that are not to begin before a time of the full model begin as much earlier as their stage is quicker: cyclic
-/// workers stay apart by a part of their work, instead of sleeping for most of a small model's step.
+/// Scales the pins by the ratio of the stages' times: cyclic workers keep their offset relative to their work, instead
+/// of sleeping for most of a small model's step.
 void scalePins(const Design& full, Design& scaled, std::vector<ScaledField>& fields)
 {
     if (full.schedule.pins.empty())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A design with a smaller model, so that a workstation can try a design for many large devices: the same schedule and
-// width with fewer layers, a smaller vocabulary, or whatever else of the model's file is named. What was scaled, and
-// what that says of the full model, is kept beside it.
+// width with fewer layers, a smaller vocabulary, or other changed fields of the model file. A report keeps the scaled
+// fields and the conclusions for the full model.
 #pragma once
 
 #include "core/design/design.h"
@@ -18,7 +18,7 @@ struct ScaleReport {
     Nanoseconds fullMakespan = 0, scaledMakespan = 0;
     std::vector<Bytes> fullPeaks, scaledPeaks; ///< per device
 
-    /// The full model's step on the machine that took `measured` for the scaled one: as much longer as predicted.
+    /// The full model's step on the machine that took `measured` for the scaled one, scaled by the predicted ratio.
     Nanoseconds fullStep(Nanoseconds measured) const;
     std::string text() const; ///< "layers 80 to 8, vocabulary 128256 to 32000"
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Monte Carlo over log-normal factors of median 1. Random numbers are a hash of what they are for (seed, sample, block
-// or device), so they depend neither on the schedule nor on the order in which they are asked for.
+// Monte Carlo over log-normal factors of median 1. Random numbers are hashes of their key (seed, sample, block or
+// device), so they depend neither on the schedule nor on the order of the calls.
 #include "core/predict/spread.h"
 
 #include "core/base/median.h"

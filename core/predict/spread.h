@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How long a step takes when blocks do not take the same time twice: the predictor, run over sampled costs. A block has
-// the same luck in every schedule of one seed, so that two schedules are compared under the same noise.
+// The distribution of the step time when block times vary: runs the predictor over sampled costs. With one seed a block
+// has the same random factor in every schedule, so that schedules are compared under the same noise.
 #pragma once
 
 #include "core/design/costs.h"
@@ -13,13 +13,13 @@ namespace pipewright {
 
 /// Spreads are standard deviations relative to the time, which stays the median.
 struct SpreadOptions {
-    double block = 0; ///< of every block by itself
-    /// Of blocks whose costs say by how much they vary, that instead.
+    double block = 0; ///< of every block independently
+    /// Use the measured spread of blocks that have one.
     bool measured = false;
-    double device = 0; ///< of every device, all of whose blocks are as much slower or faster in a step
+    double device = 0; ///< of every device: one factor for all its blocks in a step
     int samples = 400;
     std::uint64_t seed = 1;
-    std::size_t tasks = 0; ///< of a long program fewer samples, at least 20, so that about so many tasks run; 0: all
+    std::size_t tasks = 0; ///< limit on samples x tasks; reduces the samples, to 20 at least; 0: no limit
     bool operator==(const SpreadOptions&) const = default;
 };
 
@@ -29,7 +29,7 @@ struct StepSpread {
     bool operator==(const StepSpread&) const = default;
 };
 
-/// What schedules are ranked by: their makespan, or one of the two times under noise.
+/// The criterion for ranking schedules: makespan, or one of the two times under noise.
 enum class RankBy : std::uint8_t { Makespan, Median, P95 };
 constexpr Nanoseconds rankedTime(RankBy by, Nanoseconds makespan, const StepSpread& noisy)
 {
@@ -41,18 +41,18 @@ constexpr Nanoseconds rankedTime(RankBy by, Nanoseconds makespan, const StepSpre
     return makespan;
 }
 
-/// By how much blocks vary where nobody measured it and nobody said it.
+/// The spread of blocks when it is neither measured nor given.
 inline constexpr double usualSpread = 0.05;
-/// What a person wants to see steps under.
+/// The user's choice of noise.
 struct NoiseChoice {
-    std::optional<double> block; ///< none: what was measured, or else the usual
+    std::optional<double> block; ///< none: measured spread, or else usualSpread
     double device = 0;
     bool operator==(const NoiseChoice&) const = default;
 };
-/// The noise that the designer shows steps under, while somebody waits.
+/// The noise for interactive use in the designer, with a limited number of samples.
 SpreadOptions shownNoise(const Costs& costs, const NoiseChoice& choice = {});
 
-/// The same for the same arguments. O(samples x tasks).
+/// Deterministic. O(samples x tasks).
 StepSpread spreadOfStep(const Program& program, const Costs& costs, const SpreadOptions& options);
 
 } // namespace pipewright

@@ -25,7 +25,7 @@ Bytes savedByShardedOptimizer(const Design& design)
 
 namespace {
 
-/// What the stages of a device, or of its group's fullest member, and the peak amount to.
+/// Adds up the stages of a device, or of its group's fullest member, and the parts of the peak.
 DeviceMemory sumUp(const Design& design, int device, const MemoryPeak& peak, MemoryBreakdown& breakdown)
 {
     const auto stages = static_cast<std::size_t>(design.schedule.stages());

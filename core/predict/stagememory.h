@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Where the memory goes, for tables and bars: per stage what it holds all the time and what its live activations
-// take at the fullest moment of its device; per device the rest that adds up to its peak. From the design's costs
-// and peakbreakdown.h; O(stages + instructions).
+// The memory breakdown for tables and bars: per stage its persistent bytes and its live activations at the device's
+// peak; per device the remaining buffers, so that all parts add up to its peak. Computed from the design's costs and
+// peakbreakdown.h; O(stages + instructions).
 #pragma once
 
 #include "core/predict/peakbreakdown.h"
@@ -35,8 +35,8 @@ struct MemoryBreakdown {
     std::vector<StageBytes> stages; ///< of replica 0, then of replica 1, …
     std::vector<DeviceMemory> devices;
 };
-/// What a device keeps less of, at most, where the replicas share the optimizer's state out, whether they do or not; 0
-/// where there is one replica. O(replicas x stages).
+/// The largest saving of bytes on any device by sharding the optimizer state over the replicas, whether or not the
+/// design does so; 0 with one replica. O(replicas x stages).
 Bytes savedByShardedOptimizer(const Design& design);
 
 MemoryBreakdown memoryBreakdown(const Design& design, const Prediction& prediction);

@@ -22,7 +22,7 @@ Kept keptAs(BufferKind kind, bool sharded)
         return Kept::Activations;
     const bool weights = kind == BufferKind::Parameters || kind == BufferKind::WeightVersion
                          || kind == BufferKind::PredictedWeights
-                         || (kind == BufferKind::ReceivedWeights && sharded); // else on their way into place
+                         || (kind == BufferKind::ReceivedWeights && sharded); // else they replace the parameters
     return weights ? Kept::Weights : Kept::Nothing;
 }
 
@@ -46,7 +46,7 @@ public:
     }
 
 private:
-    /// What lives on a device while it goes through its instructions.
+    /// Replays a device's instructions and tracks its live buffers.
     void replay(int device)
     {
         Bytes weights = 0, activations = 0;
@@ -87,7 +87,7 @@ private:
                 const bool moved = m_program.tasks[t].kind == TaskKind::Transfer;
                 if (moved && (buffer.kind == BufferKind::ReceivedOutput || buffer.kind == BufferKind::ReceivedGradient))
                     boundaries += buffer.bytes;
-                else if (buffer.kind == BufferKind::ReduceInbox) // each side gets the other's
+                else if (buffer.kind == BufferKind::ReduceInbox) // each side receives the other's sum
                     gradients += buffer.bytes;
             }
         const WeightTraffic traffic = weightTraffic(m_program);

@@ -108,7 +108,7 @@ private:
             return;
         const auto size = static_cast<int>(order(at.device).size());
         for (int n = 1; n <= places; ++n) {
-            // To get behind the n-th next block, one further: the block itself still counts.
+            // Moving after the n-th next block takes one more, since the index still counts the block itself.
             const int index = direction < 0 ? at.index - n : at.index + n + 1;
             if (index >= 0 && index <= size)
                 group.push_back({order(at.device)[at.index], index});

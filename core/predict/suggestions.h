@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Edits that would help: around one block (or the idle time that it ends) moves of single blocks, and short
-// runs of such moves, that shorten the step or lower the highest memory peak. Nothing is guessed: every edit
-// is checked by the schedule's own rules and predicted as the designer would predict it, and what is
-// returned is what taking it gives. The search is a fixed number of predictions, so the same question has the
-// same answer on every machine: O(evaluations x blocks).
+// Edits that would help: around one block (or the idle time that it ends) moves of single blocks, and short runs of
+// such moves, that shorten the step or lower the highest memory peak. Every edit is checked by the schedule's rules and
+// predicted as the designer predicts it, so the returned differences are exact. The search makes a fixed number of
+// predictions, so its result is the same on every machine: O(evaluations x blocks).
 #pragma once
 
 #include "core/predict/predict.h"
@@ -13,7 +12,7 @@
 
 namespace pipewright {
 
-/// One block of a device put directly before or behind another of the same device.
+/// Puts one block directly before or after another block of the same device.
 struct BlockMove {
     Block block;
     Block neighbour;
@@ -39,10 +38,10 @@ struct SuggestionLimits {
     double slower = 0.02;          ///< share of the makespan that less memory may cost
 };
 
-/// Best first: those that shorten the step by most, then one that lowers the peak. Of edits that differ only in which
-/// microbatch they move and give the same, one. Edits that put a device
-/// over its memory are left out, unless one is over it already. Empty when nothing helps, when the placed
-/// blocks cannot run, or once `cancelled` (asked before every prediction) returned true.
+/// Best first: those that shorten the step most, then one that lowers the peak. Of edits that differ only in the moved
+/// microbatch and have the same effect, only one is returned. Edits that put a device
+/// over its memory are left out, unless one is over it already. Empty when nothing helps, when the placed blocks cannot
+/// run, or once `cancelled` (asked before every prediction) returned true.
 std::vector<Suggestion> suggestEdits(const Design& design, const Block& subject, const SuggestionLimits& limits = {},
                                      const std::function<bool()>& cancelled = {});
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a step achieves and what it moves: tokens per second, the share of the devices' peak that the model's
-// own arithmetic is (MFU), and the bytes that travel between devices. O(layers), O(tasks).
+// Throughput of a step: tokens per second, model FLOPs utilization (MFU), and the bytes transferred between devices.
+// O(layers), O(tasks).
 #pragma once
 
 #include "core/design/design.h"
@@ -16,8 +16,8 @@ double tokensPerSecond(const Design& design, Nanoseconds makespan);
 /// a workload.
 double modelFlops(const Design& design);
 
-/// modelFlops() over what the devices of the schedule could do in the makespan at their peak rates; 0 when the
-/// workload or the rate of a device is not known.
+/// modelFlops() divided by the FLOPs of the schedule's devices at peak rate during the makespan; 0 when the workload or
+/// the rate of a device is not known.
 double modelFlopsUtilization(const Design& design, Nanoseconds makespan);
 
 /// Bytes of all transfers of one step.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A schedule's weight versions, worked through by hand: each stage is one number, each microbatch one number, and
-// the tasks of a Program run one after the other in its global order (a logical clock). What a policy does to a
-// sequence of weights can so be followed to the last digit; the same Program runs on real models elsewhere.
+// A toy training run of a schedule's weight versions: each stage is one number, each microbatch is one number, and the
+// tasks of a Program run in its global order (a logical clock). It shows the effect of a weight policy on the weights
+// exactly; the executors run the same Program on real models.
 #pragma once
 
 #include "core/program/program.h"
@@ -19,11 +19,11 @@ struct ToyOptimizer {
 struct ToyModel {
     enum class Kind {
         Chain,     ///< y = w_{n-1} ... w_0 x, loss (y - target)^2 / 2
-        Quadratic, ///< every stage for itself: loss w^2 / 2
-        Slope,     ///< every stage for itself: a gradient of 1, always
+        Quadratic, ///< every stage separately: loss w^2 / 2
+        Slope,     ///< every stage separately: constant gradient 1
     };
     Kind kind = Kind::Chain;
-    std::vector<double> inputs{1}; ///< Chain: of microbatch 0, 1, …, from the front again when they are used up
+    std::vector<double> inputs{1}; ///< Chain: of microbatch 0, 1, …, repeated cyclically
     double target = 1;
     double start = 0.5; ///< of every weight
 };

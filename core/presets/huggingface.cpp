@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A table of architectures says which keys each reads and what holds where a key is missing; one pass over the file
-// then fills the shape, and every key that changes the maths but has no formula here is a fault. The defaults are those
-// of the transformers library's configuration classes.
+// A table of architectures gives the keys that each reads and the value of a missing key; one pass over the file then
+// fills the shape, and every key that changes the maths but has no formula here is a fault. The defaults are those of
+// the transformers library's configuration classes.
 #include "core/presets/huggingface.h"
 
 #include "core/json/objectreader.h"
@@ -21,9 +21,9 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::int64_t anyNumber = std::int64_t(1) << 53; // checkShape() knows the real limits
-constexpr std::int64_t usualSequence = 4096;              // configurations only say the longest
+constexpr std::int64_t usualSequence = 4096;              // configurations state only the longest
 
-/// What an architecture has whatever its configuration says, and what holds where that says nothing.
+/// What an architecture always has, and the default of a key that its configuration leaves out.
 struct ArchitectureFacts {
     std::string_view type;
     bool tied = false; ///< usual tie_word_embeddings
@@ -179,10 +179,10 @@ private:
         number("num_attention_heads", shape.heads);
         number("vocab_size", shape.vocabulary);
         shape.keyValueHeads = shape.heads;
-        if (has("num_key_value_heads") || m_type != "llama") // early ones had no groups
+        if (has("num_key_value_heads") || m_type != "llama") // early Llama files: no grouped-query attention
             number("num_key_value_heads", shape.keyValueHeads);
         shape.headSize = std::max<std::int64_t>(1, shape.hidden / std::max(1, shape.heads));
-        if (has("head_dim") && m_type != "deepseek_v3") // there another name of the rotary part
+        if (has("head_dim") && m_type != "deepseek_v3") // DeepSeek-V3 uses it for the rotary part
             number("head_dim", shape.headSize);
         else if (m_type.starts_with("gemma"))
             refuseIf(true, "head_dim", "is missing, and it is not hidden_size / num_attention_heads here");
@@ -288,7 +288,7 @@ private:
         }
     }
 
-    /// What the scores are multiplied by, as the library computes it (arXiv 2309.00071, section 3.4).
+    /// The factor on the attention scores, as the library computes it (arXiv 2309.00071, section 3.4).
     void readYarnFactor(ObjectReader& reader, const Json& object)
     {
         Rotary& rotary = m_file.shape.rotary;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The layers of a model as they were measured, one by one (executor/torch/torchprofile.h) or in a recorded run
-// (traces/analysis/layerranges.h), with how far each varied and which numbers are estimates; and the two files that
-// `profile` writes of them, both for --model.
+// The measured layers of a model, one by one (executor/torch/torchprofile.h) or from a recorded run
+// (traces/analysis/layerranges.h), with the spread of each and the list of estimated numbers; and the two files that
+// `profile` writes of them, which --model accepts.
 #pragma once
 
 #include "core/workload/modelshape.h"
@@ -12,8 +12,8 @@
 namespace pipewright {
 
 struct ProfiledLayer {
-    double spread = 0; ///< half the middle half's width, relative to the median
-    Bytes peak = -1;   ///< highest beside what was there before; -1: not known
+    double spread = 0; ///< half the interquartile range, relative to the median
+    Bytes peak = -1;   ///< highest memory above that before the layer; -1: not known
     int rounds = 0;
 };
 
@@ -22,11 +22,11 @@ struct LayerProfile {
     std::vector<ProfiledLayer> layers; ///< as in the table
     std::string device;
     std::string tool;                   ///< "PyTorch 2.15"
-    std::vector<std::string> estimated; ///< columns of the table whose numbers are no measurements
-    std::vector<std::string> unknown;   ///< columns that are 0 as nothing is known
+    std::vector<std::string> estimated; ///< columns of the table whose numbers are not measured
+    std::vector<std::string> unknown;   ///< columns that are 0 because the value is not known
     std::vector<std::string> notes;
 
-    /// What a model file says of itself. `of`: the module or the recording.
+    /// The "origin" of a model file. `of`: the module or the recording.
     std::string origin(const std::string& of) const;
 };
 

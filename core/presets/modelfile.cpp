@@ -33,7 +33,7 @@ std::string fileName(const std::string& path)
     return std::filesystem::path(path).filename().string();
 }
 
-/// Of a model whose file does not name it.
+/// The name of a model whose file does not state one.
 std::string stemOf(const std::string& path)
 {
     const std::string stem = std::filesystem::path(path).stem().string();
@@ -81,7 +81,7 @@ ColumnTitle titleOf(std::string_view text)
     return {trimmed(text.substr(0, open)), trimmed(text.substr(open + 1, text.size() - open - 2))};
 }
 
-/// Where each known column stands in the header; the rest is the person's own.
+/// Index of each known column in the header; other columns are ignored.
 std::array<std::optional<std::size_t>, columnNames.size()> columnsOf(const TextLine& header, CellFaults& faults)
 {
     std::array<std::optional<std::size_t>, columnNames.size()> columns;
@@ -105,7 +105,7 @@ bool isPlainNumber(std::string_view text)
     return !text.empty() && text.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
-/// Any of them makes the table autograd's.
+/// The columns of what autograd holds. With any of them the layers count as run by PyTorch (ModelShape::autograd).
 std::map<std::string_view, std::size_t> autogradColumnsOf(const TextLine& header)
 {
     std::map<std::string_view, std::size_t> columns;

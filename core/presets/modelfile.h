@@ -24,13 +24,13 @@ bool isModelFile(std::string_view presetOrFile);
 /// Whether a text is one of these, as opposed to a design, a schedule or a trace; looks only at its beginning.
 bool isModelText(std::string_view text, std::string_view name);
 
-/// Of the text of a file; `name` is its path. By its ending a table, or JSON of one of the two kinds.
+/// Reads the text of a file; `name` is its path, whose ending tells a table from JSON of either kind.
 ModelFile readModelFile(std::string_view text, const std::string& name);
 
 /// The header names the columns: layer, forward, input_grad, weight_grad, saved, parameters and output must be there,
 /// saved_for_weight_grad (all of `saved` otherwise) and backward (input_grad and weight_grad) may be, and what autograd
-/// holds (forEachAutogradField), any of which says that the layers run in PyTorch; others are left alone. Values have
-/// units. Parameters are taken as numbers of 4 bytes.
+/// holds (forEachAutogradField); one of these means that the layers run in PyTorch. Other columns are ignored. Values
+/// have units. Parameters are taken as numbers of 4 bytes.
 ModelFile readLayerTable(std::string_view text, const std::string& name);
 
 } // namespace pipewright

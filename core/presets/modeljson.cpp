@@ -77,7 +77,7 @@ struct OptionReader {
     void operator()(std::string_view key, std::int64_t& field) { reader.read(key, field, 0, anySize); }
 };
 
-/// What files of gated models mean without saying it.
+/// The activation of a model file that states none.
 Activation usualActivation(bool gatedMlp)
 {
     return gatedMlp ? Activation::Silu : Activation::GeluTanh;

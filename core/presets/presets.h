@@ -36,8 +36,8 @@ public:
     ModelShape model(std::string_view name) const;
     Workload workload(std::string_view modelName, Optimizer optimizer = Optimizer::AdamW) const; ///< source "preset …"
     DeviceSpec device(std::string_view name) const;
-    /// `devices` > 0: that many, the preset's own repeated in turn, instead of as many as it lists. A name that ends
-    /// with .json is a file of its own (clusterfile.h), whose devices are not repeated.
+    /// `devices` > 0: that many devices, by repeating the preset's list, instead of as many as it lists. A name that
+    /// ends with .json is a file of its own (clusterfile.h), whose devices are not repeated.
     Cluster cluster(std::string_view name, int devices = 0) const;
 
 private:

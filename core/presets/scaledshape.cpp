@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A model with some fields of its file written anew: what the file would say is said here in the same words.
+// Changes fields of a model through its JSON form, so keys and values are those of a model file.
 #include "core/json/locatedjson.h"
 #include "core/presets/modeljson.h"
 #include "core/workload/transformer.h"
@@ -62,7 +62,7 @@ ScaledShape scaledShape(const ModelShape& shape, const std::string& scale)
         throw Error(std::move(faults));
     if (Diagnostics wrong = checkShape(result.shape); hasErrors(wrong))
         throw Error(std::move(wrong));
-    // A field that is not written has its usual value, which the reader knows and the file does not say.
+    // A field that the JSON leaves out has its default value, which is reported "as usual".
     const nlohmann::ordered_json before = shapeToJson(shape), after = shapeToJson(result.shape);
     for (const std::string& key : keys) {
         const auto said = [&](const nlohmann::ordered_json& of) {

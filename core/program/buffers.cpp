@@ -18,7 +18,7 @@ std::uint32_t Buffers::find(const Shape& shape, Set& recent)
     auto at =
         std::find_if(recent.begin(), recent.end(), [&](std::uint32_t s) { return s == none || m_shapes[s] == shape; });
     if (at == recent.end())
-        --at; // the one that was not needed for longest
+        --at; // the least recently used one
     if (*at == none || !(m_shapes[*at] == shape)) {
         *at = static_cast<std::uint32_t>(m_shapes.size());
         m_shapes.push_back(shape);

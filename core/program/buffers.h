@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The buffers of a Program, packed: most of a step's buffers differ from one of an earlier microbatch in nothing but
-// the microbatch. So a list keeps what they have in common once, its *shape*, and of each buffer the number of its
-// shape and the microbatch: 8 bytes instead of 32, of several buffers per block. Shapes are found again in a small
-// table of recent ones; what it has forgotten is kept twice, so buffers that have nothing in common take what they
-// would unpacked.
+// The buffers of a Program, packed. Most buffers of a step differ from a buffer of an earlier microbatch only in the
+// microbatch. So the common part, the *shape*, is stored once, and each buffer stores only the number of its shape and
+// its microbatch: 8 bytes instead of 32, with several buffers per block. Equal shapes are found in a small table of
+// recent ones. A shape that the table has dropped is stored again, so a list without common shapes needs about as much
+// memory as an unpacked one.
 #pragma once
 
 #include "core/base/units.h"
@@ -37,12 +37,13 @@ enum class BufferKind : std::uint8_t {
     WeightVersion,             ///< weights older than the stage's newest ones: U -> last reader
     PredictedWeights,          ///< made by a block from the newest weights: until its last reader
     SentWeights,               ///< a copy of what U made, for the other devices that work on the stage
-    ReceivedWeights,           ///< the same there, until it is put in place; with sharded states until it is passed on
-    PartialGradient,           ///< a stage's gradient sum so far, for the device with the next microbatch, or with U
+    ReceivedWeights, ///< that copy on the other device, until it is put in place; with sharded states until it is
+                     ///< passed on
+    PartialGradient, ///< a stage's gradient sum so far, for the device with the next microbatch, or with U
     ReceivedPartialGradient,
     OffloadedUntilInputGrad, ///< in the host's memory: SavedUntilInputGrad, Offload -> the backward that read it back
     OffloadedUntilWeightGrad,
-    ReloadedUntilInputGrad, ///< and on the device again: Reload -> I or B
+    ReloadedUntilInputGrad, ///< back on the device: Reload -> I or B
     ReloadedUntilWeightGrad,
 };
 
@@ -52,7 +53,7 @@ constexpr bool isPersistent(BufferKind kind)
     return kind == BufferKind::Parameters || kind == BufferKind::Gradients || kind == BufferKind::OptimizerState;
 }
 
-/// Not in the device's memory but in the host's, beside it.
+/// In host memory, not in the device's memory.
 constexpr bool isInHostMemory(BufferKind kind)
 {
     return kind == BufferKind::OffloadedUntilInputGrad || kind == BufferKind::OffloadedUntilWeightGrad;
@@ -73,7 +74,7 @@ struct Buffer {
     bool operator==(const Buffer&) const = default;
 };
 
-/// To its users a vector of Buffers that are read by value.
+/// Used like a vector whose elements are read by value.
 class Buffers {
 public:
     std::size_t size() const { return m_entries.size(); }
@@ -100,8 +101,9 @@ public:
             m_entries.push_back({find(shape, recent), buffer.microbatch});
     }
 
-    /// Inserts `times` copies of the `length` buffers before `end`, each of `microbatches` later ones than the copy
-    /// before it; those from `end` on become as much later. Weights and the like, of no microbatch, stay.
+    /// Inserts `times` copies of the `length` buffers before `end`. Each copy is shifted by `microbatches` against the
+    /// previous one, and the buffers from `end` on are shifted by the sum. Buffers without a microbatch (weights) are
+    /// not shifted.
     void repeat(std::size_t end, std::size_t length, std::uint32_t times, std::int32_t microbatches);
 
     class Iterator {
@@ -137,13 +139,13 @@ private:
         bool skip;
         bool operator==(const Shape&) const = default;
     };
-    using Set = std::array<std::uint32_t, 4>; ///< shapes, the one that was found last in front; none: free
+    using Set = std::array<std::uint32_t, 4>; ///< shapes, most recently used first; none: free
 
     static constexpr std::size_t kinds = 32; ///< more than there are, and a power of two
     static_assert(static_cast<std::size_t>(BufferKind::ReloadedUntilWeightGrad) < kinds);
     static constexpr std::size_t mostSets = std::size_t{1} << 15;
 
-    /// Those of a kind, stage and replica, and of others as many as the table is too small for.
+    /// The recent shapes of this kind, stage and replica; in a full-size table others may share the set.
     Set& recentLike(const Shape& shape)
     {
         const std::size_t set = (static_cast<std::size_t>(shape.stage) + 61 * std::size_t{shape.replica}) * kinds

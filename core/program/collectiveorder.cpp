@@ -13,7 +13,7 @@ namespace pipewright {
 
 namespace {
 
-/// A place amid a block: behind so many of its collectives.
+/// A place inside a block: the block's task, and the number of a collective.
 using Place = std::pair<TaskId, int>;
 
 [[noreturn]] void refuse(const TransferPrecedence& pair, const std::string& why, const std::string& remedy)
@@ -39,7 +39,7 @@ CollectiveOrder::CollectiveOrder(const Program& groups, const GroupStages& stage
         return static_cast<int>(stages.stages[copy].passes[indexOf(op)].collectives.size());
     };
     const auto allOf = [&](TaskId block) { return collectivesOf(block, groups.tasks[block].op); };
-    // So many come before what the block sends is whole.
+    // The number of collectives before the block's result is complete.
     const auto untilWhole = [&](TaskId block) {
         return groups.tasks[block].op == Op::B ? collectivesOf(block, Op::I) : allOf(block);
     };
@@ -91,7 +91,7 @@ CollectiveOrder::CollectiveOrder(const Program& groups, const GroupStages& stage
     }
     for (const auto& each : behind) {
         const auto& [transfer, place] = each;
-        // Behind something else, too, that comes only then: it stands where the groups' order has it.
+        // The transfer must also wait for a later task than that block, so it keeps its place in the groups' order.
         const bool waitsLonger = std::any_of(pairs.begin(), pairs.end(), [&each](const StatedPair& pair) {
             return pair.after == each.first && !pair.names->first.isCollective() && pair.before > each.second.first;
         });
@@ -118,7 +118,7 @@ EditResult moveCollective(const Design& design, const Transfer& collective, cons
                   "move the block, or the lines of the stage's plan"}}};
     EditResult result{design.schedule, {}};
     for (const Transfer& transfer : passed) {
-        // What was stated to the contrary goes. Without it most transfers stand there by themselves.
+        // Removes the opposite pair first. Without it most transfers are already at the wanted place.
         const TransferPrecedence wanted =
             later ? TransferPrecedence{transfer, collective} : TransferPrecedence{collective, transfer};
         if (!forget(result.schedule, wanted.second, wanted.first))

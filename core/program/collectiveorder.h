@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Which sends of a group stand amid one of its blocks, before or behind a collective, because the schedule states it
-// (Schedule::transferOrder).
+// Finds the sends of a group that are issued inside one of its blocks, before or after a collective, because the
+// schedule states that order (Schedule::transferOrder).
 //
-// How far the data leaves the order of collectives free: all members of a group go through its blocks in one order,
-// which is the device's in the schedule, and within a block the plan of the stage says which collective follows which
-// (its lines can be stated). A collective takes every member's compute, and the part behind it begins when it has
-// ended. So among collectives nothing is left to state. Free is where a send stands among them: it may wait until a
-// collective of a later block has left the wire, and the input gradient of a B, which is whole before its weight
-// gradients are, may leave before what members do for those. What a block makes otherwise is made by its last part. The
-// same order holds for every member, since the pair is of the group, so that no circle can come about between them.
+// The order among collectives is fixed: all members of a group run its blocks in one order, the device's order in the
+// schedule, and the stage's plan gives the order of the collectives in a block (its lines can be stated). A collective
+// occupies the compute of every member, and the next part begins when it has ended. The place of a send among the
+// collectives is free. A send may wait until a collective of a later block has ended. The input gradient of a B is
+// complete before its weight gradients are, so it may be sent before the members work on those. Any other result of a
+// block is complete only after its last part. A stated pair applies to the whole group, so every member has the same
+// order and no cycle between members can arise.
 #pragma once
 
 #include "core/design/groupstages.h"
@@ -23,14 +23,14 @@ namespace pipewright {
 
 class CollectiveOrder {
 public:
-    /// Throws Error with the pair that cannot be, and why. O(tasks log pairs).
+    /// Throws Error with the impossible pair and the reason. O(tasks log pairs).
     CollectiveOrder(const Program& groups, const GroupStages& stages, const std::vector<TransferPrecedence>& stated);
 
-    /// Of the groups' tasks: whether this B hands its input gradient over as soon as that is whole.
+    /// `block`: a task of the groups' Program. True for a B that sends its input gradient as soon as that is complete.
     bool handsOverEarly(TaskId block) const { return m_early.contains(block); }
-    /// Those of its transfers that leave then.
+    /// The transfers that are sent then.
     const std::vector<TaskId>& leavingEarly(TaskId block) const { return m_early.at(block); }
-    /// Transfers of earlier blocks that leave behind a collective of this one.
+    /// Transfers of earlier blocks that are sent after this collective of the block.
     const std::vector<TaskId>& leavingBehind(TaskId block, int collective) const;
 
 private:
@@ -38,9 +38,9 @@ private:
     std::map<std::pair<TaskId, int>, std::vector<TaskId>> m_behind;
 };
 
-/// The design's schedule with what must be stated for a collective to come before transfers that leave its group, or
-/// behind them (`later`), and without what contradicts that. Compiles the result and takes its groups apart, so that
-/// the diagnostics say why an order cannot be: O(tasks), and as long as groupStages() takes.
+/// The design's schedule with the pairs that put a collective before transfers of its group, or after them (`later`),
+/// and without pairs that contradict this. Compiles the result down to the members, so that the diagnostics explain an
+/// impossible order: O(tasks), plus the time of groupStages().
 EditResult moveCollective(const Design& design, const Transfer& collective, const std::vector<Transfer>& passed,
                           bool later);
 

@@ -95,7 +95,7 @@ void checkVersioned(const Schedule& schedule, const Dataflow& dataflow)
                     "let transfers go where the data puts them: remove \"transfer_order\"");
 }
 
-/// Refuses stages that offload where what they keep cannot leave, and what it cannot be combined with.
+/// Checks offload: one entry per stage, a host link in the costs, and no stated transfer order.
 void checkOffload(const Schedule& schedule, const Costs& costs)
 {
     const auto refuse = [](bool when, const char* what, const char* remedy) {
@@ -201,8 +201,8 @@ void findBuses(Program& program, const Costs& costs)
     }
 }
 
-/// Makes the lists of some devices at once, as long as the next one asked for is among them: each time goes through
-/// all tasks.
+/// Makes the lists of eight neighbouring devices at once and keeps them for the next calls, since each construction
+/// reads all tasks.
 class SomeAtATime {
 public:
     explicit SomeAtATime(int outstandingSends) : m_outstandingSends(outstandingSends) {}
@@ -256,8 +256,8 @@ public:
     const OrderGraph& graph() const { return *m_graph; }
     /// Per block, device after device.
     const std::vector<Nanoseconds>& start() const { return m_run.start; }
-    /// Not with blocks that take no time, whose order is that of the simulation and need not repeat, nor with weight
-    /// versions, which are numbered through the step.
+    /// False with blocks that take no time, whose order comes from the simulation and may not repeat, and with weight
+    /// versions, which are numbered through the whole step.
     bool mayRepeat() const
     {
         return !m_weights.versioned()
@@ -272,7 +272,7 @@ public:
         return program;
     }
 
-    /// Takes the least memory that it can: this is the last that is asked.
+    /// Uses as little memory as possible; must be the last call.
     WithoutLists withoutLists()
     {
         StepPlan plan = planned();
@@ -295,7 +295,7 @@ private:
                 planReplicaSums(m_schedule, m_costs, m_dataflow, *m_graph, m_run, m_options.commuteSharedGradients)};
     }
 
-    /// All but what the devices have.
+    /// The Program without its devices.
     Program sequence(StepPlan plan) const
     {
         Program program;
@@ -401,7 +401,7 @@ auto compileRepetition(const Schedule& schedule, const Costs& costs, const Dataf
             repetitions *= 2; // uneven stages take longer to reach the steady state
         }
     } catch (const Error&) {
-        // Its positions are those of the shortened schedule: compile the whole one for the right ones.
+        // The diagnostics have positions of the shortened schedule; compiling the whole schedule gives the right ones.
     }
     return std::nullopt;
 }
@@ -427,7 +427,7 @@ std::optional<Outline> compileOutline(const Schedule& schedule, const Costs& cos
 
 WithoutLists compileWithoutLists(const Schedule& schedule, const Costs& costs, const Dataflow& dataflow)
 {
-    releaseFreedMemory(); // of what came before, such as the file
+    releaseFreedMemory(); // freed by earlier work, such as reading the file
     return Compilation(schedule, costs, dataflow, {}).withoutLists();
 }
 

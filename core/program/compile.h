@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Schedule -> Program, the way JaxPP does it (arXiv 2412.14374): simulate the lists to get one global
 // order, infer a transfer for every (value, consumer device), project the global order onto devices,
-// and free every buffer after its last use. Deadlock freedom follows from the projection; checkDeadlock
-// (deadlock.h) proves it again on the result, and on whatever an editor makes of it. O(blocks); where a long
-// schedule repeats itself a short one is compiled and the rest copied (repeat.h), which gives the same Program.
+// and free every buffer after its last use. Deadlock freedom follows from the projection; checkDeadlock (deadlock.h)
+// proves it again on the result, and on the Program of an edited schedule. O(blocks); where a long schedule repeats
+// itself a short one is compiled and the rest copied (repeat.h), which gives the same Program.
 #pragma once
 
 #include "core/base/diagnostic.h"

@@ -14,7 +14,7 @@ enum class Communication {
     Blocking,   ///< a device waits for each send and receive before its next instruction
 };
 
-/// The way in which the Program's own transfers go.
+/// The communication that the Program itself uses.
 inline Communication communicationOf(const Program& program)
 {
     return program.blockingTransfers ? Communication::Blocking : Communication::Overlapped;

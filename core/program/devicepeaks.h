@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The peak of one device: live bytes, added up instruction by instruction while liveness writes them, and the highest
-// that they reach; the same of what the device keeps in host memory, and of its saved activations. What fills the
-// device at that moment: core/predict/peakbreakdown.
+// The memory peak of one device: live bytes, added up while liveness writes the instructions, and their maximum; the
+// same for the device's bytes in host memory and for its saved activations. core/predict/peakbreakdown lists the
+// buffers at the peak.
 #pragma once
 
 #include "core/base/units.h"
@@ -15,7 +15,7 @@ struct DevicePeaks {
     Bytes hostLive = 0, hostPeak = 0;   ///< what was offloaded from the device
     int liveChunks = 0, mostChunks = 0; ///< activations of one stage, microbatch and sequence piece
 
-    /// Before the first instruction: what stays for the whole step is there.
+    /// Before the first instruction only the persistent buffers are live.
     void begin() { live = peak = persistent; }
 
     /// An instruction that defines `kept` bytes and needs `workspace` more while it runs. Returns the live bytes

@@ -16,7 +16,7 @@ namespace {
 
 constexpr unsigned mostDigitBits = 13; ///< a digit's counts stay in the nearest cache
 
-/// What every start is a multiple of, most likely: of the first some thousand. 1 when they have nothing in common.
+/// The likely common divisor of all starts, taken from the first 4,096. 1 when there is none.
 Nanoseconds unitOf(const OrderRun& run)
 {
     constexpr std::size_t looked = 4'096;
@@ -40,8 +40,8 @@ private:
     double m_inverse;
 };
 
-/// Radix sort by starts in `unit`s, least significant digit first, which keeps the order among equal starts. `Start`
-/// is as narrow as they allow: what it takes is the moving of memory.
+/// Radix sort by starts in `unit`s, least significant digit first, which keeps the order among equal starts. `Start` is
+/// the narrowest type that holds them, since the sort is limited by memory traffic.
 template<typename Start>
 GlobalOrder sortedBy(const OrderRun& run, Nanoseconds unit, std::uint64_t latest)
 {

@@ -14,9 +14,10 @@ struct GlobalOrder {
     std::vector<Nanoseconds> starts; ///< per instant
 };
 
-/// All blocks of a run by run.start; among equals device after device, but first those that take no time, as they
-/// ran. Since no block starts before its inputs end, the result is topological; and since ties depend on nothing else,
-/// it repeats itself where the start times do. A radix sort, O(blocks), since this is on the path of every edit.
+/// All blocks of a run, sorted by run.start. With equal starts, blocks that take no time come first, in the order in
+/// which they ran, then the others by device. No block starts before its inputs end, so the result is topological. Ties
+/// depend on nothing else, so the order repeats when the start times do. Radix sort, O(blocks), because every edit runs
+/// it.
 GlobalOrder sortedByStart(const OrderRun& run);
 
 } // namespace pipewright

@@ -40,7 +40,7 @@ public:
             lane.isWritten = lists == Lists::Written;
     }
 
-    // Everything is inlined but what is rare: that would only cost time to compile.
+    // Everything is inlined except rare cases, which would only add compile time.
     [[gnu::flatten]] void run()
     {
         gatherUses();
@@ -123,7 +123,7 @@ private:
         const auto count = static_cast<TaskId>(m_program.tasks.size());
         for (TaskId t = 0; t < count; ++t) {
             const Task& task = m_program.tasks[t];
-            if (task.kind == TaskKind::Collective) { // without buffers: the parts around it have them
+            if (task.kind == TaskKind::Collective) { // no buffers of its own: the parts before and after it have them
                 for (std::int32_t member = task.device; member <= task.peer; ++member)
                     if (Lane* const lane = laneOf(member))
                         ++lane->expected;
@@ -183,7 +183,7 @@ private:
         }
     }
 
-    /// Workspace of a block that falls into parts lives from the first to the last, which reads it.
+    /// Workspace of a block that is divided into parts lives from the first part to the last one, which reads it.
     bool isReadBy(const BufferUse& use) const
     {
         if (!m_program.hasMembers())
@@ -209,8 +209,8 @@ private:
             drainChannels();
     }
 
-    /// Waits for every send of a buffer but the last, since they are on other channels and may end later than it. The
-    /// sends before them on those channels are closed as well.
+    /// Waits for every send of a buffer except the last one: the others are on other channels and may end later.
+    /// Earlier sends on those channels are closed as well.
     [[gnu::noinline]] void closeOtherSends(Lane& source, BufferId b)
     {
         if (m_sentTwice.empty() || !m_sentTwice[b])
@@ -362,8 +362,8 @@ private:
         add(here, InstructionKind::Reload, t, none, kept);
     }
 
-    /// Waits for the oldest offloads and frees what they read, until so many are left: transferinference.cpp lets the
-    /// next block wait for the same ones.
+    /// Waits for the oldest offloads and frees their sources until `left` are open. OffloadTasks::begin() makes the
+    /// next block wait for the same offloads.
     void closeOffloads(Lane& here, std::size_t left)
     {
         while (here.openOffloads.size() > left) {
@@ -374,7 +374,7 @@ private:
 
     void transfer(Lane* source, Lane* destination, TaskId t, const Task& task)
     {
-        m_afterLoop = false; // what members send for a sum is to be waited for as well
+        m_afterLoop = false; // the members' sends for a sum must be waited for as well
         if (source != nullptr) {
             Channel& channel = source->channelTo(task.peer);
             while (channel.open.size() - channel.first >= m_outstanding)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // One pass over the groups' tasks in their order. A block becomes, part by part, a task on every member and then the
-// collective; the first part reads what arrived and defines what the block keeps, the last one hands over. The end of
-// the step is in memberstepend.h. Liveness is the compiler's own (liveness.h), on the members' tasks.
+// collective; the first part reads the received buffers and defines the block's saved buffers, the last one defines its
+// results. The end of the step is in memberstepend.h. Liveness is the compiler's own (liveness.h), on the members'
+// tasks.
 #include "core/program/memberprogram.h"
 
 #include "core/program/collectiveorder.h"
@@ -23,8 +24,8 @@ namespace pipewright {
 
 namespace {
 
-/// Buffers of one stage and microbatch on one member; where the stage recomputes, R's in place of F's, and where they
-/// were in the host's memory meanwhile those in which they came back.
+/// Buffers of one stage and microbatch on one member: those of F, those of R when the stage recomputes, and the
+/// reloaded ones after an offload.
 struct MemberCell {
     BufferId savedUntilInputGrad = none, savedUntilWeightGrad = none, savedFromInputGrad = none;
     std::array<BufferId, 2> onHost{none, none};
@@ -60,7 +61,7 @@ public:
                 m_pins.emplace(one.task, one.earliestStart);
             else if (groups.tasks[one.task].kind == TaskKind::Transfer)
                 m_behindBlocks.insert(one.task);
-        // What a block hands over amid itself is there before its device comes to what is sent behind it.
+        // A block's early result exists before its device reaches the sends that follow the block.
         for (TaskId t = 0; t < groups.tasks.size(); ++t)
             if (const TaskId maker = groups.afterData[t];
                 m_order.handsOverEarly(t)
@@ -113,7 +114,7 @@ private:
         throw Error(m_groups.label(m_block), "is no task of a group's members", "use a cluster without groups");
     }
 
-    /// Amid the present block.
+    /// Sends inside the present block.
     void sendAmid(const std::vector<TaskId>& transfers)
     {
         const TaskId block = m_block;
@@ -153,7 +154,7 @@ private:
         }
     }
 
-    /// To the host's memory, or back: of every member what it keeps itself, behind its last copy in that direction.
+    /// A copy to host memory or back: every member copies its own buffers, after its previous copy in that direction.
     void addHostCopies(const Task& task)
     {
         const int copy = copyOf(task);
@@ -198,7 +199,7 @@ private:
         }
     }
 
-    /// Those of this member for which the groups' task waits, since what left is freed before it.
+    /// Waits for this member's offloads that the groups' task waits for, because their sources are freed before it.
     void waitForOffloads(TaskId id, int member)
     {
         const auto wait = [&](TaskId offload) {
@@ -262,7 +263,7 @@ private:
             addCollective(task, members, scaled(pass.collectives[part]), static_cast<int>(part));
             sendAmid(m_order.leavingBehind(m_block, static_cast<int>(part)));
         }
-        // Where the consumer is of the same group no task of the groups carries the value.
+        // Within one group, no task of the groups' Program carries the value.
         for (const StageEdge* edge : edgesOf(copy).out)
             if (task.op == Op::F && groupOf(edge->to) == groupOf(copy))
                 carry(*edge, task.microbatch, true);
@@ -328,7 +329,7 @@ private:
             operand(cell.savedFromInputGrad);
     }
 
-    /// What the block makes for later ones, and the room that it works in.
+    /// The block's buffers for later blocks, and its workspace.
     void writeKept(const Task& task, int member)
     {
         const int copy = copyOf(task), device = deviceOf(copy, member);
@@ -387,7 +388,7 @@ private:
     }
 
     CollectiveOrder m_order;
-    std::set<TaskId> m_left;                                  ///< the groups' transfers that left amid a block
+    std::set<TaskId> m_left;                                  ///< the groups' transfers that were sent inside a block
     std::vector<TaskId> m_makerOf;                            ///< per buffer that is handed over
     std::vector<CopyEdges> m_edges;                           ///< per copy of a stage
     std::vector<std::vector<MemberCell>> m_cells;             ///< per copy and microbatch, then member

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The Program of a design whose stages are held by groups, with every member a device of its own: a block
-// is divided into each member's parts and the collectives between them, transfers go from member to member, and every
-// buffer belongs to one member. This Program is executed. The Program whose devices are the groups is shown and edited;
-// each task here names the task there that it is a part of.
+// The Program of a design whose stages are held by groups, with every member as a separate device: a block is divided
+// into the members' parts and the collectives between them, transfers go from member to member, and every buffer
+// belongs to one member. This Program is executed. The groups' Program, whose devices are the groups, is shown and
+// edited; each task here names its task in the groups' Program.
 #pragma once
 
 #include "core/design/groupstages.h"
@@ -12,13 +12,13 @@ namespace pipewright {
 
 struct MemberProgram {
     Program program;
-    std::vector<Nanoseconds> durations; ///< per task; what predictor and emulation go by
+    std::vector<Nanoseconds> durations; ///< per task; used by predictor and emulation
     std::vector<TaskId> blockOfTask;    ///< per task: of the groups' Program
 };
 
-/// `groups` is the Program compiled of the design whose stages these are. The order of a device's blocks is that of its
-/// members' parts; `stated` is the one of its transfers. Throws Error for tasks that groups do not run (whyNoMembers()
-/// says so beforehand), and for pairs of `stated` that cannot be (collectiveorder.h).
+/// `groups` is the compiled Program of the design that has these stages. The members' parts keep the order of their
+/// device's blocks; `stated` is the stated order of transfers. Throws Error for tasks that groups do not run
+/// (whyNoMembers() reports them beforehand), and for impossible pairs of `stated` (collectiveorder.h).
 /// O(tasks · parts · members).
 MemberProgram memberProgram(const Program& groups, const GroupStages& stages, const Costs& costs,
                             const std::vector<TransferPrecedence>& stated);

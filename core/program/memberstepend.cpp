@@ -78,7 +78,7 @@ void MemberStepEnd::addSum(const Task& task, int root)
         take(task.kind, number, toRoot, sent);
 }
 
-/// `part`: twice the number of the sum, and one more where what arrived is added, or taken.
+/// `part`: twice the number of the sum, plus one for the task that adds or takes the received gradients.
 TaskId MemberStepEnd::beginSum(TaskKind kind, int copy, int member, int part)
 {
     const int device = deviceOf(copy, member);
@@ -93,7 +93,7 @@ Bytes MemberStepEnd::bytesOf(const SharedSum& sum, bool toRoot, int from, int to
     return !part ? sum.bytes(toRoot, from, to) : from == to ? part->count() : 0;
 }
 
-/// What the members of one side have for those of the other.
+/// The members of one side offer their gradients to the other side.
 void MemberStepEnd::setOut(TaskKind kind, int number, bool toRoot, std::vector<SetOut>& sent)
 {
     const SharedSum& sum = m_stages.sums[static_cast<std::size_t>(number)];

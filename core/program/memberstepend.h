@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The end of a step as the members of groups do it (stepend.h has it for the groups). A sum of two stages' gradients
-// becomes what every member sets out, transfers, and what every member adds; a sum that is sent on takes the place of
-// what its receiver has, before the update. A share of the optimizer's state is shared out within each member's own
-// parameters, and goes to the same member of the other replicas' groups, which are alike (groupstages.h).
+// The end of a step for the members of groups (stepend.h does it for the groups). A sum of two stages' gradients
+// becomes one task per member that offers its gradients, transfers, and one task per member that adds the received
+// ones. A complete sum that is sent on replaces the receiver's gradients before the update. When replicas shard the
+// optimizer state, each member's own parameters are divided, and the shares go to the same member of the other
+// replicas' groups, which are equal (groupstages.h).
 #pragma once
 
 #include "core/program/memberwriter.h"
@@ -15,8 +16,8 @@
 
 namespace pipewright {
 
-/// Of a sum over replicas that share the optimizer's state out: which bytes of a member's gradients, as they lie, it is
-/// sent by the same member of the other side. Unset for other sums, which go by pieces of tensors.
+/// For a sum over replicas that shard the optimizer state: the range of a member's contiguous gradient bytes that it
+/// receives from the same member of the other side. Unset for other sums, which are exchanged by pieces of tensors.
 std::optional<ReplicaShare> partOfSum(const PipelineShape& shape, const GroupStages& stages, const SharedSum& sum,
                                       bool toRoot, int member);
 
@@ -27,24 +28,24 @@ protected:
     void addPersistent();
     void addUpdate(const Task& task);
     void addSum(const Task& task, int root);
-    /// Of sums of gradients that are complete, and of shares that were updated.
+    /// Transfers of complete gradient sums and of updated shares.
     void addTransfersBehindSums(const Task& task);
     void putInPlace(const Task& task);
 
 private:
-    /// A member's sum of gradients, as it is before anything is added.
+    /// A member's gradients before anything is added to them.
     struct SetOut {
         bool toRoot = false;
         int to = 0; ///< member of the other side
         BufferId buffer = none;
         TaskId maker = none, transfer = none;
     };
-    /// A sum on its way to a copy of a stage that takes part in no round.
+    /// A complete sum that is sent to a copy of a stage that takes part in no round.
     struct Complete {
         int number = 0; ///< of the sum
         std::vector<SetOut> sent;
     };
-    /// A member's share on its way.
+    /// A member's share in transfer.
     struct Share {
         BufferId buffer = none;
         TaskId transfer = none;
@@ -58,7 +59,7 @@ private:
     Bytes shareOf(Bytes whole, int copy, int member) const;
     void sendShares(const Task& task);
 
-    std::map<int, Complete> m_complete;                         ///< per copy of a stage: on its way there
+    std::map<int, Complete> m_complete;                         ///< per copy of a stage: sent to it
     std::map<int, std::vector<Share>> m_updated;                ///< per copy of a stage and member: its own share
     std::map<std::pair<int, int>, std::vector<Share>> m_shares; ///< from copy to copy, then member
 };

@@ -50,13 +50,13 @@ OffloadPlan::OffloadPlan(const PipelineShape& shape, const Costs& costs, const O
         m_forwards[next[trip.before]++] = trip.forward;
 }
 
-/// In the order in which they are read; of the pieces that one block reads, the first one first.
+/// By the order in which they are read; pieces that the same block reads, by the order of their forwards.
 bool OffloadPlan::comesBackBefore(const Trip& a, const Trip& b)
 {
     return std::pair(a.reader, a.forward) < std::pair(b.reader, b.forward);
 }
 
-/// Forwards whose backward, or recompute, is placed behind them. Ascending.
+/// Forwards whose backward or recompute comes later on the device. Ascending.
 std::vector<OffloadPlan::Trip> OffloadPlan::tripsOf(const PipelineShape& shape, const OrderGraph& graph,
                                                     std::size_t device) const
 {
@@ -67,7 +67,7 @@ std::vector<OffloadPlan::Trip> OffloadPlan::tripsOf(const PipelineShape& shape, 
             continue;
         const int last = block.microbatch / shape.sequencePieces * shape.sequencePieces + shape.sequencePieces - 1;
         const BlockIndex after = graph.indexOf(Op::F, block.stage, last);
-        BlockIndex reader = noBlock; // of no piece, if that of one is missing
+        BlockIndex reader = noBlock; // noBlock for all pieces when the reader of one is missing
         for (int piece = block.microbatch; piece <= last; ++piece) {
             const BlockIndex again = graph.indexOf(Op::R, block.stage, piece);
             const BlockIndex first = again != noBlock ? again : graph.backwardOf(block.stage, piece);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Which microbatches of the offloading stages are copied to the host's memory, and before which block of their device
 // the copy back is issued. Both follow from the block times alone, as transfers do: what a forward saved is offloaded
-// directly after it and reloaded as late as possible, so that it arrives before the first block that reads it. A
-// device copies one microbatch at a time in each direction. A microbatch stays on the device when its reload would
-// have to start before its offload has ended, or directly after its forward.
+// directly after it and reloaded as late as possible, so that it arrives before the first block that reads it. A device
+// copies one microbatch at a time in each direction. A microbatch stays on the device when its reload would have to
+// start before its offload has ended, or directly after its forward.
 //
-// What the pieces of a sequence saved is read by the forwards of its later pieces and by the backwards of these: it
-// leaves behind the forward of the last piece, and all of it is back before the first backward.
+// The activations of a sequence's pieces are also read by the forwards and backwards of its later pieces. So they are
+// offloaded after the forward of the last piece, and all are back before the first backward.
 //
 // An offload runs while the device computes its next block. The block after the next offload waits for it, so at most
 // two microbatches occupy device memory only because their copies have not ended.

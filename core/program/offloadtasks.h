@@ -33,7 +33,7 @@ public:
 
 private:
     struct Trip {
-        std::array<BufferId, 2> kept{none, none}; ///< what its forward saved
+        std::array<BufferId, 2> kept{none, none}; ///< the buffers that its forward saved
         TaskId offload = none, reload = none;
         std::array<BufferId, 2> onHost{none, none}, back{none, none};
     };
@@ -50,7 +50,7 @@ private:
 
     Trip& tripOf(const Block& block) { return tripOf(block.stage, block.microbatch); }
     Trip& tripOf(int stage, int microbatch);
-    /// Of what this forward saved, or all pieces of its sequence if it is the last of them.
+    /// Adds the offload of this forward; for the last piece of a sequence, the offloads of all pieces.
     void addOffloads(const Forward& last);
     void addOffload(BlockIndex forward, TaskId behind);
     void addReload(const Block& block, int device, TaskId last);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The part of a Program that times and metrics follow from: its tasks and what they wait for, without operands, buffers
-// and instruction lists, which take three quarters of its memory. Where a long schedule repeats itself the shortened
-// Program (repeat.h) is whole, and of its steady state only the tasks are copied; elsewhere the lists are left out. The
-// lists of one device at a time can be asked for.
+// The part of a Program that determines times and metrics: its tasks and their dependencies, without operands, buffers
+// and instruction lists, which take three quarters of its memory. For a long schedule that repeats itself, the
+// shortened Program (repeat.h) is complete and only the tasks of its steady state are copied; for other schedules the
+// lists are left out. The lists can be requested for one device at a time.
 #pragma once
 
 #include "core/program/compile.h"
@@ -13,7 +13,7 @@
 
 namespace pipewright {
 
-/// What buffers are needed for.
+/// The numbers of a task that are derived from its buffers.
 struct TaskAmounts {
     Nanoseconds duration = 0;
     Bytes moved = 0; ///< by a transfer
@@ -29,16 +29,16 @@ struct Outline {
     ListsOf listsOf;
 };
 
-/// Called with the whole shortened Program; gives what each of its tasks amounts to, or nothing to go without an
-/// outline. A repetition's tasks amount to what those of the one before do.
+/// Called with the complete shortened Program; returns the amounts of its tasks, or nothing to refuse the outline.
+/// Copied repetitions have the amounts of the one before.
 using AmountsOf = std::function<std::vector<TaskAmounts>(const Program&)>;
 
-/// Nothing where the schedule does not repeat itself, or cannot run: compile() it. O(blocks), about 100 bytes each.
+/// Nothing when the schedule does not repeat itself or cannot run: use compile() then. O(blocks), about 100 bytes each.
 std::optional<Outline> compileOutline(const Schedule& schedule, const Costs& costs, const Dataflow& dataflow,
                                       const AmountsOf& amountsOf);
 
-/// Of any schedule: a Program without instruction lists and live bytes. Operands and buffers, some 70 bytes a block,
-/// are there; without them no more lists can be asked for. Throws as compile(). O(blocks).
+/// For any schedule: a Program without instruction lists and live bytes. It has operands and buffers, about 70 bytes a
+/// block, which listsOf needs. Throws as compile(). O(blocks).
 struct WithoutLists {
     Program program;
     ListsOf listsOf;

@@ -14,7 +14,8 @@ namespace pipewright {
 /// first. Sorts Program::overlaps, and extraDependencies by task. O(pairs log dependencies).
 void joinOverlaps(Program& program);
 
-/// Into Program::partOrders: what the schedule states of the pair; none where it states nothing.
+/// Adds the order that the schedule states for the pair to Program::partOrders and returns its index; none when none is
+/// stated.
 std::uint32_t partOrderOf(const Schedule& schedule, const Overlap& pair, Program& program);
 
 /// The task that overlaps with `first` when that is the first of a pair, else none. O(log pairs).

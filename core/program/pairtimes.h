@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How long overlapped pairs take, for everyone who asks. Where one of the two has parts (StageCosts::parts), its length
-// is computed: of the order that the schedule states, else of the shortest one. Where neither has, it is assumed:
-// Costs::overlapFactor times their sum. Pairs of the same operations, stages and microbatch scales are alike and
+// The length of overlapped pairs. When one of the two blocks has parts (StageCosts::parts), the length is computed for
+// the order that the schedule states, else for the shortest order. When neither has parts, it is assumed to be
+// Costs::overlapFactor times the sum of their times. Pairs with the same operations, stages and microbatch scales are
 // computed once. O(log kinds of pairs) per pair, and partorder.h for each kind.
 #pragma once
 
@@ -34,11 +34,11 @@ public:
     Plan plan(const Program& program, const Program::Overlap& pair);
     Nanoseconds length(const Block& first, const Block& second, const PartSequence* stated = nullptr);
     Nanoseconds length(const Program& program, const Program::Overlap& pair);
-    /// In the order that was planned, of blocks that take so long instead: noise.
+    /// With the planned order but these block times, for simulated noise.
     Nanoseconds length(const Program& program, const Program::Overlap& pair, Nanoseconds first, Nanoseconds second);
 
     bool isComputed(const Block& first, const Block& second) const;
-    const ShortestParts& shortest(const Block& first, const Block& second); ///< where it is computed
+    const ShortestParts& shortest(const Block& first, const Block& second); ///< only when isComputed()
 
 private:
     std::vector<BlockPart> partsOf(const Block& block, Nanoseconds time) const;
@@ -52,8 +52,8 @@ private:
     std::map<Kind, ShortestParts> m_shortest;
 };
 
-/// Parts whose sum is not their block's time, or whose operation has none; stated orders of pairs that are not there,
-/// or have other numbers of parts.
+/// Checks parts (their sum must be their block's time, and their operation must have a time), and stated orders (the
+/// pair must exist and have as many parts).
 Diagnostics checkParts(const Schedule& schedule, const Costs& costs);
 
 /// "160 overlapped pairs: length computed from their parts", and what is assumed or not proven; empty without pairs.

@@ -18,7 +18,7 @@ constexpr std::size_t streamOf(const BlockPart& part)
     return static_cast<std::size_t>(part.stream);
 }
 
-/// When streams are free, and blocks have what their next part needs.
+/// When each stream is free, and when each block's next part has its inputs.
 struct Progress {
     std::array<Nanoseconds, partStreamCount> free{};
     std::array<Nanoseconds, 2> ready{};
@@ -38,7 +38,7 @@ struct Progress {
     Nanoseconds end() const { return std::max({free[0], free[1], ready[0], ready[1]}); }
 };
 
-/// What is left to do of one block behind its first parts.
+/// The remaining work of one block after its first parts.
 struct Rest {
     std::array<Nanoseconds, partStreamCount> onStream{};
     Nanoseconds chain = 0; ///< of awaited parts, one behind the other
@@ -112,7 +112,8 @@ private:
         return std::max({least, at.ready[0] + one.chain, at.ready[1] + other.chain});
     }
 
-    /// An order to begin with: always the part that can begin first, of two such the one of the block with more to do.
+    /// A greedy first order: always the part that can begin earlier; with equal times, the part of the block with more
+    /// work left.
     void takeGreedy()
     {
         Progress progress;
@@ -151,7 +152,7 @@ private:
         m_steps.push_back({label.from, label.second});
     }
 
-    /// Keeps the labels that none is at least as good as in every time.
+    /// Removes the labels that another label dominates, being at least as good in every time.
     void prune(std::vector<Label>& labels)
     {
         std::sort(labels.begin(), labels.end(), [](const Label& a, const Label& b) {
@@ -160,7 +161,7 @@ private:
         });
         std::vector<Label> kept;
         for (Label& label : labels) {
-            // A time before the earliest at which anything can begin is as good as that.
+            // Times before the earliest possible begin of any part are equivalent to it.
             Progress& p = label.progress;
             const Nanoseconds soonest = std::min(p.free[0], p.free[1]);
             for (Nanoseconds& ready : p.ready)

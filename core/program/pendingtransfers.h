@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Transfers that are decided and wait for the next later start time: one per producer and destination, with
-// all values of the one for the other. They leave in the order of their first consumers (JaxPP's rule).
-// Fields are written where they stay, since this is passed once per value and reading a just-built struct in
-// other pieces than it was written in stalls the processor.
+// Transfers that are decided and wait for the next later start time: one per producer and destination, with all values
+// for that destination. They are issued in the order of their first consumers (JaxPP's rule). Fields are written in
+// place, since this runs once per value, and reading a just-built struct in other widths than it was written in stalls
+// the processor.
 #pragma once
 
 #include "core/design/dataflow.h"
@@ -29,7 +29,8 @@ inline std::uint64_t skipKey(OrderGraph::SkipInput::Kind kind, std::uint32_t num
            | (static_cast<std::uint64_t>(microbatch) << 13) | static_cast<std::uint64_t>(device);
 }
 
-/// Of a skip connection's value, or of what stands for one: all connections from one stage carry one value.
+/// The key of a skip connection's value, or of a value handled like one. All connections from one stage carry the same
+/// value.
 inline std::uint64_t skipKey(const Dataflow& dataflow, const OrderGraph::SkipInput& input, int microbatch, int device,
                              bool gradient)
 {
@@ -56,8 +57,8 @@ public:
         Value first{};
     };
 
-    /// Notes a value for a consumer on another device. All values of a producer come one after the other;
-    /// the same skip value for a second consumer there is not sent twice.
+    /// Notes a value for a consumer on another device. All values of a producer must be added consecutively. A skip
+    /// value is sent only once to a device, even with several consumers there.
     void add(TaskId producer, std::int32_t destination, std::uint32_t consumer, Nanoseconds due, BufferId source,
              Arrival* chain, std::uint64_t skipKey = 0)
     {
@@ -75,13 +76,13 @@ public:
         transfer.first.skipKey = skipKey;
     }
 
-    /// The one that was added to last.
+    /// Marks the transfer added last.
     void holdBack() { m_transfers.back().heldBack = true; }
 
     /// Rank of the first block that needs any of them; none when nothing waits.
     std::uint32_t firstConsumer() const { return m_firstConsumer; }
 
-    /// Hands over those that are due, in the order in which they leave, and forgets them.
+    /// Emits the transfers that are due, in issue order, and removes them.
     template<typename Emit>
     void take(Nanoseconds until, Emit emit)
     {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What really runs, and the one contract: the predictor and every executor read this and nothing else.
+// The compiled schedule, the only input of the predictor and of every executor.
 //
 // A Program is one global sequence of tasks (block computations, transfers, reductions, updates) in an
 // order that respects every dependency, and for each device the projection of that sequence: the list
 // of instructions the device issues in order. A transfer is one task and two instructions, the send of
-// its source and the receive of its destination. Timelines are indexed by task, so a prediction and a
-// measurement of the same Program are compared by subtraction.
+// its source and the receive of its destination. Timelines are indexed by task, so a prediction and a measurement of
+// the same Program are compared by subtraction.
 //
 // Memory is decided by the instruction lists alone: a buffer begins with the instruction that defines it
 // and ends with its Free, which stands after the last use and, for a sent buffer, waits for the send.
@@ -33,13 +33,13 @@ enum class TaskKind : std::uint8_t {
     ReplicaSum, ///< a stage's gradients are summed over replicas 0 and `replica`
     Update,
     PutInPlace, ///< weights that another device updated become this one's
-    SetOut,     ///< sharded states: a stage's first weights are copied for their way from block to block
-    Collective, ///< what all members of a group do together amid a block
-    Offload,    ///< what a forward kept goes to the host's memory
-    Reload,     ///< and comes back, for the backward
+    SetOut,     ///< sharded states: the first copies of a stage's weights are made, to be passed from block to block
+    Collective, ///< of all members of a group, inside a block
+    Offload,    ///< activations of a forward are copied to host memory
+    Reload,     ///< they are copied back for the backward
 };
 
-/// Between a device and the host's memory, beside what the device computes.
+/// A copy between a device and host memory, in parallel with compute.
 constexpr bool isHostCopy(TaskKind kind)
 {
     switch (kind) {
@@ -57,7 +57,7 @@ constexpr bool isHostCopy(TaskKind kind)
     return false;
 }
 
-/// Carries values, beside what devices compute.
+/// Moves values, in parallel with compute.
 constexpr bool moves(TaskKind kind)
 {
     return kind == TaskKind::Transfer || isHostCopy(kind);
@@ -80,7 +80,7 @@ constexpr bool isReduction(TaskKind kind)
     return false;
 }
 
-/// An update or what hands its weights on: devices issue them as InstructionKind::Update.
+/// An update, or a task that passes on its weights: devices issue them as InstructionKind::Update.
 constexpr bool isUpdate(TaskKind kind)
 {
     switch (kind) {
@@ -115,7 +115,7 @@ struct Task {
 /// Which weights a Compute task reads, and which update its gradient feeds (schedule/weightplan.h).
 struct WeightUse {
     std::int32_t version = 0;   ///< updates applied to them; Update: before it
-    std::int32_t steps = 0;     ///< predicted by so many updates
+    std::int32_t steps = 0;     ///< predicted this many updates ahead
     std::int32_t update = 0;    ///< counted from 0; Update: the one it makes; PutInPlace: the version less one
     std::int32_t batchSize = 1; ///< microbatches of that update
     std::int32_t staleness() const { return update - version; }
@@ -192,7 +192,7 @@ public:
         std::vector<Bytes> liveBytes; ///< per instruction: live on the device while it runs, persistent included
         Bytes persistentBytes = 0;    ///< parameters, gradients, optimizer state
         Bytes peakBytes = 0;          ///< highest live total over the instruction list, persistent included
-        Bytes hostPeakBytes = 0;      ///< the same of what it has in the host's memory
+        Bytes hostPeakBytes = 0;      ///< the same for its bytes in host memory
         double peakActivations = 0;   ///< live activations, unit: one microbatch on one device (a chunk is 1/v)
 
         bool operator==(const Device&) const = default;
@@ -205,16 +205,16 @@ public:
 
     bool blockingTransfers = false; ///< a device computes nothing while it sends or receives
 
-    /// Where the devices are members of groups (memberprogram.h): per device the group, as a device of the schedule;
-    /// and per task its number among the parts, or among the collectives, of its block. Empty elsewhere.
+    /// When the devices are members of groups (memberprogram.h): per device its group, as a device of the schedule; per
+    /// task its number among the parts or the collectives of its block. Otherwise empty.
     std::vector<std::int32_t> groupOfDevice;
     std::vector<std::int32_t> partOfTask;
     bool hasMembers() const { return !groupOfDevice.empty(); }
 
-    /// The bus of each pair of devices, from and to, whose transfers, or sums of gradients, pass a wire that others
-    /// pass too; others have a wire of their own. A bus serves first who is ready first, of several the lowest task,
-    /// each for its bytes and not for its latency. So the order in which they pass is no part of the Program: it
-    /// follows from the times.
+    /// The shared bus of each pair of devices (from, to) whose transfers or gradient sums use one; other pairs have
+    /// their own link. A bus serves the transfer that is ready first, with equal times the lowest task, and is occupied
+    /// for its bytes but not for its latency. So the order on a bus is not part of the Program: it follows from the
+    /// times.
     std::map<std::pair<int, int>, std::string> busOfLink;
 
     std::int64_t computeCount() const; ///< the schedule's blocks, U among them

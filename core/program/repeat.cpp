@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Compares the last two repetitions of the shortened Program task by task, buffer by buffer and instruction by
-// instruction, back to the oldest task that is still referred to. If they are equal but for the shift by one
+// instruction, back to the oldest task that is still referred to. If they are equal except for the shift by one
 // repetition, inserts shifted copies of the last one. The induction is in the header.
 // O(tasks of the shortened Program) to compare, O(tasks of the result) to copy.
 #include "core/program/repeat.h"
@@ -41,7 +41,7 @@ struct Step {
     }
 };
 
-/// Inserts so many copies of the last repetition, and renumbers what follows.
+/// Inserts `times` copies of the last repetition and renumbers the entries after it.
 template<typename T, typename Move>
 void extendBy(std::uint32_t times, std::vector<T>& list, Cut cut, Move move)
 {
@@ -113,7 +113,7 @@ public:
     /// The same of what an Outline holds: `program` is a copy of the shortened Program, `amounts` are its tasks'.
     Outline outline(Program program, std::vector<TaskAmounts> amounts) const
     {
-        // First, since the shortened Program is not always short.
+        // Freed first, since the shortened Program may still be large.
         for (auto* const list : {&program.operandBegin, &program.operandSplit, &program.operands})
             *list = {};
         program.buffers = {};

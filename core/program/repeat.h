@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Makes the Program of a long schedule from that of a shortened one, by copying the repetitions of its steady state.
 // First checks that the last repetition of the shortened Program equals the one before it in tasks, buffers, times,
-// dependencies and instructions, but for a shift by one repetition, and that numbers shift alike back to the oldest
-// task that anything from there on refers to. Then the state after a repetition is the state before it, some
+// dependencies and instructions, except for a shift by one repetition, and that all numbers shift in the same way back
+// to the oldest task that this part refers to. Then the state after a repetition is the state before it, some
 // microbatches later, and by induction any number of repetitions may be inserted.
 //
 // Worth its lines: generating and compiling 64 devices x 1,024 microbatches takes, in CPU time of all threads with it
 // and without, zb-h1 14 and 34 ms, v-half 38 and 90 ms, seq1f1b (four pieces) 78 and 131 to 181 ms; the bound is 100 ms
-// (generateAndCompile in tests/bench/bench_evaluate.cpp). An edit amid the steady state forgoes it.
+// (generateAndCompile in tests/bench/bench_evaluate.cpp). A schedule that was edited inside its steady state cannot use
+// it.
 #pragma once
 
 #include "core/program/outline.h"
@@ -19,9 +20,9 @@
 
 namespace pipewright {
 
-/// The period of the start times, in repetitions of the order; 0: they do not repeat, or not for as long as the values
-/// live that are needed when the first device leaves the steady state. More than 1 where devices wait for transfers in
-/// a pattern that takes several repetitions. `graph`: of the shortened schedule; `start`: per block;
+/// The period of the start times, in repetitions of the order; 0 when they do not repeat, or not over the lifetime of
+/// the values that are needed when the first device leaves the steady state. More than 1 where devices wait for
+/// transfers in a pattern that takes several repetitions. `graph`: of the shortened schedule; `start`: per block;
 /// `keepsActivations`: backwards need what their forwards kept. A quick test: necessary for repeatSteadyState(), not
 /// sufficient. O(blocks).
 int repetitionsOfStarts(const OrderGraph& graph, const SteadyState& steady, const std::vector<Nanoseconds>& start,
@@ -32,7 +33,7 @@ int repetitionsOfStarts(const OrderGraph& graph, const SteadyState& steady, cons
 std::optional<Program> repeatSteadyState(Program program, const ShortenedSchedule& shortened,
                                          const std::vector<Nanoseconds>& start);
 
-/// The same without what an Outline leaves out; nothing where `amountsOf` gives nothing, too.
+/// The same as an Outline. Nothing also when `amountsOf` returns nothing.
 std::optional<Outline> repeatOutline(Program program, const ShortenedSchedule& shortened,
                                      const std::vector<Nanoseconds>& start, const AmountsOf& amountsOf);
 

@@ -45,7 +45,7 @@ public:
                 for (const int replica : {pair.root, pair.other})
                     ++m_sumsLeft[shareOf(stage, replica)];
             }
-        // Who can begin first is placed first, so that sums meet on a device in the order of their times.
+        // Within a round, sums are placed in the order in which they become ready.
         const auto roundBegins = [&](std::size_t first) {
             std::size_t end = first;
             while (end < sums.size() && sums[end].pair.round == sums[first].pair.round)
@@ -86,7 +86,7 @@ private:
     void place(PlannedReplicaSum& sum)
     {
         const int root = deviceOf(sum.stage, sum.pair.root), other = deviceOf(sum.stage, sum.pair.other);
-        // Behind its last sum the stage is updated, unless the whole sum has yet to come from elsewhere.
+        // The stage is updated after its last sum, unless it still receives the complete sum from another replica.
         bool isLast = sum.pair.other < m_shape.replicas() - static_cast<int>(replicaCopies(m_shape.replicas()).size());
         for (const int replica : {sum.pair.root, sum.pair.other})
             isLast = --m_sumsLeft[shareOf(sum.stage, replica)] == 0 && isLast;
@@ -110,7 +110,7 @@ private:
             m_ready[shareOf(sum.stage, replica)] = sum.at + exchange;
     }
 
-    /// From which on the device computes nothing for so long.
+    /// The first time at or after `from` at which the device is free for `length`.
     Nanoseconds firstFree(int device, Nanoseconds from, Nanoseconds length) const
     {
         const auto d = static_cast<std::size_t>(device);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// When the gradients of each stage are summed over the replicas: as soon as the stage's last weight gradient is done in
-// both replicas of a pair, in the first time in which neither of their devices computes for as long as the sum takes.
-// So sums of the later stages run while the earlier ones are still at their last backwards, and delay none of them.
-// Where replicas share the optimizer's state out, there has to be time for the update of a share behind the last sum.
-// What finds no such time, or exchanges nothing, comes behind the blocks. O(sums x (blocks after the stage's last + log
-// blocks)).
+// Plans when the gradients of each stage are summed over the replicas: after the stage's last weight gradient in both
+// replicas of a pair, in the first gap of both devices that is as long as the sum. So sums of the later stages run
+// during the last backwards of the earlier stages and delay none of them. When replicas shard the optimizer state, the
+// gap must also hold the update of a share after the last sum. Sums without such a gap, or that exchange nothing, come
+// after the blocks. O(sums x (blocks after the stage's last + log blocks)).
 #pragma once
 
 #include "core/design/costs.h"
@@ -17,35 +16,35 @@
 
 namespace pipewright {
 
-/// What two replicas send each other for the sum of a stage's gradients: all, or where replicas share the optimizer's
-/// state out what the other one goes on with (keptBehind()).
+/// The bytes that two replicas send each other for the sum of a stage's gradients: all of them, or with a sharded
+/// optimizer state the part that the other replica continues with (keptBehind()).
 struct ExchangedGradients {
     Bytes toRoot = 0, toOther = 0;
 };
 ExchangedGradients exchangedGradients(const PipelineShape& shape, Bytes gradients, const ReplicaPair& pair);
 
-/// Of a stage's gradients, in bytes, those of which a replica has the sum behind the pair's.
+/// The range of a stage's gradients, in bytes, of which a replica has the sum after this pair's exchange.
 ReplicaShare summedGradients(const PipelineShape& shape, Bytes gradients, const ReplicaPair& pair, int replica);
-/// Those that a replica updates with.
+/// The range that a replica uses for its update.
 ReplicaShare updatingGradients(const PipelineShape& shape, Bytes gradients, int replica);
 
 /// How long two devices take to exchange a stage's gradients, each way over its link, or one after the other over one
 /// bus.
 Nanoseconds replicaSumTime(const PipelineShape& shape, int stage, const ReplicaPair& pair, const Costs& costs);
 
-/// What a transfer carries. Of a stage's gradients, which where replicas share the optimizer's state out are sent on
-/// when they are summed, the share of the replica to which they go.
+/// The bytes of a transfer. For complete gradient sums that are sent on with a sharded optimizer state, only the share
+/// of the receiving replica.
 Bytes movedBytes(const Program& program, TaskId transfer);
 
-/// What a replica keeps of `whole`, a stage's optimizer state, or of its parameters where these are shared out: whole
-/// parameters, of which a stage has as many as fp32 gradients; single bytes where the bytes are of no model.
+/// The bytes that a replica keeps of `whole`, a stage's optimizer state or its sharded parameters. Shares consist of
+/// whole parameters, as many as the stage has fp32 gradients; when the bytes come from no model, of single bytes.
 Bytes shareOfBytes(Bytes whole, const StageCosts& stage, int replica, int replicas);
 
 /// An update of a stage, or of a share of it.
 Nanoseconds updateTime(const PipelineShape& shape, const Costs& costs, int stage);
 
-/// Whether shares are updated as soon as their gradients are summed, so that they travel beside the blocks of earlier
-/// stages: where transfers hold no device up.
+/// True when shares are updated as soon as their gradients are summed, so that their transfers overlap with the blocks
+/// of earlier stages: when transfers are not blocking.
 bool updatesAmidTheBlocks(const PipelineShape& shape, const Costs& costs);
 
 /// Of a reduction: the replica of its root.

@@ -8,7 +8,7 @@ namespace pipewright {
 
 namespace {
 
-/// Where persistent buffers begin with those of each stage of each replica: parameters, gradients, optimizer state.
+/// Persistent buffers come first: for each replica and stage its parameters, gradients and optimizer state.
 BufferId gradientsOf(const Program& program, int stage, int replica)
 {
     return static_cast<BufferId>(3 * (replica * program.stages() + stage) + 1);
@@ -52,7 +52,7 @@ void StepEnd::addSum(const PlannedReplicaSum& sum, std::vector<TaskId>& lastOnDe
     for (const int replica : {sum.pair.root, sum.pair.other}) {
         const Owner owner{sum.stage, replica};
         if (stateOf(owner).sumsLeft > 0 || replica >= m_program.replicas() - static_cast<int>(copies.size()))
-            continue; // it has not the whole sum
+            continue; // it does not have the complete sum
         for (const ReplicaCopy& copy : copies)
             if (copy.from == replica)
                 copySum(owner, {sum.stage, copy.to}, lastOnDevice);
@@ -74,7 +74,7 @@ TaskId StepEnd::beginTransfer(Owner from, Owner to, TaskId producer, std::vector
     return task;
 }
 
-/// Into the other's gradients, which are in the sum already; movedBytes() says which of them.
+/// Overwrites the receiver's gradients, which are already part of the sum; movedBytes() gives the bytes.
 void StepEnd::copySum(Owner from, Owner to, std::vector<TaskId>& lastOnDevice)
 {
     const TaskId task = beginTransfer(from, to, stateOf(from).lastSum, lastOnDevice);
@@ -98,7 +98,7 @@ void StepEnd::update(Owner owner, std::vector<TaskId>& lastOnDevice)
         sendShare(owner, lastOnDevice);
 }
 
-/// Of the update that was just begun.
+/// Sends the share of the update that was just begun.
 void StepEnd::sendShare(Owner owner, std::vector<TaskId>& lastOnDevice)
 {
     const StageCosts& costs = m_costs.stages[owner.stage];
@@ -109,7 +109,7 @@ void StepEnd::sendShare(Owner owner, std::vector<TaskId>& lastOnDevice)
                                      bytes, -1, false, owner.replica);
     operand(share);
     const TaskId updated = stateOf(owner).updated;
-    for (int step = 1; step < m_program.replicas(); ++step) { // each to the next first, so that none gets all at once
+    for (int step = 1; step < m_program.replicas(); ++step) { // from the next on, so that none gets all at once
         const Owner taker{owner.stage, (owner.replica + step) % m_program.replicas()};
         const TaskId task = beginTransfer(owner, taker, updated, lastOnDevice);
         operand(share);

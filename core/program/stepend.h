@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What follows a stage's blocks where no schedule says otherwise: gradients of shared parameters and of replicas are
-// summed, and each stage is updated. Sums over replicas stand among the blocks of other stages, as replicasums.h has
-// it. Where replicas share the optimizer's state out, so do the updates of their shares and the transfers of these to
-// the other replicas, which put them in place behind all blocks, when nobody reads the old weights any more.
+// The tasks after a stage's blocks in a schedule without U blocks: gradients of shared parameters and of replicas are
+// summed, and each stage is updated. Sums over replicas are placed among the blocks of other stages, as planned by
+// replicasums.h. When replicas shard the optimizer state, the updates of their shares and the transfers of the shares
+// to the other replicas are placed there too. The receivers put the shares in place after all blocks, when no block
+// reads the old weights any more.
 #pragma once
 
 #include "core/design/dataflow.h"
@@ -27,13 +28,13 @@ public:
                 ++stateOf({sum.stage, replica}).sumsLeft;
     }
 
-    /// Those that begin before this time. `lastOnDevice`: each device's last task, taken further.
+    /// Adds the sums that begin before this time. `lastOnDevice`: each device's last task, which is updated.
     void addSumsBefore(Nanoseconds time, std::vector<TaskId>& lastOnDevice)
     {
         while (m_next < m_sums.size() && m_sums[m_next].at < time)
             addSum(m_sums[m_next++], lastOnDevice);
     }
-    /// All that is left, and the updates.
+    /// Adds the remaining sums and the updates.
     void write(std::vector<TaskId>& lastOnDevice);
 
 private:
@@ -50,7 +51,7 @@ private:
     void addReduction(TaskKind kind, Owner root, Owner other, ExchangedGradients bytes,
                       std::vector<TaskId>& lastOnDevice);
 
-    /// How far a stage of a replica is.
+    /// The progress of a stage of a replica.
     struct State {
         int sumsLeft = 0;
         TaskId lastSum = none;
@@ -62,7 +63,7 @@ private:
         return m_states[static_cast<std::size_t>(owner.replica) * static_cast<std::size_t>(m_program.stages())
                         + static_cast<std::size_t>(owner.stage)];
     }
-    /// A share on its way.
+    /// A share in transfer.
     struct Arriving {
         Owner owner, taker;
         TaskId transfer = none;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Appends tasks, buffers and operands to a Program: the part of building a task sequence that does not know
-// what the tasks mean. A task is begun, its reads are listed and ended, then its writes; the next one begins
-// where they end. Inline by force where the compiler would rather call: it is passed several times per block.
+// Appends tasks, buffers and operands to a Program: the part of building a task sequence that does not know what the
+// tasks mean. A task is begun, its reads are listed and ended, then its writes; the next one begins where they end.
+// Forced inline, because it is called several times per block.
 #pragma once
 
 #include "core/design/costs.h"
@@ -63,7 +63,8 @@ protected:
             }
     }
 
-    /// On the other devices that work on a stage; the optimizer's state stays where the updates are made.
+    /// Buffers on the other devices that work on a stage; the optimizer state is only on the owner, which makes the
+    /// updates.
     void addCopies(int stage, int owner)
     {
         const StageCosts& costs = m_costs.stages[stage];
@@ -79,7 +80,7 @@ protected:
 
     int deviceOf(int stage, int replica) const { return m_schedule.placement(replica)[stage]; }
 
-    /// A microbatch's buffer: as much larger as the microbatch is.
+    /// A microbatch's buffer, scaled by the size of the microbatch.
     BufferId addBufferOf(const Block& block, BufferKind kind, std::int32_t device, Bytes bytes,
                          std::int32_t consumerStage = -1, bool skip = false)
     {

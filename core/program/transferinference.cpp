@@ -129,7 +129,7 @@ private:
     }
 
     /// The pass jumps from device to device, so nearly every access would miss the cache. Prefetches the block's own
-    /// data first, then the cell that they name.
+    /// data first, then the cell to which it refers.
     [[gnu::always_inline]] inline void fetchAhead(const std::vector<BlockIndex>& order, std::uint32_t rank)
     {
         if (rank + farAhead >= order.size())
@@ -221,7 +221,7 @@ private:
             readSkips(task, forward, device);
     }
 
-    /// What F read stays until here where the stage recomputes fully; it has arrived, since F ran before on this
+    /// With full recomputation the input of F stays until R. It has already arrived, since F ran earlier on this
     /// device.
     [[gnu::noinline]] void addRecompute(TaskId task, BlockIndex index, const Block& block, int device)
     {
@@ -251,7 +251,7 @@ private:
             operand(made[1]);
     }
 
-    /// What the forward kept, where it is now.
+    /// Reads the forward's saved buffers, or their reloaded copies.
     void readSaved(TaskId task, const Block& block)
     {
         if (m_offload && m_offload->readReloaded(task, block))
@@ -322,7 +322,7 @@ private:
         notePending(m_weightsOut);
     }
 
-    /// What the blocks of an instant wait for is sent before any of them begins.
+    /// The inputs of the blocks of an instant are sent before any of these blocks begins.
     [[gnu::noinline]] void sendWeightsOut(const GlobalOrder& order, std::size_t instant)
     {
         const std::uint32_t end = order.instants[instant + 1];

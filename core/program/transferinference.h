@@ -14,7 +14,7 @@
 
 namespace pipewright {
 
-/// All that is decided by the times of the blocks, which are not needed any more once there is a Program.
+/// Everything that is decided from the block times, which the Program itself does not keep.
 struct StepPlan {
     GlobalOrder order;
     std::vector<Nanoseconds> ends; ///< per block; only where transfers are blocking

@@ -22,8 +22,7 @@ namespace {
 
 using Extra = Program::ExtraDependency;
 
-/// I and B hand the same gradient on, so that splitting a backward keeps what was stated. Their collectives are not the
-/// same.
+/// I and B produce the same gradient, so a stated pair stays valid when a backward is split. Their collectives differ.
 Transfer withoutHalf(Transfer transfer)
 {
     if (transfer.producer.op == Op::B && !transfer.isCollective())
@@ -59,7 +58,7 @@ private:
     void findStated(const std::vector<TransferPrecedence>& stated)
     {
         for (const StatedPair& pair : statedPairs(m_program, stated)) {
-            // What members do amid the block that makes what is sent is theirs alone.
+            // A pair of a transfer and a collective of its own producer concerns only the members.
             const bool isAmid =
                 (pair.names->first.isCollective() && m_program.afterData[pair.after] == pair.before)
                 || (pair.names->second.isCollective() && m_program.afterData[pair.before] == pair.after);
@@ -68,8 +67,8 @@ private:
         }
     }
 
-    /// What each task must come behind. What merely follows from the inferred order (the places of blocking transfers)
-    /// is left out; it is chained anew.
+    /// The tasks that each task must follow. Dependencies that only come from the inferred order (the places of
+    /// blocking transfers) are left out; chain() adds them anew.
     void collectInputs()
     {
         const std::size_t count = m_program.tasks.size();
@@ -93,12 +92,11 @@ private:
             for (const int device : {task.device, isReduction(task.kind) ? task.peer : task.device}) {
                 const auto d = static_cast<std::size_t>(device);
                 edges.push_back({std::exchange(last[d], t), t});
-                // Whatever is pulled to the front leaves the sends of the blocks before it where they were: behind
-                // those.
+                // A block that is moved forward stays after the sends of the blocks before it.
                 for (const TaskId sent : std::exchange(sentSince[d], {}))
                     edges.push_back({sent, t});
             }
-            if (!isReduction(task.kind)) // those wait for their two devices
+            if (!isReduction(task.kind)) // reductions wait for their two devices
                 edges.push_back({m_program.afterData[t], t});
         }
         for (const Extra& extra : m_program.extraDependencies)
@@ -124,7 +122,7 @@ private:
         return static_cast<std::size_t>(most) + 1;
     }
 
-    /// The present order, but every task behind its inputs: those are visited first, depth first.
+    /// The present order with every task after its inputs: a depth-first topological sort.
     void sort()
     {
         enum : std::uint8_t { New, Open, Done };
@@ -160,7 +158,7 @@ private:
         }
     }
 
-    /// The deadlock checker tells the story, of a Program in which the stated pairs are dependencies.
+    /// The deadlock check of a Program in which the stated pairs are dependencies; its report has the cycle.
     Diagnostics circle() const
     {
         Program told;
@@ -221,7 +219,8 @@ private:
                   [](const auto& a, const auto& b) { return a.first < b.first; });
     }
 
-    /// What follows from the order, of the new one: when a device comes to a send, the steps of blocking transfers.
+    /// Adds the dependencies that follow from the new order: when a device reaches a send, and the steps of blocking
+    /// transfers.
     void chain()
     {
         std::vector<TaskId> last(deviceCount(), none);
@@ -275,7 +274,7 @@ std::vector<Transfer> namesOf(const std::vector<IssuedTransfer>& list)
 Transfer keyOf(Transfer transfer)
 {
     if (transfer.isCollective())
-        transfer.collective = 0; // the groups' Program has the block alone
+        transfer.collective = 0; // the groups' Program has only the block
     return withoutHalf(transfer);
 }
 
@@ -403,7 +402,7 @@ EditResult moveTransfer(const Design& design, const Program& program, int device
         const auto compiled = [&] {
             return compile(result.schedule, design.costs, design.dataflow, {.allowMissing = true});
         };
-        // Going back to where the data puts it needs no statement.
+        // Moving back to the inferred place needs no stated pair.
         const bool forgot = result.schedule.transferOrder != design.schedule.transferOrder;
         if (forgot && namesOf(transfersOf(compiled(), device)) == wanted)
             return result;
@@ -429,7 +428,7 @@ TransferRange transferRange(const Program& program, int device, int from)
         return {from, from}; // see moveTransfer()
     if (program.blockingTransfers)
         return range; // a transfer then waits for the one before it, which says nothing about its data
-    // What a task comes behind whatever the transfers' order is; tasks stand behind their inputs.
+    // The dependencies that do not come from the order of transfers; tasks come after their inputs.
     std::vector<std::vector<TaskId>> extra;
     for (const Extra& dependency : program.extraDependencies)
         if (isCompute(program.tasks[dependency.task])) {

@@ -40,7 +40,7 @@ void countCopies(const Program& program, int device, std::vector<StageWeights>& 
     }
 }
 
-/// Sharded states: with what is kept, the copies in flight, wherever they are. A hop moves one and makes none.
+/// Sharded states: counts the resident copy and the copies in flight on all devices. A hop moves a copy and makes none.
 void countCopiesInFlight(const Program& program, std::vector<StageWeights>& report)
 {
     std::vector<TaskId> lastUse(program.buffers.size(), none);
@@ -86,7 +86,7 @@ void countCopiesInFlight(const Program& program, std::vector<StageWeights>& repo
             leave(t);
     }
     for (StageWeights& stage : report)
-        stage.bytes *= stage.copies; // of the one that is kept
+        stage.bytes *= stage.copies; // so far those of one copy
 }
 
 } // namespace

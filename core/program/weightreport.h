@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a compiled schedule does with weights, stage by stage: how stale gradients are, how far weights are
-// predicted, how many copies there are at once. Read off the Program's tasks and buffers. O(tasks + buffers).
+// The use of weight versions by a compiled schedule, per stage: staleness of gradients, prediction distance, and the
+// number of copies held at once. Computed from the Program's tasks and buffers. O(tasks + buffers).
 #pragma once
 
 #include "core/program/program.h"
@@ -14,7 +14,7 @@ struct StageWeights {
     double meanStaleness = 0;
     int forwardSteps = 0, backwardSteps = 0; ///< largest prediction
     int versions = 0; ///< most versions held at once where it is updated, the newest included; sharded: anywhere
-    int copies = 0;   ///< the same with predicted weights; sharded: the one that is kept and those in flight
+    int copies = 0;   ///< the same with predicted weights; sharded: the resident copy and those in flight
     Bytes bytes = 0;  ///< of those copies
     int inFlight = 0; ///< most microbatches whose forward has run and whose backward has not, over all devices
 };
@@ -22,7 +22,7 @@ struct StageWeights {
 /// Empty for a Program without U blocks.
 std::vector<StageWeights> weightReport(const Program& program);
 
-/// Bytes between devices that are gradient sums and weights, in the whole Program.
+/// Bytes of gradient sums and of weights that are sent between devices in the whole Program.
 struct WeightTraffic {
     Bytes gradients = 0, weights = 0;
 };

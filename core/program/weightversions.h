@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The part of transfer inference for weights: which buffer a block reads its weight version from, which versions an
-// update copies because later blocks read them, and what is sent between devices that work on the same stage. A
-// stage's newest weights are its persistent Parameters; an older version is copied by the update that replaces it, and
-// only if a later block reads it, so that liveness gives the memory that a weight policy takes. With sharded states,
-// copies are passed from block to block instead (core/schedule/weighthops.h).
+// update copies because later blocks read them, and what is sent between devices that work on the same stage. A stage's
+// newest weights are its persistent Parameters; an older version is copied by the update that replaces it, and only if
+// a later block reads it, so that liveness gives the memory that a weight policy takes. With sharded states, copies are
+// passed from block to block (core/schedule/weighthops.h).
 #pragma once
 
 #include "core/program/pendingtransfers.h"
@@ -34,7 +34,7 @@ public:
     };
 
     /// Sharded states: before a block begins, sends the weights for the next block on its device, so that they arrive
-    /// in time and no earlier. The device that keeps a stage makes the first copies. Fills `outgoing`.
+    /// just in time. The owner of a stage makes the first copies. Fills `outgoing`.
     [[gnu::noinline]] void sendOut(BlockIndex block, std::vector<TaskId>& lastOnDevice,
                                    std::vector<Outgoing>& outgoing);
     /// Before the task of a block begins: a PutInPlace task when it reads weights newer than those in its device's
@@ -69,7 +69,7 @@ private:
     const WeightPlan& m_plan;
     WeightHops m_hops;
     std::map<BlockIndex, Arrival> m_handedOn; ///< by reader: where it finds the weights handed on to it
-    std::set<int> m_setOut;                   ///< stages whose first weights are in flight
+    std::set<int> m_setOut;                   ///< stages whose first copies have been made
     std::vector<bool> m_expected;             ///< per block: its weights may come, …
     std::map<BlockIndex, Outgoing> m_waiting; ///< … and by reader those that may not yet
     std::map<std::pair<int, int>, Copy> m_copies;
@@ -79,7 +79,7 @@ private:
     std::map<std::tuple<int, int, int>, Arrival> m_sent;                  ///< stage, version, device
 };
 
-/// What a sent buffer of this kind is called where it arrives.
+/// The kind of the received buffer for a sent buffer of this kind.
 BufferKind receivedKind(BufferKind sent);
 
 } // namespace pipewright

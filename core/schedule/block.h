@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The unit people drag: one operation of one stage on one microbatch. The letters are PyTorch's:
-// F forward, B full backward, I input-gradient half, W weight-gradient half, R recompute, U update.
-// (Zero-bubble papers write B for our I; importers translate, nothing else does.)
+// A block, the unit of a schedule: one operation of one stage on one microbatch. The letters are PyTorch's:
+// F forward, B full backward, I input-gradient half, W weight-gradient half, R recompute, U update. (Zero-bubble papers
+// write B for our I; importers translate, nothing else does.)
 #pragma once
 
 #include <array>
@@ -23,8 +23,8 @@ inline constexpr std::array<Op, opCount> allOps = [] {
     return ops;
 }();
 
-// What is asked of every operation is answered here, by switches without a default: a new operation does not
-// compile before each question has its answer. Where an answer cannot be a switch, a static_assert counts.
+// The properties of operations are defined here by switches without a default, so a new operation does not compile
+// before every property is defined for it. Where a switch is not possible, a static_assert checks the count.
 
 constexpr char letter(Op op) ///< '\0' for a number that is no operation
 {
@@ -63,7 +63,7 @@ constexpr bool isPass(Op op)
     return false;
 }
 
-/// Does it make the gradient of its stage's input, that the stage before waits for?
+/// Does it make the gradient of its stage's input, which the stage before needs?
 constexpr bool makesInputGrad(Op op)
 {
     switch (op) {
@@ -111,7 +111,7 @@ constexpr bool isBackward(Op op)
     return makesInputGrad(op) || makesWeightGrad(op);
 }
 
-/// In what order a microbatch comes to the passes of a stage. Others count as the backward beside which they stand.
+/// The order of a microbatch's passes on a stage. R and U have the rank of the backward next to them.
 constexpr int passRank(Op op)
 {
     switch (op) {

@@ -19,7 +19,7 @@ static_assert(passCount == 5, "what each pass waits for, and how passes are spli
 
 namespace {
 
-/// What is wrong with the blocks that are placed; missing ones are the tray's business.
+/// The errors of the placed blocks; missing blocks are not reported.
 Diagnostics checkPlaced(const Schedule& schedule, std::span<const SkipConnection> skips)
 {
     Diagnostics diagnostics;
@@ -53,7 +53,7 @@ std::vector<Block>& lane(Schedule& schedule, int device)
     return schedule.order[device];
 }
 
-/// The first stage's halves may have come apart among another stage's blocks; joins them again.
+/// Joins halves of the first stage that were separated when its blocks were merged into another device's order.
 std::vector<Block> withFirstStageJoined(const std::vector<Block>& blocks, int microbatches)
 {
     std::vector<std::uint8_t> halves(static_cast<std::size_t>(microbatches), 0);
@@ -106,7 +106,7 @@ std::vector<std::uint32_t> presentPositions(std::size_t size)
 
 std::vector<std::uint32_t> shiftedPositions(std::size_t size, std::span<const std::uint32_t> moved, int places)
 {
-    // Where moved blocks stand behind each other, what lies between them is passed as well.
+    // Blocks between two moved ones are passed as well.
     std::vector<std::pair<int, std::uint32_t>> wanted; // how many staying blocks come before it
     std::vector<std::uint32_t> staying;
     const int most = static_cast<int>(size - moved.size());
@@ -263,8 +263,8 @@ int firstLegalIndex(const Schedule& schedule, const Block& block, Diagnostics* w
         return refuseBecause(
             {{Severity::Error, toString(block), "what it needs is not placed yet", "place its inputs first"}});
 
-    // With every block taking one unit, whatever comes before an input starts before that input ends. So the
-    // first block here that starts later cannot be one that the inputs depend on.
+    // With every block taking one unit, every dependency of an input starts before that input ends. So the inputs
+    // cannot depend on the first block here that starts later.
     const OrderRun run = runOrder(
         graph, {}, [](BlockIndex) { return Nanoseconds{1}; }, [](BlockIndex, BlockIndex) { return Nanoseconds{0}; });
     if (!run.stuck.empty())
@@ -277,7 +277,7 @@ int firstLegalIndex(const Schedule& schedule, const Block& block, Diagnostics* w
     while (i < graph.firstOfDevice[device + 1] && run.start[i] < ready)
         ++i;
     const int earliest = static_cast<int>(i - graph.firstOfDevice[device]);
-    // The same pass of earlier microbatches keeps its turn, where nothing that is placed needs this block before.
+    // The block goes after the same pass of earlier microbatches, unless a placed block needs it earlier.
     int position = earliest;
     const std::vector<Block>& order = schedule.order[device];
     for (int k = earliest; k < static_cast<int>(order.size()); ++k) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Edits are values: each function takes a schedule and returns the edited one together with what is wrong
-// with it, and leaves the original alone. An edit whose diagnostics hold an error must not be applied;
-// they are the explanation to show under the cursor.
+// Edits are pure functions: each takes a schedule and returns the edited copy with its diagnostics. An edit whose
+// diagnostics have an error must not be applied; they are the explanation to show at the cursor.
 #pragma once
 
 #include "core/base/diagnostic.h"
@@ -34,8 +33,8 @@ EditResult moveBlock(const Schedule& schedule, const Block& block, int index,
                      std::span<const SkipConnection> skips = {});
 /// 0, 1, 2, …: the present order of a device, as reorderDevice() takes it.
 std::vector<std::uint32_t> presentPositions(std::size_t size);
-/// The order in which each of `moved` (ascending) has passed so many of the others, later or (negative) earlier, as far
-/// as there are any. O(size).
+/// The order in which each of `moved` (ascending) has passed `places` of the other blocks, later or (negative) earlier,
+/// as far as possible. O(size).
 std::vector<std::uint32_t> shiftedPositions(std::size_t size, std::span<const std::uint32_t> moved, int places);
 /// Gives a device's blocks another order, named by their present positions: several moved at once, or two
 /// exchanged. `positions` must name each position once.
@@ -51,16 +50,15 @@ EditResult placeBlock(const Schedule& schedule, const Block& block, int index,
                       std::span<const SkipConnection> skips = {});
 /// Takes blocks out of the order, back to the tray.
 EditResult unplaceBlocks(const Schedule& schedule, std::span<const Block> blocks);
-/// The earliest index of its device at which `block` can stand behind everything it depends on, were all
-/// blocks equally long, and behind the same pass of earlier microbatches where that is possible; -1 when there is none
-/// (its inputs are unplaced), with the reason in `why` if given.
+/// The earliest index of its device at which `block` comes after all its dependencies, if all blocks were equally long,
+/// and where possible after the same pass of earlier microbatches. -1 when its inputs are unplaced, with the reason in
+/// `why` if given.
 int firstLegalIndex(const Schedule& schedule, const Block& block, Diagnostics* why = nullptr);
-/// Replaces full backwards by their two halves, the weight gradient right behind the input gradient; given blocks that
-/// are no placed full backwards are passed over. Pins move to the first half. O(blocks).
+/// Replaces full backwards by their two halves, the weight gradient right behind the input gradient; other given blocks
+/// are ignored. Pins move to the first half. O(blocks).
 EditResult splitBackwards(const Schedule& schedule, std::span<const Block> blocks,
                           std::span<const SkipConnection> skips = {});
-/// The way back: where both halves of a given block's backward are placed, the whole one takes the place of the input
-/// gradient.
+/// The inverse: when both halves of a given block's backward are placed, a full backward replaces the input gradient.
 EditResult mergeBackwards(const Schedule& schedule, std::span<const Block> blocks,
                           std::span<const SkipConnection> skips = {});
 /// Pins a block's earliest start, or with 0 removes its pin.

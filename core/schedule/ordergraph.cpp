@@ -197,7 +197,7 @@ void OrderGraph::checkComplete(const Schedule& schedule, Diagnostics& diagnostic
                                                [](Recompute recompute) { return recompute != Recompute::None; }));
     if (recomputes == recomputing * static_cast<std::size_t>(m_microbatches) && forwards == cells
         && (fulls == cells || (inputs == cells && weights == cells)))
-        return; // as many as wanted and none twice: nothing is missing
+        return; // the right number without duplicates: none is missing
     const auto missing = [&](Op op, int stage, int microbatch) {
         const Block block = schedule.block(op, stage, microbatch);
         addError(diagnostics, fmt::format("device {}", schedule.deviceOf(block)),

@@ -22,8 +22,7 @@ inline constexpr BlockIndex noBlock = 0xffff'ffff;
 class OrderGraph {
 public:
     /// Checks the schedule block by block and, when nothing is wrong, builds the graph; the diagnostics
-    /// come back in `diagnostics`. With `allowMissing`, absent blocks are no error and whatever would wait
-    /// for them does not.
+    /// come back in `diagnostics`. With `allowMissing`, absent blocks are no error and no block waits for them.
     OrderGraph(const Schedule& schedule, std::span<const SkipConnection> skips, bool allowMissing,
                Diagnostics& diagnostics);
 
@@ -121,7 +120,7 @@ template<typename Duration, typename Delay>
 OrderRun runOrder(const OrderGraph& graph, const std::vector<Nanoseconds>& earliestStart, Duration duration,
                   Delay delay);
 
-/// The same with all times 0: only the order counts, and whether there is one.
+/// The same with all times 0: finds only the order, or the deadlock.
 OrderRun runOrder(const OrderGraph& graph);
 
 /// Names the cycle in which devices stopped at `nextOfDevice` (flat indices) wait for each other.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a pipeline looks like whatever the order of its blocks: how many stages, microbatches and replicas there
-// are, which device holds which stage, and how weights are updated. A Schedule and the Program compiled from it
-// have the same shape.
+// The properties of a pipeline that do not depend on the order of its blocks: the numbers of stages, microbatches and
+// replicas, the placement of stages on devices, and how weights are updated. A Schedule and the Program compiled from
+// it have the same shape.
 #pragma once
 
 #include "core/base/recompute.h"
@@ -20,30 +20,31 @@ struct PipelineShape {
     /// Bidirectional pipelines and copies: the placement of replica 1, 2, …; deviceOfStage is that of replica 0. Each
     /// microbatch belongs to one replica, see replicaOf().
     std::vector<std::vector<int>> replicaPlacements;
-    /// Where the microbatches of a stage are worked on by several devices in turn (the workers of data parallel
-    /// training): stage -> devices, microbatch m on the m-th of them, round and round. deviceOfStage then says
-    /// which device updates the stage. Empty: deviceOfStage alone. Such a schedule has U blocks and one replica.
+    /// For stages whose microbatches are distributed over several devices (the workers of data parallel training):
+    /// stage -> devices; microbatch m runs on device m modulo their number. deviceOfStage is then the device that
+    /// updates the stage. Empty: deviceOfStage alone. Such a schedule has U blocks and one replica.
     std::vector<std::vector<int>> dataParallelDevices;
-    /// Seq1F1B: so many consecutive microbatch numbers are pieces of one sequence. Within a stage the
-    /// forwards of a sequence run in ascending order, since attention looks back, and its backwards in
-    /// descending order. Divides `microbatches`.
+    /// Seq1F1B: this many consecutive microbatch numbers are the pieces of one sequence. Within a stage the
+    /// forwards of a sequence run in ascending order, since attention looks back, and its backwards in descending
+    /// order. Divides `microbatches`.
     int sequencePieces = 1;
-    /// Where devices take turns on a stage (dataParallelDevices) under a cyclic rule: only the one that updates it
-    /// keeps its weights, gradients and optimizer state. What a block reads and the gradient sum hop from one block of
-    /// the stage to the next, in the order of the cyclic timetable (weightrules.h).
+    /// With dataParallelDevices and a cyclic rule: only the device that updates a stage keeps its weights, gradients
+    /// and optimizer state. The weights and the gradient sum are passed from one block of the stage to the next, in the
+    /// order of the cyclic timetable (weightrules.h).
     bool shardedStates = false;
-    /// Replicas share the optimizer's state of every stage out (ZeRO stage 1, arXiv 1910.02054): each keeps the state
-    /// of its share of the parameters, updates that and sends it to the others (replicas.h).
+    /// The replicas shard the optimizer state of every stage (ZeRO stage 1, arXiv 1910.02054): each keeps the state of
+    /// its share of the parameters, updates that share and sends it to the others (replicas.h).
     bool shardedOptimizer = false;
-    /// Which weights blocks read where the order has U blocks. U2.5 applies the gradients of stage 2's backwards
-    /// since its U before, the last of which is microbatch 5's. A schedule without U blocks updates once, at its end.
+    /// Which weights the blocks read when the order has U blocks. U2.5 applies the gradients of stage 2's backwards
+    /// since its previous U; the last of them is microbatch 5's. A schedule without U blocks updates once, at its end.
     WeightPolicy weightPolicy;
 
-    /// Per stage, what an R block makes again between F and the backward of every microbatch. Empty: none does.
+    /// Per stage, what an R block recomputes between F and the backward of every microbatch. Empty: no stage
+    /// recomputes.
     std::vector<Recompute> recompute;
 
-    /// Per stage: what its forwards keep leaves for the host's memory and is back before the backward, as far as there
-    /// is time for both (program/offloadplan.h). Empty: none does.
+    /// Per stage: its saved activations are copied to host memory and back before the backward, as far as there is time
+    /// for both copies (program/offloadplan.h). Empty: no stage offloads.
     std::vector<bool> offload;
 
     int stages() const { return static_cast<int>(deviceOfStage.size()); }
@@ -60,8 +61,8 @@ struct PipelineShape {
     /// Most stages of one replica that any device holds (v in the papers). O(stages).
     int chunks() const;
     int replicas() const { return 1 + static_cast<int>(replicaPlacements.size()); }
-    /// The replicas share the microbatches out in equal consecutive runs: of 8 microbatches replica 1 of 2
-    /// has 4 to 7. For a microbatch of this schedule.
+    /// The microbatches are divided among the replicas in equal consecutive runs: of 8 microbatches, replica 1 of 2 has
+    /// 4 to 7. Precondition: a microbatch of this schedule.
     int replicaOf(int microbatch) const
     {
         return replicaPlacements.empty()
@@ -85,7 +86,7 @@ struct PipelineShape {
     Block block(Op op, int stage, int microbatch) const { return {op, stage, microbatch, replicaOf(microbatch)}; }
 
     const PipelineShape& shape() const { return *this; }
-    PipelineShape& shape() { return *this; } ///< to copy it from one to another
+    PipelineShape& shape() { return *this; } ///< for assignment of the whole shape
     bool operator==(const PipelineShape&) const = default;
 };
 

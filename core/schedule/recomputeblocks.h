@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Places and removes R blocks, which make a stage's activations again. They are part of a schedule's order like all
-// others; where a person did not place one, it stands right before the backward that reads what it makes, or before
-// the overlapped pair of that backward.
+// Places and removes R blocks, which recompute a stage's activations. They are part of a schedule's order like all
+// other blocks. An R that the user did not place goes directly before the backward that reads its result, or before
+// that backward's overlapped pair.
 #pragma once
 
 #include "core/schedule/schedule.h"
@@ -10,15 +10,15 @@
 
 namespace pipewright {
 
-/// A recompute reads the weights that its forward read. Where stages are updated amid the step their device keeps that
-/// version until then; sharded states pass it on.
+/// A recompute reads the weight version of its forward. Its device keeps that version until then, except with sharded
+/// states, which pass it on.
 bool mayRecompute(const Schedule& schedule);
 
-/// The same schedule with these stages recomputing (empty: none). R blocks that are placed already stay where they are;
-/// those of stages that no longer recompute go, with their pins. O(blocks).
+/// The same schedule with these stages recomputing (empty: none). R blocks that are already placed stay; those of
+/// stages that no longer recompute are removed with their pins. O(blocks).
 Schedule withRecompute(const Schedule& schedule, std::vector<Recompute> ofStage);
 
-/// Every missing R whose backward is placed, right before it. O(blocks).
+/// Adds every missing R whose backward is placed, directly before it. O(blocks).
 Schedule withMissingRecomputes(Schedule schedule);
 
 } // namespace pipewright

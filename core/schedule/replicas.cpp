@@ -17,8 +17,9 @@ int mostDoubling(int replicas)
     return static_cast<int>(std::bit_floor(static_cast<unsigned>(std::max(1, replicas))));
 }
 
-/// The place of a replica's share: by the bits of its number from the last to the first, so that those which the rounds
-/// have still together are neighbours; behind it, that of the replica to which it sends its sum.
+/// The place of a replica's share: by its number with the bits reversed, so that the shares which a round keeps
+/// together are adjacent. The share of a replica beyond the power of two follows that of the replica to which it sends
+/// its sum.
 int placeOfShare(int replica, int replicas)
 {
     const int doubling = mostDoubling(replicas);
@@ -117,7 +118,7 @@ ReplicaShare keptBehind(std::int64_t count, const ReplicaPair& pair, int replica
 {
     if (pair.other >= mostDoubling(replicas))
         return {0, replica == pair.root ? count : 0};
-    const int known = 2 * (pair.other - pair.root) - 1; // the bits of which the rounds have been
+    const int known = 2 * (pair.other - pair.root) - 1; // the bits of the completed rounds
     ReplicaShare kept{count, 0};
     for (int other = 0; other < replicas; ++other)
         if (((other ^ replica) & known) == 0) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Copies of whole pipelines that train side by side, each on devices of its own and with its share of the microbatches.
-// A step ends with every stage's gradients summed over all replicas: in rounds of pairs, in each of which both have the
-// sum of the two (recursive doubling). With P the largest power of two among them, replica P + i is first added to
-// replica i, so that P are left; after log2(P) rounds these have the same sum, to the bit, since an addition does not
-// depend on which of the two comes first; and replica P + i is sent it by replica i.
+// Replicas of a whole pipeline, each on its own devices and with its share of the microbatches. At the end of a step
+// every stage's gradients are summed over all replicas in rounds of pairs; after a round both replicas of a pair have
+// their sum (recursive doubling). Let P be the largest power of two not above the number of replicas. First replica P +
+// i is added to replica i, so that P replicas are left. After log2(P) rounds they have bitwise equal sums, since
+// addition is commutative. Then replica i sends the sum to replica P + i.
 #pragma once
 
 #include "core/base/diagnostic.h"
@@ -13,46 +13,47 @@
 
 namespace pipewright {
 
-/// So many copies of a schedule that has neither update blocks nor stated orders: copy c on the c-th run of devices,
-/// with the c-th run of microbatches. O(blocks).
+/// `copies` copies of a schedule without update blocks and stated orders: copy c uses the c-th run of devices and the
+/// c-th run of microbatches. O(blocks).
 Schedule withReplicas(const Schedule& one, int copies);
 
-/// Pipelines that share no device. The replicas of a bidirectional pipeline do, and count as one.
+/// The number of pipelines that share no device. The replicas of a bidirectional pipeline share devices and count as
+/// one.
 /// O(replicas x stages).
 int pipelinesOf(const PipelineShape& shape);
 
-/// Two replicas whose sums are added, and the round in which they are.
+/// Two replicas whose gradient sums are added, and the round.
 struct ReplicaPair {
     int root = 0, other = 0; ///< root < other
     int round = 0;
     bool operator==(const ReplicaPair&) const = default;
 };
-/// All of a stage, round after round.
+/// All pairs of a stage, round by round.
 std::vector<ReplicaPair> replicaPairs(int replicas);
 
-/// Behind the rounds: who sends the sum to whom. Nobody where the replicas are a power of two.
+/// After the rounds: which replica sends the sum to which. Empty when the number of replicas is a power of two.
 struct ReplicaCopy {
     int from = 0, to = 0;
 };
 std::vector<ReplicaCopy> replicaCopies(int replicas);
 
-/// Some of `count` values in a row: from `begin` on and before `end`.
+/// A range [begin, end) of values.
 struct ReplicaShare {
     std::int64_t begin = 0, end = 0;
     std::int64_t count() const { return end - begin; }
     bool operator==(const ReplicaShare&) const = default;
 };
 
-/// Where the replicas share the optimizer's state out: of `count` values those that are this replica's. Shares do not
-/// lie in the replicas' order, but so that what keptBehind() says is in one run. O(replicas).
+/// With a sharded optimizer state: this replica's share of `count` values. Shares are not in the order of the replicas;
+/// they are placed so that every result of keptBehind() is one contiguous range. O(replicas).
 ReplicaShare shareOfReplica(std::int64_t count, int replica, int replicas);
-/// Of `count` parameters of a stage those that a replica updates: its share, or all where none are shared out.
+/// The range of `count` parameters of a stage that a replica updates: its share, or all without sharding.
 ReplicaShare updatedBy(const PipelineShape& shape, std::int64_t count, int replica);
 
-/// There, gradients need be summed only where they are used (reduce-scatter by recursive halving): of `count` values
-/// those that a replica of the pair goes on with behind its sum, which are its own share and the shares of replicas
-/// that have theirs from it later. The two divide what both had between them, and send each other the rest; before the
-/// rounds the root keeps all. So every value is summed in the same order as where all replicas have all sums.
+/// With a sharded optimizer state, a replica needs only the gradients of its share (reduce-scatter by recursive
+/// halving). Returns the range of `count` values that a replica keeps after the pair's sum: its own share, and the
+/// shares that other replicas later get from it. The two replicas divide their common range and send each other the
+/// rest; before the rounds the root keeps all. Every value is summed in the same order as without sharding.
 /// O(replicas).
 ReplicaShare keptBehind(std::int64_t count, const ReplicaPair& pair, int replica, int replicas);
 
@@ -60,7 +61,7 @@ ReplicaShare keptBehind(std::int64_t count, const ReplicaPair& pair, int replica
 /// checkReplicas() finds nothing.
 int rootOfPair(const PipelineShape& shape, int stage, int device, int other);
 
-/// What keeps gradients from being summed over the replicas. Placements are of the right size.
+/// Errors that prevent summing gradients over the replicas. Precondition: placements have the right size.
 Diagnostics checkReplicas(const PipelineShape& shape);
 
 } // namespace pipewright

@@ -17,7 +17,7 @@ static_assert(passCount == 5, "which pass comes behind which is said here");
 
 namespace {
 
-/// Whether `other`, of the same microbatch, comes after `block`: what it makes goes into it, at once or on the way.
+/// Whether `other`, of the same microbatch, depends on `block`, directly or indirectly.
 bool comesAfter(const Block& other, const Block& block)
 {
     if (other == block)
@@ -35,7 +35,7 @@ bool comesAfter(const Block& other, const Block& block)
     return other.op == Op::W ? other.stage <= block.stage : other.stage < block.stage;
 }
 
-/// A lane in which each of `moved` (ascending positions) has passed so many of the others, as far as there are any.
+/// The lane with each of `moved` (ascending positions) moved past `places` of the other blocks, as far as possible.
 std::vector<Block> shifted(const std::vector<Block>& lane, const std::vector<std::uint32_t>& moved, int places)
 {
     std::vector<Block> result;
@@ -104,12 +104,12 @@ EditResult rippleBlock(const Schedule& schedule, const Block& block, int places,
         edited.family = "custom";
         dropBrokenOverlaps(edited);
         Diagnostics wrong = faultsOf(edited, skips);
-        // Which weights blocks read is a question of the whole schedule.
+        // The weight rules can only be checked for a complete schedule.
         if (!hasErrors(wrong) && hasUpdates(edited) && unplacedBlocks(edited).empty())
             wrong = validate(edited, skips);
         if (!hasErrors(wrong))
             return {std::move(edited), {}};
-        faults = wrong; // the last is of the block alone: that is what forbids it
+        faults = wrong; // the last attempt moves the block alone: its errors are the reason
         if (others == 0)
             return {schedule, faults};
     }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Moving a block together with what follows from it. Order is the schedule, so nothing need be pushed along a
-// lane: times there follow by themselves. What a plain move leaves behind is the rest of the same microbatch on the
-// other devices, which was placed for when the block used to run: moved earlier, it leaves the gain unused; moved
-// later, it makes them wait. A ripple takes it along.
+// Moves a block together with the dependent blocks of its microbatch. Within a lane the times follow from the order, so
+// no other block needs to be moved there. After a plain move, the rest of the same microbatch on the other devices
+// keeps the place for the block's old time: if the block was moved earlier, the gain stays unused; if later, these
+// blocks must wait. A ripple moves them too.
 #pragma once
 
 #include "core/schedule/edits.h"
 
 namespace pipewright {
 
-/// The placed blocks of a microbatch that come after `block` on its way: forwards of later stages, then the
-/// backwards. By device, in order.
+/// The placed blocks of the same microbatch that come after `block`: forwards of later stages, then the backwards. By
+/// device, in order.
 std::vector<Block> rippleOf(const Schedule& schedule, const Block& block);
 
-/// Moves `block` past so many blocks of its lane (negative: to earlier), and rippleOf() past as many in theirs, all
-/// keeping their order. Where that cannot run, the others go as far as they all can; `block` itself goes the whole
-/// way or the edit is refused. O(places x blocks).
+/// Moves `block` past `places` blocks of its lane (negative: earlier), and the blocks of rippleOf() past as many in
+/// their lanes; all keep their order. If the result cannot run, the other blocks move fewer places, as many as possible
+/// for all of them; `block` moves the whole way or the edit is refused. O(places x blocks).
 EditResult rippleBlock(const Schedule& schedule, const Block& block, int places,
                        std::span<const SkipConnection> skips = {});
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What people edit: which device holds which stage and, per device, an ordered list of blocks.
+// The schedule that the user edits: which device holds which stage and, per device, an ordered list of blocks.
 // Order is the schedule; times are always derived from it. A Schedule is a plain value: copy it,
 // change it, compare it. Nothing in it is checked until validate() looks (validate.h).
 #pragma once
@@ -14,11 +14,11 @@
 
 namespace pipewright {
 
-/// Whether a stage's backward is one block (B) or two (I then W). Blocks that are already placed say
-/// it for themselves; this is the style that missing blocks of the same stage and microbatch take.
+/// Whether a stage's backward is one block (B) or two (I then W). Placed blocks keep their form; this is the style of
+/// missing blocks.
 enum class BackwardStyle { Full, Split };
 
-/// A block must not start before this time. Pins are the only times a person may state.
+/// A block must not start before this time. Pins are the only times that a user can state.
 struct Pin {
     Block block;
     Nanoseconds earliestStart = 0;
@@ -32,10 +32,11 @@ struct Overlap {
     auto operator<=>(const Overlap&) const = default;
 };
 
-/// In which order a pair issues its parts (StageCosts::parts): of each, whether it is the second block's next one.
+/// The order in which a pair issues its parts (StageCosts::parts): per part, whether it is the next one of the second
+/// block.
 using PartSequence = std::vector<bool>;
 
-/// A person's order of a pair's parts, in place of the shortest.
+/// A stated order of a pair's parts, in place of the shortest one.
 struct PartOrder {
     Overlap pair;
     PartSequence sequence;
@@ -52,7 +53,7 @@ struct Schedule : PipelineShape {
     std::vector<Overlap> overlaps;         ///< sorted
     std::vector<Pin> pins;
     std::vector<PartOrder> partOrders{};             ///< sorted by pair
-    std::vector<TransferPrecedence> transferOrder{}; ///< where the order inferred from the data is not wanted
+    std::vector<TransferPrecedence> transferOrder{}; ///< stated orders that override the inferred one
 
     int devices() const { return static_cast<int>(order.size()); }
     std::int64_t blocks() const;
@@ -63,14 +64,14 @@ struct Schedule : PipelineShape {
 /// Sorted by operation in pass order, then microbatch, then stage. O(blocks).
 std::vector<Block> unplacedBlocks(const Schedule& schedule);
 
-/// Forgets the overlaps whose two blocks do not stand one behind the other, and the orders of their parts. O(blocks),
-/// at once without overlaps.
+/// Removes the overlaps whose two blocks are not adjacent, and the orders of their parts. O(blocks); O(1) without
+/// overlaps.
 void dropBrokenOverlaps(Schedule& schedule);
 
 /// The stated order of the pair's parts; null where none is. O(log pairs).
 const PartSequence* statedPartOrder(const Schedule& schedule, const Overlap& pair);
 
-/// With that order stated, or with the shortest one again where `sequence` is empty.
+/// Sets the stated order of the pair's parts; an empty `sequence` removes it, which selects the shortest one.
 void statePartOrder(Schedule& schedule, const Overlap& pair, PartSequence sequence);
 
 } // namespace pipewright

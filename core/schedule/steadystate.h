@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The steady state of a long schedule: between warm-up and cool-down every device repeats a sequence of blocks, each
-// time for later microbatches. Finds the period from the order alone and makes a schedule with fewer repetitions; what
-// is derived from that one can be copied for the others, once it has been checked to repeat as well (program/repeat.h).
+// time for later microbatches. Finds the period from the order alone and makes a schedule with fewer repetitions;
+// results for that schedule can be copied for the other repetitions after a check that they repeat too
+// (program/repeat.h).
 #pragma once
 
 #include "core/schedule/schedule.h"
@@ -37,7 +38,7 @@ struct ShortenedSchedule {
     SteadyState steady; ///< of what is left
 };
 
-/// The schedule with so many of its repetitions: 1 at least. O(blocks that are kept).
+/// The schedule with only `repetitions` of its repetitions, at least 1. O(blocks that are kept).
 ShortenedSchedule shorten(const Schedule& schedule, const SteadyState& steady, int repetitions);
 
 } // namespace pipewright

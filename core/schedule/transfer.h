@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Transfers follow from the data and have no place in a schedule, but the order in which a device issues them
-// may be stated: as pairs, each of which says that one comes before another. Pairs stay true while blocks move
-// around them, which a list of a device's transfers would not. One side of a pair may be a collective of a group's
-// members: their sends leave before it or behind it.
+// Transfers follow from the data and are not part of a schedule, but the order in which a device issues them may be
+// stated as pairs "first before second". Pairs stay valid when blocks move; a list of all transfers of a device would
+// not. One side of a pair may be a collective of a group's members: their sends are issued before or after it.
 #pragma once
 
 #include "core/schedule/block.h"
 
 namespace pipewright {
 
-/// What one block hands to another device: all its values that go there travel together. Or a collective: what the
-/// members of a group do together amid the block. Where a group runs as one device, or the device is none, a block has
-/// no amid, and its end stands for it.
+/// The transfer of a block's values to another device: all values for one device are sent together. Or a collective of
+/// a group's members inside the block. When a group runs as one device, or the device is not a group, the end of the
+/// block stands for its collectives.
 struct Transfer {
     /// In place of a destination: copies between the device and the host's memory, which nobody can reorder.
     static constexpr std::int32_t toHost = -1, fromHost = -2;
@@ -25,9 +24,9 @@ struct Transfer {
     auto operator<=>(const Transfer&) const = default;
 };
 
-/// A person's word: `first` is issued before `second`. Says nothing while one of the two does not exist. Of a
-/// collective and a transfer that leaves its group: two collectives come in the order of their blocks, and within a
-/// block in that of the stage's plan.
+/// A stated order: `first` is issued before `second`. No effect while one of the two does not exist. One of them may be
+/// a collective and the other a transfer that leaves its group. The order of two collectives cannot be stated: it is
+/// that of their blocks, and within a block that of the stage's plan.
 struct TransferPrecedence {
     Transfer first, second;
 

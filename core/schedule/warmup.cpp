@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Changes a warm-up by shifting all later forwards against the groups between two backwards. O(blocks of the device).
+// Changes a warm-up by shifting all later forwards by whole groups; a group begins at a backward. O(blocks of the
+// device).
 #include "core/schedule/warmup.h"
 
 #include <algorithm>
@@ -39,7 +40,7 @@ std::vector<std::uint32_t> withWarmUp(const std::vector<Block>& order, int forwa
         std::uint32_t position = 0;
     };
     const int wanted = std::clamp(forwards, 0, longestWarmUp(order));
-    const int later = warmUp(order) - wanted; // groups that every forward behind the warm-up comes later
+    const int later = warmUp(order) - wanted; // groups by which every forward after the warm-up moves later
     std::vector<std::vector<std::uint32_t>> groups(1);
     std::vector<Place> moved;
     for (std::uint32_t i = 0; i < order.size(); ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The warm-up of a device: the forwards that it runs before its first backward. Changing their number moves
-// every later forward as many backwards earlier or later, so the rhythm behind the warm-up stays. O(blocks).
+// The warm-up of a device: the forwards that it runs before its first backward. Changing their number moves every later
+// forward by as many backwards, so the pattern after the warm-up stays. O(blocks).
 #pragma once
 
 #include "core/schedule/block.h"

@@ -13,7 +13,7 @@
 
 namespace pipewright {
 
-/// From which block each reader receives its weights; empty unless the schedule's states are sharded.
+/// The block from which each reader receives its weights; empty unless the schedule's states are sharded.
 class WeightHops {
 public:
     WeightHops(const OrderGraph& graph, const WeightPlan& plan, const Schedule& schedule);

@@ -166,7 +166,7 @@ private:
     void askRule(int stage)
     {
         const auto s = static_cast<std::size_t>(stage);
-        // Forwards first: an I or B asks what its forward read, and R reads the same.
+        // Forwards first: I and B need the version that their forward read, and R reads the same one.
         for (const bool forwards : {true, false})
             for (const BlockIndex i : m_blocks[s]) {
                 const Op op = m_graph.blocks[i].op;
@@ -205,7 +205,7 @@ private:
         question.latestAtFirstForward = latestAt(forwardOf(stage, first));
         question.atForward = forward == noBlock ? 0 : m_plan.reads[forward].version;
 
-        // W reads no weights of a linear layer: what stands there is what its I read.
+        // W of a linear layer reads no weights; it gets the entry of its I.
         const BlockIndex gradient = block.op == Op::W ? m_graph.indexOf(Op::I, stage, block.microbatch) : i;
         WeightRead& read = m_plan.reads[i];
         read.update = question.batch;

@@ -39,7 +39,7 @@ static_assert(!namesOf(static_cast<WeightRule>(weightRuleCount - 1)).name.empty(
                   && namesOf(static_cast<WeightRule>(weightRuleCount)).name.empty(),
               "weightRuleCount is the number of rules");
 
-/// What SpecTrain predicts along.
+/// SpecTrain needs one moment for its prediction.
 bool keepsOneMoment(Optimizer optimizer)
 {
     switch (optimizer) {
@@ -51,7 +51,7 @@ bool keepsOneMoment(Optimizer optimizer)
     return false;
 }
 
-/// What XPipe predicts along.
+/// XPipe needs Adam's moments for its prediction.
 bool keepsAdamsMoments(Optimizer optimizer)
 {
     switch (optimizer) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Which weights a block reads when a schedule updates a stage more than once (U blocks in its order): the name
-// of a published rule and its settings, as saved in a design. A plain value; what it means is weightrules.h's.
+// Which weights a block reads when a schedule updates a stage more than once (U blocks in its order): the name of a
+// published rule and its settings, as saved in a design. A plain value; weightrules.h implements it.
 #pragma once
 
 #include "core/base/diagnostic.h"
@@ -32,7 +32,7 @@ enum class PredictionSteps : std::uint8_t {
     Code,  ///< D - k, as in the authors' released code
 };
 
-/// What becomes of XPipe's fractions of a step.
+/// How XPipe's fractional steps are rounded.
 enum class StepRounding : std::uint8_t { HalfEven, HalfUp, HalfDown, Floor, Ceiling };
 
 struct WeightPolicy {
@@ -55,7 +55,7 @@ std::optional<StepRounding> stepRoundingNamed(std::string_view name);
 
 Optimizer usualOptimizer(WeightRule rule); ///< where none is asked for
 
-/// Settings that no rule or optimizer can follow, and settings that the rule does not have; each says why.
+/// Errors for settings that the rule or optimizer cannot follow or does not have, each with the reason.
 Diagnostics checkPolicy(const WeightPolicy& policy);
 
 } // namespace pipewright

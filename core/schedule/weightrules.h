@@ -26,7 +26,7 @@ struct WeightQuestion {
     int atForward = 0;              ///< for a backward: the version that its forward read
 };
 
-/// Whose copy a block reads when the weights are predicted.
+/// Which block made the predicted weights that a block reads.
 enum class PredictionOf : std::uint8_t {
     Block,        ///< made for itself
     Forward,      ///< made by the forward of the same stage and microbatch
@@ -35,7 +35,7 @@ enum class PredictionOf : std::uint8_t {
 
 struct WeightAnswer {
     int version = 0;
-    int steps = 0; ///< predicted by so many updates
+    int steps = 0; ///< predicted this many updates ahead
     PredictionOf prediction = PredictionOf::Block;
 };
 
@@ -44,9 +44,9 @@ public:
     virtual ~VersionRule() = default;
     virtual WeightAnswer forward(const WeightQuestion& block) const = 0;
     virtual WeightAnswer backward(const WeightQuestion& block) const = 0;
-    /// Whether versions are named by number alone, so that the workers of a stage may stand on devices of their own.
+    /// True when versions are given by number alone, so that the workers of a stage may be on separate devices.
     virtual bool namesVersions() const { return false; }
-    /// What is wrong with batches of this size on so many stages; nothing when all is well.
+    /// An error for this batch size and number of stages; nothing when they are valid.
     virtual std::optional<Diagnostic> refuses(int stages, int batchSize) const
     {
         (void)stages, (void)batchSize;
@@ -58,8 +58,8 @@ std::unique_ptr<const VersionRule> makeRule(const WeightPolicy& policy);
 std::unique_ptr<const VersionRule> pipeOptimRule(PredictionSteps steps);
 std::unique_ptr<const VersionRule> cdpRule(bool freshest); ///< CDP-v2's, or CDP-v1's
 
-/// When F or B of microbatch m runs on stage j of N, in time steps of one stage's pass: 2 m + j, and 2 m + 2 N - 1 - j
-/// (arXiv 2403.08837, figure 1; worker i of training step t has microbatch t N + i).
+/// The time at which F or B of microbatch m runs on stage j of N, in units of one stage's pass: 2 m + j, and 2 m + 2 N
+/// - 1 - j (arXiv 2403.08837, figure 1; worker i of training step t has microbatch t N + i).
 std::int64_t cyclicTime(Op op, int stages, int stage, int microbatch);
 
 /// Prediction steps by formula, for stage k of D. SpecTrain: floor(k/2) + D - k - 1 forward, floor(k/2) backward.

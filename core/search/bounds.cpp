@@ -19,7 +19,7 @@ struct StageExtremes {
     Nanoseconds mostF = 0, mostB = 0, mostW = 0;
     Nanoseconds downDelay = 0, upDelay = 0; ///< least, of the value that arrives for F and for B
     Bytes live = 0, owed = 0;               ///< least bytes from F to B, and from B to W
-    Bytes atForward = 0, atBackward = 0;    ///< least bytes on top of `live` while they run
+    Bytes atForward = 0, atBackward = 0;    ///< least bytes on top of `live` while F, or B, runs
 };
 
 /// Work that needs `bytes` of memory at a time.
@@ -33,7 +33,7 @@ struct OfDevice {
     Nanoseconds work = 0, warm = 0, cool = 0;
     Nanoseconds toLastBackward = 0; ///< from the device's first block to the end of its last B
     bool apart = false;             ///< warm-up and cool-down cannot coincide
-    long long forwards = 0;         ///< that fit into memory, for the text
+    long long forwards = 0;         ///< forwards that fit into memory, for the text
 };
 
 class Bounds {
@@ -94,7 +94,7 @@ private:
             }
     }
 
-    /// In one pass for all devices: of millions of tasks a pass takes a good part of a second.
+    /// One pass for all devices, since a pass over millions of tasks takes a good part of a second.
     void collectWork(Patience& patience)
     {
         m_work.resize(m_model.devices, 0);
@@ -277,7 +277,7 @@ private:
     }
 
     /// Rounds: if memory holds n microbatches, F number n + 1 starts after the first release, n + 2 after the second,
-    /// …; so every n microbatches take one round trip, in which their forwards follow each other.
+    /// …; so every n microbatches take one round trip, and their forwards run one after another.
     void ofRounds(int d, Nanoseconds outside)
     {
         const std::vector<int>& stages = m_model.stagesOfDevice[d];
@@ -288,7 +288,7 @@ private:
         const Bytes live = 1 + (capacity - e.live) / least;
         if (live >= m_model.microbatches)
             return;
-        const Nanoseconds behind = e.owed > 0 ? 0 : e.leastW; // it keeps nothing
+        const Nanoseconds behind = e.owed > 0 ? 0 : e.leastW; // a W that holds no memory may run after the round
         const Nanoseconds round = e.leastF + away(stages.front()) + e.leastB + e.leastW - behind;
         const Nanoseconds last =
             (m_model.microbatches - 1) / live * round + (m_model.microbatches - 1) % live * e.leastF;

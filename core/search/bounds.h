@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Lower bounds on the span and on the makespan, each with its reason in words. They count what a device must do, what
-// memory keeps it from doing yet, and how long a microbatch is elsewhere; no schedule is made. A schedule that meets a
-// bound is optimal. O(devices² + tasks). The strongest bound looks at one device d from the first block to the last
-// input gradient (or backward):
+// Lower bounds on the span and on the makespan, each with its reason in words. They count a device's work, the work
+// that its memory delays, and the time that a microbatch spends on other devices; no schedule is made. A schedule that
+// meets a bound is optimal. O(devices² + tasks). The strongest bound looks at one device d from the first block to the
+// last input gradient (or backward):
 // - before its first gradient arrives it can only run as many forwards as fit into memory (warm-up);
-// - after its last forward it can only work on what was live then, until the last microbatch returns (cool-down);
+// - after its last forward it can only work on the microbatches that were live then, until the last one returns
+//   (cool-down);
 // - weight gradients that memory does not allow to be postponed come on top.
-// The time to reach device d before and to return from it afterwards is added for the other devices.
+// The time on the other devices, to reach device d first and to return from it at the end, is added.
 #pragma once
 
 #include "core/search/searchmodel.h"

@@ -19,7 +19,7 @@ namespace pipewright {
 
 namespace {
 
-constexpr std::size_t mostPairs = 6'000; ///< of blocks whose order is open
+constexpr std::size_t mostPairs = 6'000; ///< limit on the pairs of blocks whose order is not fixed
 constexpr unsigned long nodesOfSlice = 1'000;
 constexpr int mostRejected = 50;
 
@@ -112,7 +112,7 @@ public:
         m_value.update(*this, other.m_value);
     }
     Gecode::Space* copy() override { return new Orders(*this); }
-    /// Requires a value below the best known one, of any thread; the solution itself may have been rejected.
+    /// Requires a value below the best of all threads, not below that of the last solution: it may have been rejected.
     void constrain(const Gecode::Space&) override { Gecode::rel(*this, m_value, Gecode::IRT_LE, worth()); }
 
     Nanoseconds value() const { return m_value.val() * m_ticks->tick; }
@@ -132,8 +132,8 @@ public:
 private:
     int worth() const { return m_ticks->of(m_aim->best()); } ///< only values below this count
 
-    /// With the span as objective a device may begin as late as the first stage ends, since every gradient goes there.
-    /// After the target block all others may follow one by one.
+    /// Upper limit of the start times. For a target block: all other blocks may follow it one by one. With the span as
+    /// objective a device may begin when the first stage ends, since every gradient goes there.
     int horizon() const
     {
         if (m_aim->incumbent == nullptr)
@@ -285,7 +285,7 @@ public:
     const std::function<bool()>* asked = nullptr;
 };
 
-/// Two in turn, of which the second branches over pairs of blocks, where those are not too many.
+/// Two engines that alternate. The second branches over pairs of blocks; it is left out where there are too many pairs.
 class Engines {
 public:
     void restart(const Ticks& ticks, const Aim& aim)
@@ -302,7 +302,8 @@ public:
         }
     }
 
-    /// Whose turn it is, for a slice of nodes or until `stop` says so, which must live as long; null: it is left out.
+    /// The engine to run next, for one slice of nodes or until `stop` returns true. `stop` must outlive the slice.
+    /// Null: this engine is left out.
     Gecode::BAB<Orders>* next(const std::function<bool()>& stop)
     {
         const std::size_t turn = m_turn++ % 2;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Constraint programming with Gecode, where the build found it: every device is a unary resource, memory is a set of
-// precedences and a cumulative resource, and the best known value is the upper bound. Two searches alternate: by start
-// times, which is quick where durations differ, and by the order of pairs of blocks on a device, which copes with equal
-// durations. Local search usually finds the best schedule first; this adds the proof of optimality, for designs of up
-// to some hundred blocks. Only for symmetric microbatches without pins and locks: they keep their order within a pass,
-// which removes most of the symmetry.
+// precedences and a cumulative resource, and the best known value is the upper bound. Two searches alternate: one
+// branches over start times, which is quick where durations differ, the other over the order of pairs of blocks on a
+// device, which also handles equal durations. Local search usually finds the best schedule first; this adds the proof
+// of optimality, for designs of up to some hundred blocks. Only for symmetric microbatches without pins and locks:
+// every pass takes them in the same order, which removes most of the symmetry.
 #pragma once
 
 #include "core/search/incumbent.h"
@@ -20,7 +20,8 @@ inline constexpr std::size_t mostTasksToConstrain = 320;
 class ConstraintSearch {
 public:
     virtual ~ConstraintSearch() = default;
-    /// Searches at most some thousand nodes. False when it is finished: the bound is proved or cannot be.
+    /// Searches at most some thousand nodes. False when the search is finished: the bound is proved or cannot be
+    /// proved.
     virtual bool resume(const std::function<bool()>& stop) = 0;
 };
 

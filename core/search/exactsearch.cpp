@@ -97,7 +97,7 @@ bool ExactSearch::hopeless(std::int32_t id, Nanoseconds start) const
     for (std::size_t d = 0; d < m_free.size(); ++d) {
         const Nanoseconds first = !span ? begin : d == own && m_first[d] < 0 ? start : m_first[d];
         if (first < 0)
-            continue; // not begun: only its work counts, the same in any order
+            continue; // no block has started: only its work counts, which is the same in any order
         const Nanoseconds from =
             (span ? first : begin - m_model.updates[d]) + m_model.lead(m_options.objective, static_cast<int>(d));
         const Nanoseconds busy = (d == own ? start : m_free[d]) + m_left[d];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // All orders of a small design, by branch and bound: blocks are appended in order of their start times, and a branch is
 // cut when the remaining work of a device or the longest path from a block cannot beat the best schedule. Solves some
-// 30 to 80 blocks, more with symmetric microbatches, which then keep their order. A finished search is a proof. Memory
-// and locks are respected exactly.
+// 30 to 80 blocks, more with symmetric microbatches, whose order it keeps. A finished search is a proof. Memory and
+// locks are respected exactly.
 #pragma once
 
 #include "core/search/incumbent.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Infeasibility of a memory limit: one microbatch alone exceeds it, or locked blocks, whose fixed order keeps several
+// Infeasibility of a memory limit: one microbatch alone exceeds it, or the fixed order of locked blocks keeps too many
 // microbatches live at once. Reports the smallest conflicting set per device. O(blocks), and one compilation where the
 // limit is in bytes.
 #include "core/search/bounds.h"
@@ -18,7 +18,7 @@ static_assert(passCount == 5, "the chain of passes of a microbatch is said here"
 
 namespace {
 
-/// The design with only its largest microbatch: the memory it needs is a minimum for any order of the whole.
+/// The design with only its largest microbatch: every order of the whole design needs at least its memory.
 Design oneMicrobatch(const Design& design)
 {
     Design one = design;
@@ -67,7 +67,7 @@ std::vector<KeptBetweenLocks> keptBetween(const SearchModel& model, const std::v
         const Bytes owed = f.taken + b.taken - b.freed;
         if (std::int32_t& open = lastOfCell[forward]; open >= 0) {
             KeptBetweenLocks& before = kept[open];
-            before.to = task.op == Op::I ? i - 1 : i; // from I on it counts as W's
+            before.to = task.op == Op::I ? i - 1 : i; // the bytes after I are counted at W
             // I may run at any time between F and W.
             if (task.op == Op::W && model.tasks[before.task].op == Op::F)
                 before.bytes = std::min(before.bytes, owed);

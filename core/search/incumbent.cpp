@@ -8,8 +8,8 @@ namespace pipewright {
 
 namespace {
 
-/// A prediction cannot be stopped. From so many blocks on the one without lists is taken, which goes through a
-/// repeating order in a fraction of the time.
+/// A prediction cannot be stopped. From this many blocks on predictOutline() is used: it makes no lists and needs a
+/// fraction of the time for a repeating order.
 constexpr std::size_t manyTasks = 500'000;
 
 Metrics metricsOf(const Design& design, std::size_t tasks)

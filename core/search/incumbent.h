@@ -13,12 +13,12 @@ namespace pipewright {
 class Incumbent {
 public:
     using Clock = std::chrono::steady_clock;
-    /// `began`: of the search, from which its time limit counts.
+    /// `began`: the start of the search, from which its time limit counts.
     Incumbent(const Design& design, const SearchModel& model, const SearchOptions& options, Nanoseconds bound,
               Clock::time_point began = Clock::now());
 
-    /// Predicts lanes whose promised value beats the best and keeps them if the prediction does too. Where they exceed
-    /// the limit (buffers of values in flight), `capacity` of that device shrinks by the excess.
+    /// Predicts lanes whose promised value beats the best, and keeps them if the predicted value does too. Where the
+    /// prediction exceeds a device's limit (buffers of values in flight), its `capacity` shrinks by the excess.
     bool offer(const Lanes& lanes, Nanoseconds promised, const char* source, ByDevice<Bytes>& capacity);
     /// A lower bound proved by exhausting the alternatives.
     void proveBound(Nanoseconds bound, std::string why);
@@ -29,8 +29,8 @@ public:
     bool proved() const { return m_best.load() <= m_bound.load(); }
     double seconds() const;
     std::vector<SearchPoint> history() const;
-    /// The best; where schedules are ranked under noise also those that were found best before it: one for each
-    /// entry of the history, or the last one's alone.
+    /// The best lanes. With SearchOptions::noise one entry for each entry of the history: the earlier best lanes, then
+    /// the best.
     std::vector<Lanes> takeLanes();
     std::string exhausted() const; ///< the reason given with proveBound(); empty: none
 
@@ -44,7 +44,7 @@ private:
     std::atomic<Nanoseconds> m_best{noValue}, m_bound;
     mutable std::mutex m_mutex;
     Lanes m_lanes;
-    std::vector<Lanes> m_earlier; ///< with noise: those before it
+    std::vector<Lanes> m_earlier; ///< with noise: the best lanes before m_lanes
     std::vector<SearchPoint> m_history;
     std::string m_exhausted;
 };

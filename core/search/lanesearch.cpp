@@ -23,8 +23,8 @@ bool LaneSearch::mayPass(std::int32_t earlier, std::int32_t later) const
                || b.lockedAfter >= 0);
 }
 
-/// A critical path: from the task that ends last back over predecessors, on the device or by data, that end when it
-/// starts.
+/// A critical path: from the task that ends last back to a predecessor, on the device or by data, that ends when the
+/// task starts, and so on.
 void LaneSearch::findCritical(const Lanes& lanes)
 {
     m_critical.clear();

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int forwardKind = 0, backwardKind = 1, weightKind = 2;
 
-/// Locked blocks keep their order among each other: they are permuted within the slots that they occupy in ascending
+/// Locked blocks keep their locked order: the positions that they hold in the ascending sequence are refilled in that
 /// order.
 void orderByLocks(std::vector<std::int32_t>& sequence, const std::vector<int>& rankOfLock)
 {

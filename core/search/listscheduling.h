@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // List scheduling by rules: a free device takes the block that a few parameters prefer, or waits for one that is known
-// to arrive soon. The parameters do not depend on the number of microbatches, so trying many settings stays cheap where
-// searching among orders is not. One run costs O(blocks × (stages of a device + devices)) and never exceeds the memory
-// limit.
+// to arrive soon. The number of parameters does not grow with the number of microbatches, so trying many settings stays
+// cheap where a search among orders is not. One run costs O(blocks × (stages of a device + devices)) and never exceeds
+// the memory limit.
 #pragma once
 
 #include "core/search/searchmodel.h"
@@ -18,10 +18,10 @@ struct Policy {
     std::vector<int> ahead;    ///< per stage: forwards that may be started before their B is done
     double waitInForward = 0;  ///< leave an F for a B that arrives within this share of the F
     double waitInWeight = 1;   ///< leave a W for an F or B that arrives within this share of the W
-    bool fillFirst = false;    ///< of an F and a B that are both ready take the F while `ahead` allows
-    bool deepForward = true;   ///< of two ready forwards take the one of the later stage
-    bool deepBackward = false; ///< of two ready backwards take the one of the later stage
-    int owed = 1 << 20;        ///< Ws of a stage that may wait; beyond it they come before its F
+    bool fillFirst = false;    ///< when an F and a B are both ready, take the F while `ahead` allows
+    bool deepForward = true;   ///< when two forwards are ready, take the one of the later stage
+    bool deepBackward = false; ///< when two backwards are ready, take the one of the later stage
+    int owed = 1 << 20;        ///< Ws of a stage that may wait; with more waiting, a W comes before the stage's F
 };
 
 class PolicyRunner {
@@ -30,7 +30,7 @@ public:
     /// Nothing when locks and memory leave no block to run, or after a stop.
     std::optional<Lanes> run(const Policy& policy, const std::function<bool()>& stop = {});
     std::int64_t work() const { return m_work; } ///< tasks placed so far
-    /// Forwards ahead that fill the time until a stage's first gradient, times `share`, plus `more`.
+    /// `ahead` of every stage: the forwards that fill `share` of the time until its first gradient, plus `more`.
     Policy initial(double share, int more) const;
 
 private:

@@ -15,7 +15,7 @@ namespace {
 
 constexpr Bytes withoutLimit = std::numeric_limits<Bytes>::max() / 4;
 
-/// Of all devices together, where no limit is given: the most memory that one has; 0 when none is known.
+/// The largest memory of a device, used where no limit is given; 0 when no memory size is known.
 Bytes largestMemory(const Design& design)
 {
     Bytes most = 0;

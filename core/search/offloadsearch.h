@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The best order under a memory limit where stages may offload what they keep (core/program/offloadplan.h). The search
-// of orders counts memory as if nothing left, so orders are searched within the limit, within twice the limit and
-// without any, and of each the predictor chooses the stages that offload until it fits; the fastest that fits wins.
-// The bound is that of the search without a limit, which offload cannot beat either. O(blocks) per order, and
+// The best order under a memory limit where stages may offload their saved activations (core/program/offloadplan.h).
+// The search of orders does not count offload, so it runs within the limit, within twice the limit and without a limit.
+// For each order found the predictor chooses the stages that offload until the schedule fits; the fastest that fits
+// wins. The bound is that of the search without a limit, which holds with offload too. O(blocks) per order, and
 // O(stages²) predictions.
 #pragma once
 
@@ -16,7 +16,7 @@
 namespace pipewright {
 
 struct OffloadTrial {
-    std::optional<Bytes> within;      ///< what the order was held to; unset: nothing
+    std::optional<Bytes> within;      ///< memory limit of the search of the order; unset: no limit
     std::optional<Nanoseconds> value; ///< nothing: no such order, or it does not fit even with offload
     std::vector<bool> offload;        ///< per stage
 };

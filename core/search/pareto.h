@@ -10,7 +10,7 @@
 namespace pipewright {
 
 struct ParetoPoint {
-    double factor = 0;                  ///< the limit, x devices microbatches of activations
+    double factor = 0;                  ///< the limit in units of (devices × one microbatch's activations)
     std::optional<SearchResult> result; ///< nothing: no schedule fits, see `reason`
     std::string reason;
     bool onFront = false; ///< no smaller limit gives as short a time

@@ -23,8 +23,8 @@ using Clock = std::chrono::steady_clock;
 constexpr Nanoseconds impossible = SearchModel::noCapacity;
 constexpr int trialsInFull = 4;
 
-/// Up to so many cuts a placement is enumerated; up to so many blocks every cut that no bound rules out is searched in
-/// full.
+/// A placement with at most this many cuts is enumerated. In a design of at most this many blocks every cut that no
+/// bound rules out is then searched in full.
 constexpr std::int64_t mostCutsToTry = 64;
 constexpr std::size_t mostBlocksToTry = 300;
 
@@ -32,7 +32,7 @@ struct Cut {
     PlacementShape shape = PlacementShape::Given;
     std::vector<int> layers, devices; ///< per stage
     Nanoseconds value = impossible;   ///< of the best rule
-    Nanoseconds bound = impossible;   ///< no schedule is below it
+    Nanoseconds bound = impossible;   ///< lower bound of every schedule
     double unevenness = 0;            ///< of the devices' work; breaks ties between equal values
     bool before(const Cut& other) const
     {
@@ -51,7 +51,7 @@ public:
         m_devicesDiffer = m_devicesDiffer || !design.costs.linkOfPair.empty();
     }
 
-    /// The cuts to search in full, best first: the best few, or of a small design all that are possible.
+    /// The cuts to search in full, best first: the best few, or all possible cuts of a small design.
     std::vector<Cut> run()
     {
         std::vector<PlacementShape> shapes;
@@ -159,7 +159,7 @@ private:
         std::iota(names.begin(), names.end(), 0);
         std::int64_t count = 1;
         for (std::int64_t i = 1; i < stages && count <= mostCutsToTry; ++i)
-            count = count * (layers - i) / i; // of `layers` - 1 gaps `stages` - 1 are cut
+            count = count * (layers - i) / i; // choose `stages` - 1 of the `layers` - 1 gaps
         for (std::size_t d = 2; m_devicesDiffer && d <= names.size() && count <= mostCutsToTry; ++d)
             count *= static_cast<std::int64_t>(d);
         if (count > mostCutsToTry)
@@ -334,7 +334,7 @@ private:
     Nanoseconds m_best = impossible; ///< for the progress only
     std::mt19937_64 m_random;
     bool m_devicesDiffer = false, m_free = false;
-    bool m_everyCut = true; ///< of a small design: all are searched
+    bool m_everyCut = true; ///< small design: every cut is searched in full
     Diagnostics m_whyNone;
     sharding::SharedStages m_sharedStages;
 };

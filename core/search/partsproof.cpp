@@ -15,7 +15,7 @@ namespace pipewright {
 
 namespace {
 
-/// What is not known after so many slices would take too long.
+/// A proof that is not finished after this many slices would take too long.
 constexpr int mostSlices = 400;
 
 /// The last block of stage 0 that a microbatch has.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A lower bound for designs with too many blocks for constraint programming. With symmetric microbatches, any n
-// consecutive ones contain a schedule of few microbatches, so stage 0's forwards k and k + n are at least as far apart
-// as constraint programming proves; the last ones need at least its time until stage 0's last gradient. The times of
-// the parts add up. Microbatches outside a part are ignored, so the bound is below the optimum by part of a
-// microbatch's path per part; where memory is scarce it is far above the bounds of bounds.h, which ignore that forward
-// and backward paths compete.
+// A lower bound for designs with too many blocks for constraint programming. With symmetric microbatches, n + 1
+// consecutive ones form a small schedule of their own, so the least time that constraint programming proves for it
+// holds between stage 0's forwards k and k + n. The last microbatches need at least the time proved for them until
+// stage 0's last gradient. The times of the parts add up. A part ignores the microbatches outside it, so each part
+// makes the bound too low by a fraction of a microbatch's path. Where memory is scarce the bound is far above those of
+// bounds.h, which ignore that forward and backward paths compete.
 #pragma once
 
 #include "core/search/constraintsearch.h"

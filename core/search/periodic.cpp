@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Periodic extension: from the cut on, every device repeats the blocks of `period` microbatches; microbatches are
-// renumbered in ascending order per pass. O(tasks).
+// Periodic extension: from the cut on every device repeats the blocks of `period` microbatches, and the microbatches of
+// each pass are renumbered in ascending order. O(tasks).
 #include "core/search/periodic.h"
 
 #include "core/search/placement.h"

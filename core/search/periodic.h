@@ -13,11 +13,11 @@ namespace pipewright {
 /// The number of microbatches to search, such that (microbatches - few) is a multiple of 1 to 4; 0: not worthwhile.
 int fewMicrobatches(int microbatches, int devices);
 
-/// The design with so many symmetric microbatches, in a legal order.
+/// The design with `microbatches` symmetric microbatches, in a legal order.
 Design withMicrobatches(const Design& design, int microbatches);
 
-/// Lanes of `many` from `lanes` of `few` with start times `starts`: from time `cut` on every device repeats the blocks
-/// of `period` microbatches. Nothing when a device does not run every pass `period` times there.
+/// Extends `lanes` of `few`, with start times `starts`, to lanes of `many`: from time `cut` on every device repeats the
+/// blocks of `period` microbatches. Nothing when a device does not run every pass `period` times there.
 std::optional<Lanes> repeated(const SearchModel& few, const Lanes& lanes, const std::vector<Nanoseconds>& starts,
                               const SearchModel& many, Nanoseconds cut, int period);
 

@@ -18,7 +18,7 @@ namespace pipewright {
 
 namespace {
 
-/// Every thread has tables of all blocks, some 300 bytes each; of more blocks than this there are fewer threads.
+/// Limit on threads × blocks: every thread has tables of all blocks, some 300 bytes per block.
 constexpr std::size_t mostTasksOfThreads = 16'000'000;
 
 std::string limitText(const MemoryLimit& limit)
@@ -28,7 +28,7 @@ std::string limitText(const MemoryLimit& limit)
                          : "the devices' memory";
 }
 
-/// Beyond its time a search that has no schedule yet may look at the blocks for so long: a result is worth a second.
+/// Extra time for reading the blocks, beyond the time limit, while the search has no schedule yet.
 constexpr std::chrono::seconds graceOfStart{1};
 
 /// Runs every worker in a thread of its own, so that the calling thread can report progress.
@@ -43,8 +43,8 @@ void runThreads(const Design& design, const SearchModel& model, const SearchOpti
         return over.load() || incumbent.proved() || options.stop.stop_requested()
                || (limit > 0 && incumbent.seconds() >= limit);
     };
-    // With millions of blocks a piece of work between two questions takes seconds. What the longest took so far, of any
-    // thread, the next may take too: it is only begun where there is time for it.
+    // With millions of blocks the work between two calls of the stop condition takes seconds. The next piece of work
+    // may take as long as the longest one of any thread so far, so it is only begun when that much time is left.
     std::atomic<double> longest{0};
     std::vector<std::exception_ptr> failures(options.threads);
     std::vector<std::jthread> threads;
@@ -70,7 +70,7 @@ void runThreads(const Design& design, const SearchModel& model, const SearchOpti
     try {
         for (int index = 0; index < options.threads; ++index)
             threads.emplace_back(work, index);
-    } catch (...) { // no more threads to be had: those that run need not go on
+    } catch (...) { // no further thread can be started: the running ones stop
         over = true;
         throw;
     }
@@ -93,13 +93,13 @@ Schedule scheduleOf(const SearchModel& model, const Design& design, const Lanes&
     return model.lanesOf(design.schedule) == lanes ? design.schedule : model.scheduleOf(lanes, design.schedule);
 }
 
-/// Of those found, the place of the one that suffers least; fills result.noisy.
+/// Index in `found` of the schedule that is fastest under noise; fills result.noisy.
 std::size_t bestUnderNoise(const Design& design, const SearchModel& model, const std::vector<Lanes>& found,
                            const SearchOptions& options, SearchResult& result)
 {
     std::size_t best = found.size() - 1;
     Nanoseconds least = 0;
-    for (std::size_t i = found.size(); i-- > 0;) { // of equals the last, which is the shortest without noise
+    for (std::size_t i = found.size(); i-- > 0;) { // among equals the last wins: it is the shortest without noise
         const Program program = compile(scheduleOf(model, design, found[i]), design.costs, design.dataflow);
         const StepSpread noisy = spreadOfStep(program, design.costs, *options.noise);
         const Nanoseconds time = rankedTime(options.by, result.history[i].value, noisy);
@@ -130,7 +130,7 @@ SearchResult search(const Design& design, const SearchOptions& given)
             "--memory-limit",
             fmt::format("{}x counts in saved activations, which recomputation does not keep", *options.limit.factor),
             "state the limit in bytes, such as 40GiB");
-    const auto within = [&options, began] { // before there is anything to return
+    const auto within = [&options, began] { // while there is no schedule to return yet
         if (options.stop.stop_requested())
             throw Error("search", "cancelled before its first schedule");
         if (options.timeLimit.count() > 0 && Incumbent::Clock::now() - began >= options.timeLimit + graceOfStart)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The best order of a design's blocks under a memory limit, and its largest possible distance from the optimum. A
-// portfolio of threads that share the best schedule: published families with the same placement, list scheduling by
+// The best order of a design's blocks under a memory limit, and its largest possible distance from the optimum. Threads
+// with a portfolio of methods share the best schedule: published families with the same placement, list scheduling by
 // rules (listscheduling.h), local search (lanesearch.h, windowsearch.h), exhaustive search of small designs
-// (exactsearch.h) and, where built in, constraint programming (constraintsearch.h), for large designs on parts
+// (exactsearch.h) and, where built in, constraint programming (constraintsearch.h), on parts of a large design
 // (partsproof.h). All stop when the best schedule meets a lower bound. Every schedule that counts is predicted exactly,
 // memory included. A stop does not interrupt a prediction: about 0.7 us per block, 33 ms for 49,152 blocks (32 devices,
 // 2 chunks, 256 microbatches); the model and bounds before the threads start take 24 ms there.
@@ -44,7 +44,7 @@ struct SearchOptions {
     std::uint64_t seed = 1;
     std::vector<Block> locked;   ///< placed blocks that keep their order among each other
     std::vector<Schedule> hints; ///< schedules to start from, beside the design's own
-    /// Of the schedules that were found best one after another, the best under noise is returned.
+    /// If set: of all schedules that were the best at some time of the search, the best under this noise is returned.
     std::optional<SpreadOptions> noise;
     RankBy by = RankBy::Makespan;
     std::stop_token stop;

@@ -76,13 +76,14 @@ SearchModel::SearchModel(const Design& design, const MemoryLimit& limit, std::sp
     lock(design.schedule, locked);
     for (const Pin& pin : design.schedule.pins)
         if (const std::int32_t task = taskOf(pin.block); task >= 0)
-            // Times of the model are later by the gap that the step's first block does not have.
+            // Model times include the host's gap before the step's first block, which the step does not count: they are
+            // later by it.
             tasks[task].earliest = std::max(tasks[task].earliest, pin.earliestStart + firstGap[deviceOfStage.front()]);
 }
 
 namespace {
 
-/// A stage's R, which stands right before its backward here, with the host's gap before it.
+/// Time of a stage's R, which the model puts right before its backward, with the host's gap before R.
 Nanoseconds recomputeTime(const Design& design, int stage, int microbatch)
 {
     if (design.schedule.recomputeOf(stage) == Recompute::None)
@@ -182,7 +183,7 @@ void SearchModel::addMemory(const Design& design, const MemoryLimit& limit, Pati
         const Bytes untilInput = units ? 0 : scaled(c.savedUntilInputGrad),
                     untilWeight = units ? 1 : scaled(c.savedUntilWeightGrad);
         const Bytes fromInput = units ? 0 : scaled(c.savedFromInputGrad);
-        // Where the stage recomputes: what F read stays until R, and what R makes until I and until W.
+        // With full recomputation F's input is kept until R; R's results are kept until I and until W.
         const bool full = design.schedule.recomputeOf(task.stage) == Recompute::Full;
         const Bytes input = full && task.stage > 0 ? scaled(costs.stages[task.stage - 1].output) : 0;
         const Bytes againInput = scaled(c.recomputedUntilInputGrad), againWeight = scaled(c.recomputedUntilWeightGrad);
@@ -193,7 +194,7 @@ void SearchModel::addMemory(const Design& design, const MemoryLimit& limit, Pati
             task.passing = byFactor ? 0 : scaled(c.workspaceForward);
             break;
         case Op::I:
-            // In the papers' count I's allocation and release are one step.
+            // In the zero-bubble papers' memory count I's allocation and release are one step.
             task.taken = byFactor ? std::max<Bytes>(0, fromInput - untilInput) : fromInput;
             task.freed = byFactor ? std::max<Bytes>(0, untilInput - fromInput) : untilInput;
             task.passing = byFactor ? 0 : scaled(c.workspaceInputGrad);

@@ -2,8 +2,8 @@
 // A design as the search sees it: flat tasks with a device, a duration, dependencies and their effect on the device's
 // memory. Times and memory are the predictor's, without buffers of values in flight and without links that block or
 // share a bus. This is a relaxation, so bounds hold; every schedule found is predicted exactly before it counts.
-// A task takes its time and that of the host's gap before it; lead() says how much of that lies before what is
-// measured. Building is O(blocks).
+// A task's duration includes the host's gap before it; lead() gives the gap that lies before the measured time.
+// Building is O(blocks).
 #pragma once
 
 #include "core/base/indexed.h"
@@ -36,7 +36,7 @@ struct SearchTask {
     Op op = Op::F;
     Nanoseconds duration = 0;      ///< with the host's gap before it
     Nanoseconds earliest = 0;      ///< its pin
-    std::int32_t input = -1;       ///< the task on the chain whose value it needs …
+    std::int32_t input = -1;       ///< the task of the neighbouring stage whose value it needs …
     Nanoseconds delay = 0;         ///< … and its transfer time
     std::int32_t local = -1;       ///< the block of the same stage and microbatch that comes first: F, or I of W
     std::int32_t lockedAfter = -1; ///< the previous locked block of the device
@@ -45,20 +45,21 @@ struct SearchTask {
     Bytes freed = 0;               ///< at its end
 };
 
-/// Inputs beside the chain: skip connections. Sorted by task.
+/// Inputs other than from the neighbouring stage: skip connections. Sorted by task.
 struct ExtraInput {
     std::int32_t task = -1, input = -1;
     Nanoseconds delay = 0;
 };
 
-/// Tasks placed or timed between two checks of the stop condition, beside one whole schedule: a few milliseconds.
+/// Tasks placed or timed between two checks of the stop condition, in addition to one whole schedule: a few
+/// milliseconds.
 inline constexpr std::int64_t tasksBetweenStops = 16'384;
 
-/// Asked now and then by passes over millions of tasks, which take a good part of a second each; what it throws ends
-/// them.
+/// Passes over millions of tasks take a good part of a second each. They report their progress here; every 65,536 tasks
+/// it calls a function that may throw to end them.
 class Patience {
 public:
-    Patience() = default; ///< without end
+    Patience() = default; ///< never ends a pass
     explicit Patience(std::function<void()> look) : m_look(std::move(look)) {}
     void spend(std::size_t tasks)
     {
@@ -93,12 +94,12 @@ public:
     ByDevice<Nanoseconds> firstGap;            ///< before its first block, which is a forward
     ByDevice<Bytes> limitOfDevice;             ///< as given, with persistent bytes; for a factor only activations
     bool hostGaps = false;                     ///< the costs have some
-    bool exactBytes = false; ///< the limit is on all bytes: the prediction decides, `capacity` is a guide
+    bool exactBytes = false; ///< the limit is on all bytes: the prediction decides, `capacity` is an estimate
     int stages = 0, microbatches = 0, devices = 0;
     static constexpr Bytes noCapacity = Bytes{1} << 62;
 
-    /// Not part of the time of the device that the objective counts: the gap before the first block of the step, or of
-    /// the device.
+    /// The host's gap that the objective does not count: before the first block of the step, or of the device for a
+    /// span.
     Nanoseconds lead(SearchObjective objective, DeviceIndex device) const
     {
         return firstGap[objective == SearchObjective::Span ? device : DeviceIndex(deviceOfStage.front())];
@@ -110,7 +111,8 @@ public:
     }
     std::int32_t weightGrad(StageIndex stage, MicrobatchIndex microbatch) const; ///< -1: a full backward
     std::int32_t taskOf(const Block& block) const;                               ///< -1: none
-    std::int32_t consumerOf(std::int32_t task) const; ///< the task along the chain that takes its value; -1: none
+    std::int32_t
+    consumerOf(std::int32_t task) const; ///< the task of the neighbouring stage that takes its value; -1: none
     std::span<const ExtraInput> extrasOf(std::int32_t task) const;
 
     /// The lanes of a schedule with the same placement; a full backward maps to both halves and vice versa. Nothing

@@ -7,7 +7,7 @@
 
 namespace pipewright {
 
-/// Per task the same pass of the microbatch before it, -1 for the first. Empty when microbatches differ, by times,
+/// Per task the same pass of the previous microbatch, -1 for the first. Empty when microbatches differ, by times,
 /// bytes, pins or kind of backward, or when blocks are locked.
 std::vector<std::int32_t> symmetricPredecessors(const SearchModel& model);
 

@@ -127,7 +127,7 @@ private:
         try {
             SearchResult result = search(design, options);
             trial.value = result.value;
-            // Of equals the first, which recomputes less.
+            // Among equals the first wins: it recomputes less.
             if (m_best && (m_from ? result.value > m_best->result.value : result.value >= m_best->result.value))
                 return;
             VariantResult found;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Choices beside the order: backward in one block or split in two, and which stages recompute their activations
-// before the gradient. Each choice changes blocks or costs but not the search, so it is a design of its own that is
-// searched as any other; the best one wins. O(blocks) per design.
+// Choices other than the order: backward as one block or split in two, and which stages recompute their activations
+// before the gradient. Each choice changes blocks or costs but not the search, so it is searched as a separate design;
+// the best one wins. O(blocks) per design.
 #pragma once
 
 #include "core/search/search.h"
@@ -41,8 +41,8 @@ struct VariantResult {
     std::vector<VariantTrial> trials;
 };
 
-/// Throws the last choice's Error when none fits; and for recomputation under a limit that is a factor, since its unit
-/// is the saved activations that recomputation changes.
+/// Throws the last choice's Error when no choice fits. Throws Error for recomputation with a limit given as a factor:
+/// its unit is the saved activations, which recomputation changes.
 VariantResult searchVariants(const Design& design, const VariantOptions& options);
 
 } // namespace pipewright

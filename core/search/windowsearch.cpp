@@ -140,7 +140,7 @@ void WindowSearch::link(const Lanes& lanes, const std::vector<std::uint8_t>& fre
     }
     for (LanePart& part : m_parts) {
         const std::vector<std::int32_t>& lane = lanes[part.device];
-        // The lane's first task after the window is the same whatever comes last within it.
+        // The lane's first task after the window does not depend on which piece is last in the window.
         part.leastAfter = part.to < lane.size() ? m_model.tasks[lane[part.to]].duration + m_after[lane[part.to]]
                                                 : m_after[lane.back()];
         part.left = 0;

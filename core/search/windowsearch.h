@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Large-neighbourhood search among orders. The blocks that start within a window of time are removed, all of them or,
-// in a longer window, those of some microbatches or devices while the rest keeps its order; they are put back in every
-// active order (Giffler and Thompson, 1960) that branch and bound reaches within a node limit. The schedule before the
-// window gives each block's earliest start, the one after it the time to the end, so a node costs O(window). Between
-// windows: O(tasks).
+// Large-neighbourhood search among orders. The blocks that start within a window of time are removed: all of them or,
+// in a longer window, those of some microbatches or devices, while the rest keep their order. Branch and bound then
+// puts them back in every active order (Giffler and Thompson, 1960) that it reaches within a node limit. The schedule
+// before the window gives each block's earliest start, the schedule after it the time to the end, so a node costs
+// O(window). Between windows: O(tasks).
 #pragma once
 
 #include "core/search/searchmodel.h"
@@ -34,7 +34,7 @@ private:
         double rank = 0;                                      ///< higher ranks are tried first
     };
     struct LanePart {
-        std::size_t device = 0, from = 0, to = 0; ///< the positions that the window takes of the device's lane
+        std::size_t device = 0, from = 0, to = 0; ///< the window's positions in the device's lane
         Nanoseconds free = 0;
         Bytes live = 0;
         Nanoseconds left = 0;       ///< unplaced work

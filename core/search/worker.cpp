@@ -102,7 +102,8 @@ void SearchWorker::offerSchedule(const Schedule& schedule, const char* source)
 
 void SearchWorker::tryGiven(const std::function<bool()>& stop)
 {
-    // The first is predicted whatever the model says of its time: with millions of blocks the tools are not ready yet.
+    // The first schedule is predicted without timing it in the model: with millions of blocks its tables are not built
+    // yet.
     int number = 0;
     if (mine(number++))
         if (const auto lanes = lanesOf(m_design.schedule))
@@ -131,7 +132,7 @@ void SearchWorker::tryFamilies(const std::function<bool()>& stop)
             return;
         // Families that try thousands of schedules over all devices take too long for a starting point.
         const bool heavy = family.search == FamilySearch::Tried && m_given.devices > 8;
-        // Updates within the step change the training, so such families are no order of this design.
+        // Updates within the step change the training, so a family with them is not an order of this design.
         if (heavy || family.updates || !mine(number++))
             continue;
         FamilyParameters own = parameters;

@@ -21,7 +21,7 @@ public:
     std::int64_t work() const { return m_tools ? m_tools->work() : 0; }
 
 private:
-    /// What candidates are made and timed with: tables of all blocks, made when the first is.
+    /// Makes and times candidates. Holds tables of all blocks, so it is created when the first candidate is.
     struct Tools {
         Tools(const SearchModel& given, const SearchOptions& options);
         std::int64_t work() const { return policies.work() + times.work() + laneSearch.work() + windows.work(); }
@@ -34,7 +34,7 @@ private:
     };
     Tools& tools();
     void tryGiven(const std::function<bool()>& stop); ///< the design's own order and the hints
-    /// The blocks as lanes; nothing for a schedule of another placement, or one that the limit or a lock forbids.
+    /// The schedule as lanes; nothing when its placement differs or blocks are missing.
     std::optional<Lanes> lanesOf(const Schedule& schedule) const;
     void offerSchedule(const Schedule& schedule, const char* source);
     void tryFamilies(const std::function<bool()>& stop);
@@ -57,7 +57,7 @@ private:
     int m_index;
     std::mt19937_64 m_random;
     std::unique_ptr<Tools> m_tools;
-    ByDevice<Bytes> m_capacity;                      ///< for the tools' model, until there is one
+    ByDevice<Bytes> m_capacity;                      ///< capacities for the tools' model, until it is created
     std::unique_ptr<ConstraintSearch> m_constraints; ///< on one thread, until finished
     std::unique_ptr<ProofByParts> m_parts;           ///< likewise, for designs with too many blocks
     struct Scored {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What one instruction costs, as a function of the sharding ratios. A charge is the largest, over devices, of an
-// expression that is linear in the share of each: so that one type serves the search, which wants seconds, and the
-// linear program, which wants coefficients. Devices wait for each other at every charge, as the objective of arXiv
-// 2401.05965 has it.
+// The cost of one instruction as a function of the sharding ratios. A charge is the maximum over devices of an
+// expression that is linear in the device's share. So one type serves both the search, which needs seconds, and the
+// linear program, which needs coefficients. Devices wait for each other at every charge, as in the objective of arXiv
+// 2401.05965.
 #pragma once
 
 #include "core/sharding/machine.h"
@@ -20,7 +20,7 @@ struct Charge {
     Pass pass = Pass::Forward;
     bool communicates = false;
     Collective collective = Collective::AllGather; ///< when it communicates
-    int segment = -1;                              ///< whose ratios; -1: the size is the same whatever they are
+    int segment = -1;                              ///< whose ratios; -1: does not depend on the ratios
     int otherSegment = -1;                         ///< of an exchange between two cuts
     double bytes = 0;                              ///< of the whole tensor, when it communicates
     double fixedFlops = 0, splitFlops = 0;         ///< on every device; divided by the ratios

@@ -21,14 +21,14 @@ struct CollectiveCost {
 
 struct Machine {
     std::vector<double> rate;            ///< FLOP/s
-    std::vector<double> memoryBandwidth; ///< bytes/s; 0: passing through memory counts as free
+    std::vector<double> memoryBandwidth; ///< bytes/s; 0: memory traffic counts as free
     std::vector<double> memory;          ///< bytes; 0: no limit
     std::array<CollectiveCost, collectiveKinds> collectives{};
     bool grouped = true;
 
     int devices() const { return static_cast<int>(rate.size()); }
     const CollectiveCost& operator[](Collective kind) const { return collectives[static_cast<std::size_t>(kind)]; }
-    /// Each device's share of the work by its rate; every segment alike.
+    /// Each device's share of the work by its rate, the same for every segment.
     std::vector<double> proportional() const;
     std::vector<double> even() const;
 };

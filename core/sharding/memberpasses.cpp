@@ -153,7 +153,7 @@ PartSeconds partSeconds(const MemberPass& pass, const ShardingProgram& program, 
         const bool together = machine.devices() > 1 && isCollective(step.kind);
         if (together) {
             times.collectives.push_back(0);
-            times.kinds.push_back(Collective::AllReduce); // where the wire is not charged for
+            times.kinds.push_back(Collective::AllReduce); // a collective without a communication charge
             times.parts.emplace_back(members, 0.0);
         }
         for (const Charge& charge : instruction.charges) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the members of a group do of a stage's program, pass by pass: the forward instructions in their order, and the
-// input and weight gradients as mirror images of them (arXiv 2401.05965: relations are dual between the passes). A pass
-// is a list of steps. Some are collectives, which all members do together; between two of them lies a part that each
-// member does on its own. The predictor takes times from this list, the compiler parts, and the executor does it.
+// The steps of a group's members for a stage's program, pass by pass: the forward instructions in their order, and the
+// input and weight gradients as their mirror images (arXiv 2401.05965: relations are dual between the passes). Some
+// steps are collectives of all members; the steps between two collectives form a part that each member runs on its own.
+// The predictor takes times from this list, the compiler takes parts, and the executor runs it.
 #pragma once
 
 #include "core/sharding/shardingprogram.h"
@@ -12,14 +12,15 @@
 namespace pipewright::sharding {
 
 enum class MemberStepKind : std::uint8_t {
-    Load,           ///< forward: a parameter, the data, or what came from the stage before, as it is stored
+    Load,           ///< forward: a parameter, the data, or the received activation, as it is stored
     Compute,        ///< forward: a node
     Slice,          ///< forward: a piece of what is whole
     Exchange,       ///< forward, collective: another relation of a tensor
     InputGrad,      ///< of a node's operands that are no parameters; the result's gradient is kept for WeightGrad
     SliceGrad,      ///< a piece's gradient in its place
     ExchangeGrad,   ///< collective: the dual of Exchange
-    ReceivedSum,    ///< collective: what goes back to the stage before, where every member received all of it
+    ReceivedSum,    ///< collective: sums the gradient for the stage before, when every member received the whole
+                    ///< activation
     WeightGrad,     ///< of a node's parameters
     GatherFactors,  ///< collective: the rows of a node's input and of its result's gradient, of all members
     FactorGrad,     ///< a node's whole weight gradient from those
@@ -27,7 +28,7 @@ enum class MemberStepKind : std::uint8_t {
     StoreParameter, ///< a parameter's gradient of this microbatch is added to its sum
 };
 
-/// Whether all members do it together. Of a group of one nothing is.
+/// Whether all members do it together. A group of one has no collectives.
 constexpr bool isCollective(MemberStepKind kind)
 {
     switch (kind) {
@@ -63,12 +64,12 @@ struct MemberPasses {
 /// O(instructions).
 MemberPasses memberPasses(const ShardingProgram& program, const TensorGraph& graph);
 
-/// Where a pass falls apart: collective i is step `collectives[i]`, and part i lies before it; one more lies behind the
-/// last. `members` 1: one part.
+/// The collectives that divide a pass: collective i is step `result[i]` and follows part i; one more part follows the
+/// last collective. `members` 1: one part.
 std::vector<std::size_t> collectivesOf(const MemberPass& pass, int members);
 
-/// Seconds of a pass at the ratios: of part i on each member, and of each collective. Summed over parts and collectives
-/// with the slowest member for every charge this is the pass's share of costOf().
+/// Seconds of a pass at the ratios: of part i on each member, and of each collective. The sum over collectives and over
+/// the slowest member of every charge is the pass's share of costOf().
 struct PartSeconds {
     std::vector<std::vector<double>> parts;
     std::vector<double> collectives;

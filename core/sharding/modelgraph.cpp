@@ -87,7 +87,7 @@ public:
 private:
     static constexpr double usualEpsilon = 1e-5;
 
-    /// Of what comes to a layer, which later ones may want as it is.
+    /// The input of a layer with its skip connections added; kept for later layers.
     int withSkips(int layer, int x)
     {
         if (m_skips.empty())
@@ -123,10 +123,10 @@ private:
         return apply(name.c_str(), "layer_norm", {x, gain, parameter(name + ".bias", {m_shape.hidden})}, epsilon());
     }
 
-    /// Of models with norms behind attention and MLP too.
+    /// The norm after attention or MLP, in models that have one.
     int behind(const std::string& name, int x) { return m_shape.postNorm ? norm(name, x) : x; }
 
-    /// Of queries or keys.
+    /// The norm of queries or keys.
     int headNorm(const std::string& name, int x, int heads)
     {
         if (!m_shape.queryKeyNorm)
@@ -233,7 +233,7 @@ private:
     int m_segments, m_segment = 0;
     std::string m_prefix;
     std::vector<LayerSkip> m_skips;
-    std::vector<int> m_streams; ///< what comes to every layer, where there are skips
+    std::vector<int> m_streams; ///< the input of every layer, with skip connections only
     TensorGraph m_graph;
 };
 

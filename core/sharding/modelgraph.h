@@ -22,7 +22,8 @@ struct MlpShape {
 /// linear, activation, …, sum. Throws Error (where begins with "mlp.").
 TensorGraph mlpGraph(const MlpShape& shape);
 
-/// What stands behind so many transformer layers is added to what goes into the layer behind so many.
+/// A skip connection: the output of the first `behind` transformer layers is added to the input of the layer that
+/// follows the first `before` layers.
 struct LayerSkip {
     int behind = 0, before = 0;
 };
@@ -35,14 +36,14 @@ struct LayerSkip {
 TensorGraph transformerGraph(const ModelShape& shape, const StateBytesPerParameter& state, int segments = 1,
                              const std::vector<LayerSkip>& skips = {});
 
-/// Of a model's layers: [first, first + count) of those between its ends, with or without the two ends.
+/// A range of a model's layers: [first, first + count) of those between its ends, with or without the two ends.
 struct LayerRange {
     int first = 0, count = 0;
     bool embedding = false, head = false;
     auto operator<=>(const LayerRange&) const = default;
 };
 
-/// The table of tokens, and the head's own matrix: of a head that is tied to a table on another stage a copy.
+/// The token table, and the head's matrix; a head that is tied to a table on another stage has a copy of it.
 inline constexpr const char *embeddingName = "embedding.table", *headName = "head.weight";
 
 /// The part of a model that one stage holds. Without the embedding it begins with a received activation; without the

@@ -19,12 +19,12 @@ struct OperationRow {
     std::string_view parts = {};      ///< "dk=heads": cut only between so many equal parts
 };
 
-// Attention is causal. `scale` is 1 / sqrt(size of a head) where it is absent; of a `window` a query looks at so many
-// keys; with a `rotary_base` queries and keys are turned by their positions, at frequencies that `rotary_scaling`
+// Attention is causal. `scale` is 1 / sqrt(size of a head) where it is absent; with a `window` a query attends to that
+// many keys; with a `rotary_base` queries and keys are rotated by their positions, at frequencies that `rotary_scaling`
 // stretches (1 linear, 2 as Llama 3, 3 YaRN: kernels/rotary.h). head_norm is an RMS norm of every head's n values.
 //
 // Mixture of experts, per group g of t tokens: route gives each token's weight for every slot c of every expert e,
-// dispatch fills the slots, combine adds up what comes out of them (GShard, arXiv 2006.16668).
+// dispatch fills the slots, combine adds up the experts' outputs (GShard, arXiv 2006.16668).
 constexpr OperationRow operationRows[] = {
     {"linear", "*h oh o? -> *o", Work::Product},
     {"matmul", "*mk *kn -> *mn", Work::Product},

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The operations and the rules by which devices may divide one, as tables of text in operations.cpp; a new operation is
-// new rows there (and, to run it, its maths in executor/sharding).
+// The operations, and the rules by which devices may divide them, as text tables in operations.cpp. A new operation
+// needs new rows there (and, to run it, its maths in executor/sharding).
 //
 // A signature names the dimensions of operands and result by letters: "*h oh o? -> *o" is a linear layer whose input
 // has any leading dimensions, whose weight has a row per output, and whose bias may be absent. Shapes are inferred and
-// checked from it. A rule says what each operand has to be and what the result is:
+// checked from it. A rule gives the required relation of each operand and the relation of the result:
 //
 //   I    whole on every device (Identity)
 //   [x]  cut along the dimension with letter x (Gather); [*] stands for each of the leading dimensions

@@ -31,8 +31,8 @@ struct RatioProblem {
     std::vector<std::pair<int, int>> tied; ///< segments that have to be cut alike
 };
 
-/// Segments between which pieces pass without an exchange are tied to equal ratios. `untied`: they are not, to find
-/// each segment's own optimum.
+/// Segments that pass pieces to each other without an exchange are tied to equal ratios. `untied`: not tied, to find
+/// the optimum of each segment alone.
 RatioProblem ratioProblemOf(const ShardingProgram& program, const TensorGraph& graph, const Machine& machine,
                             int segments, bool untied = false);
 

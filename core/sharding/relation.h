@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the devices of a stage may hold of one tensor of the single-device model. A property is a tensor with a
-// relation; the instructions of a synthesised program are triples of properties before, an action, and properties after
-// (arXiv 2401.05965). The relations are dual between the passes: where the value is whole on every device, its gradient
-// is a sum over devices, and the reverse; pieces stay pieces.
+// How the devices of a stage may hold one tensor of the single-device model. A property is a tensor with a relation;
+// the instructions of a synthesised program are triples of properties before, an action, and properties after (arXiv
+// 2401.05965). The relations are dual between the passes: the gradient of a value that is whole on every device is a
+// sum over devices, and the reverse; the gradient of a piece is a piece.
 #pragma once
 
 #include <compare>

@@ -74,7 +74,7 @@ SearchSpace::Relations SearchSpace::relationsOf(int tensor) const
             relations.pieces |= bitMask(static_cast<int>(bit));
         for (Step& step : m_theory.stepsFrom(tensor, relations.list[bit])) {
             if (step.action == Action::Slice)
-                continue; // the whole implies its pieces: closed()
+                continue; // Identity implies the pieces: closed()
             const double cost = priced(step);
             const int to = indexOf(step.to);
             edges.push_back({to, cost, std::move(step)});
@@ -119,7 +119,7 @@ Mask SearchSpace::closed(int tensor, Mask mask) const
 
 Mask SearchSpace::reduced(int, Mask mask, Mask needs) const
 {
-    // Only needed relations count; with all of them, or with the whole, nothing else makes a difference.
+    // Only needed relations count; with all of them, or with Identity, the others make no difference.
     return (mask & needs) == needs || (mask & 1) ? mask & needs : mask;
 }
 

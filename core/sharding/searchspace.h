@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// States and successors of the search. Charges add up in any order of instructions, so computing the nodes in graph
-// order and communicating a tensor only when its next consumer needs it loses nothing: leaves and collectives are
-// merged into consumers. A state is a position and, for each tensor still needed there, the set of relations that hold,
-// as bits. Sets are reduced to what later nodes can use, so that states with equal futures are equal. Each node is
-// computed once. A communication may follow another of the same tensor; arXiv 2401.05965 forbids this, but it is always
-// correct.
+// States and successors of the search. The total cost does not depend on the order of instructions, so no optimum is
+// lost by computing the nodes in graph order and communicating a tensor only when its next consumer needs it: leaves
+// and collectives are merged into consumers. A state is a position and, for each tensor still needed there, the set of
+// relations that hold, as bits. Sets are reduced to what later nodes can use, so that states with equal futures are
+// equal. Each node is computed once. A communication may follow another of the same tensor; arXiv 2401.05965 forbids
+// this, but it is always correct.
 #pragma once
 
 #include "core/sharding/shardingprogram.h"
@@ -18,7 +18,7 @@
 
 namespace pipewright::sharding {
 
-inline constexpr double infinite = std::numeric_limits<double>::infinity(); ///< the cost of what cannot be
+inline constexpr double infinite = std::numeric_limits<double>::infinity(); ///< the cost of an impossible choice
 
 using Mask = std::uint32_t;
 
@@ -48,8 +48,9 @@ public:
     using Visit = std::function<void(const Move& move, const std::vector<Mask>& masks)>;
     void forEachMove(int position, const Mask* masks, const Visit& visit) const;
 
-    /// The A* heuristic: for every remaining node its cheapest triple, with the cheapest load of parameters that only
-    /// it uses. Admissible, as every program pays each; consistent, as each is part of that node's move.
+    /// The A* heuristic: the sum over the remaining nodes of the cheapest triple and the cheapest loads of parameters
+    /// that only this node uses. Admissible, since every program pays these; consistent, since they are part of that
+    /// node's move.
     double atLeast(int position) const { return m_atLeast[position]; }
     /// Lower and upper bound of the bytes added from a position on, per limited device.
     double memoryAtLeast(int position, int limited) const { return m_memoryAtLeast[position][limited]; }

@@ -160,8 +160,8 @@ private:
         }
     }
 
-    /// Segments that are cut alike stay so, since the program has no exchange between them. So starts once more from
-    /// the best ratios of each segment alone.
+    /// Segments with equal cuts keep them during the rounds, since the program has no exchange between them. This
+    /// starts once more from the best ratios of each segment alone.
     void apart()
     {
         if (m_graph.segments() == 1 || !m_best || late())

@@ -17,7 +17,7 @@ namespace pipewright::sharding {
 
 struct PlanOptions {
     Strategy strategy = Strategy::Hap;
-    std::optional<Ratios> ratios; ///< given: only the program is searched, whatever shares the strategy has
+    std::optional<Ratios> ratios; ///< given: only the program is searched; overrides the strategy's shares
     RuleSet rules = RuleSet::All;
     std::int64_t maxExpansions = 1'000'000; ///< of one search
     Deadline deadline{};
@@ -59,9 +59,9 @@ struct Alternative {
     Strategy strategy = Strategy::Hap;
 };
 
-/// Runners-up, cheapest first: for small graphs the next best programs; for larger ones the best program when every
-/// node of one kind is computed by another rule than in the plan. commonStrategies(): those of strategy.h that can be
-/// done here, in their order. Stops at the deadline with what it has.
+/// Runners-up, cheapest first: for small graphs the next best programs; for larger ones the best program with another
+/// rule for all nodes of one kind. commonStrategies(): the strategies of strategy.h that are possible for this graph,
+/// in their order. Both return the results so far at the deadline.
 std::vector<Alternative> runnersUp(const TensorGraph& graph, const Machine& machine, const ShardingPlan& plan,
                                    const PlanOptions& options, int count);
 std::vector<Alternative> commonStrategies(const TensorGraph& graph, const Machine& machine, const PlanOptions& options);

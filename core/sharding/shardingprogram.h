@@ -18,13 +18,13 @@ struct Property {
 };
 
 struct ShardingInstruction {
-    int tensor = 0; ///< that is computed, loaded or communicated
+    int tensor = 0; ///< the tensor that is computed, loaded or communicated
     int rule = -1;  ///< index into rules(), of a computation; otherwise -1 and `action` says what
     Action action = Action::Load;
     std::vector<Property> before; ///< of a computation: one per operand
     std::vector<Need> kinds;      ///< how a computation treats each operand
     Property after;
-    bool unreduced = false; ///< a Load whose gradient is not reduced: its consumer makes it whole
+    bool unreduced = false; ///< a Load without gradient reduction: the consumer makes the gradient whole
     std::vector<Charge> charges;
     double heldWhole = 0,
            heldSplit = 0; ///< bytes kept until the backward pass: on every device; divided by the ratios
@@ -32,7 +32,7 @@ struct ShardingInstruction {
     bool computes() const { return rule >= 0; }
 };
 
-/// Of a node by one of the theory's triples of it; `before` in the order of the node's operands.
+/// Computes a node by one of its triples in the theory; `before` is in the order of the node's operands.
 ShardingInstruction computation(const Theory& theory, int node, const Triple& triple, std::vector<Property> before);
 
 struct ShardingProgram {
@@ -48,7 +48,7 @@ struct CostParts {
 };
 CostParts costParts(const ShardingProgram& program, const Machine& machine, const Ratios& ratios);
 
-/// Bytes per device: state of the parameters that it stores, and every tensor it keeps for the backward pass.
+/// Bytes per device: the state of its stored parameters, and all tensors kept for the backward pass.
 std::vector<double> memoryOf(const ShardingProgram& program, const Ratios& ratios);
 /// Devices with less memory than `bytes`, with a relative tolerance of a billionth.
 std::vector<int> devicesOverfull(const std::vector<double>& bytes, const Machine& machine);

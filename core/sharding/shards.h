@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// From ratios to whole numbers of rows: the one place that decides which elements of a cut dimension a device holds.
+// Converts ratios to whole numbers of rows. Only this file decides which elements of a cut dimension a device holds.
 #pragma once
 
 #include "core/sharding/theory.h"

@@ -195,7 +195,7 @@ ShardingPlan readPlan(const StatedPlan& stated, const TensorGraph& graph, const 
     plan.program = programOfLines(stated.program, theoryOf(graph, machine, plan.ratios, RuleSet::All, stated.strategy));
     plan.cost = costOf(plan.program, machine, plan.ratios);
     plan.memory = memoryOf(plan.program, plan.ratios);
-    plan.gap = 1; // nothing is known of better ones
+    plan.gap = 1; // no bound is known
     return plan;
 }
 
@@ -242,7 +242,7 @@ void checkPlan(const StatedPlan& stated, const Workload& workload, int first, in
         throw Error("ratios", "the plan has a program and no shares", "give every member's share, or leave both out");
     if (stated.program.empty() && stated.ratios.empty())
         return;
-    // Before a graph is made: a layer has many lines.
+    // A quick check before building the graph: a layer has many lines.
     if (!stated.program.empty() && static_cast<int>(stated.program.size()) < count)
         throw Error("program", fmt::format("{} lines for {} layers", stated.program.size(), count),
                     "leave \"program\" out to have it found");

@@ -82,7 +82,7 @@ public:
         return true;
     }
 
-    /// Of a parameter: copies on all members, or pieces that are gathered for use.
+    /// Which loads of a parameter a strategy keeps: copies on all members, or pieces that are gathered for use.
     bool keepsLoad(const Step& load) const
     {
         switch (m_strategy) {
@@ -140,7 +140,8 @@ private:
         return cutsNothing(triple);
     }
 
-    /// Of what works token by token, and is therefore done for a part of the tokens; routing looks at all of them.
+    /// True for operations that work token by token and can therefore run on part of the tokens; routing needs all
+    /// tokens.
     bool isBetween(const Node& node) const
     {
         constexpr std::array<std::string_view, 8> byToken{"layer_norm", "rms_norm",  "add",           "scale",
@@ -151,7 +152,7 @@ private:
 
     const TensorGraph& m_graph;
     Strategy m_strategy;
-    std::vector<bool> m_cut, m_ofExperts; ///< per tensor: along its last dimension; of what experts work on
+    std::vector<bool> m_cut, m_ofExperts; ///< per tensor: cut along its last dimension; computed by experts
 };
 
 } // namespace

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Ways to share out a stage that can be asked for by name: what the synthesis finds, and the plans that it is measured
-// against. Each leaves the synthesis only some of the rules, and fixes the shares or lets them be found, so that a
-// baseline is planned, costed and run by the same means as any other plan. What a name means cannot always be done (one
-// sequence has no batch to cut): then it is refused, and nothing else is put in its place.
+// Named strategies to shard a stage: the synthesis itself, and the baselines for comparison. A strategy restricts the
+// rules of the synthesis and fixes the shares or leaves them to be found, so a baseline is planned, costed and run like
+// any other plan. A strategy that is impossible for a model (a single sequence has no batch to cut) is refused and not
+// replaced by another one.
 #pragma once
 
 #include "core/sharding/relation.h"
@@ -32,7 +32,7 @@ enum class Strategy : std::uint8_t {
 };
 inline constexpr int strategyCount = 9;
 
-/// Who says how much of a stage each member has.
+/// How the members' shares of a stage are determined.
 enum class ShareChoice : std::uint8_t { Found, Even, ByRate };
 
 struct StrategyFacts {
@@ -47,7 +47,7 @@ const StrategyFacts& factsOf(Strategy strategy);
 std::string_view nameOf(Strategy strategy); ///< empty behind the last one
 std::optional<Strategy> strategyNamed(std::string_view name);
 
-/// The rules that the strategy leaves. Throws Error (where: "plan") when it cannot do a node of the graph.
+/// The theory restricted to the strategy's rules. Throws Error (where: "plan") when no rule is left for a node.
 Theory theoryOf(const TensorGraph& graph, const Machine& machine, const Ratios& ratios, RuleSet rules,
                 Strategy strategy);
 

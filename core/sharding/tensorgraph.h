@@ -17,7 +17,7 @@ namespace pipewright::sharding {
 enum class Leaf : std::uint8_t {
     None,
     Input,
-    Received, ///< an input from an earlier stage, which wants its gradient back, whole or in pieces
+    Received, ///< an input from an earlier stage, which needs its gradient back, whole or in pieces
     Parameter,
 };
 
@@ -44,7 +44,7 @@ class TensorGraph {
 public:
     std::string name;
     int bytesPerElement = 4;
-    int stateBytesPerParameter = 4; ///< what a device keeps for every parameter element: value, gradient, optimizer
+    int stateBytesPerParameter = 4; ///< per parameter element on a device: value, gradient, optimizer state
 
     /// These append a node and return its tensor. They throw Error (where = the node's name): a name that is
     /// taken, operands that do not fit, a missing attribute.
@@ -77,7 +77,7 @@ private:
     std::map<std::string, int, std::less<>> m_byName;
 };
 
-/// Size of every letter of an operation's signature, and the leading dimensions in its place; from a node whose shapes
+/// The size of every letter of an operation's signature, and the leading dimensions of '*', from a node whose shapes
 /// fit.
 struct LetterSizes {
     std::map<char, std::int64_t> sizes;

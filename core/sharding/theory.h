@@ -20,7 +20,7 @@ struct Triple {
     std::vector<Need> kinds;     ///< per operand
     std::vector<Relation> needs; ///< per operand; Once and Factors need an Identity
     Relation result;
-    std::vector<Charge> charges; ///< computing and, of factors, gathering them
+    std::vector<Charge> charges; ///< of computing, and of gathering factors
 };
 
 /// How a relation of a tensor is obtained without computing the tensor.

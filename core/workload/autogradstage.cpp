@@ -18,8 +18,7 @@ Bytes savedBytes(const Layer& layer)
     return bytes;
 }
 
-/// The layers of a stage from the first to the last: what each pass takes at its fullest, over what was there before
-/// it began.
+/// The layers of a stage from the first to the last: the peak memory of each pass, above the memory before the pass.
 class Passes {
 public:
     Passes(std::span<const Layer> layers, Bytes input) : m_layers(layers)
@@ -81,7 +80,8 @@ public:
         return sum;
     }
 
-    /// Of what is saved, what no weight needs the graph of.
+    /// Saved bytes that I frees: those kept until the input gradient, in the layers down to the topmost one with
+    /// weights.
     Bytes aboveTheLastWeight() const
     {
         Bytes sum = 0;
@@ -94,7 +94,7 @@ public:
         return sum;
     }
 
-    /// What I makes and W ends, but for the gradients at the stage's ends.
+    /// What I makes and W frees, without the gradients at the stage's ends.
     Bytes madeWithin() const
     {
         Bytes sum = 0;
@@ -104,7 +104,7 @@ public:
     }
 
 private:
-    /// The stage's own was there before.
+    /// The gradient of layer i's output; 0 for the last layer, whose gradient was there before the pass.
     Bytes gradientBehind(std::size_t i) const { return i + 1 < m_layers.size() ? m_layers[i].outputBytes : 0; }
 
     std::span<const Layer> m_layers;
@@ -123,7 +123,7 @@ AutogradStage autogradStage(const std::vector<Layer>& model, std::size_t begin, 
     AutogradStage stage;
     stage.untilInputGrad = first ? 0 : passes.aboveTheLastWeight() + keptOutput;
     stage.untilWeightGrad = passes.saved() + keptInput + keptOutput - stage.untilInputGrad;
-    // The input is among what is kept, and has been received: F has it once.
+    // The input counts as kept and as received, but F holds it once.
     stage.workspaceForward = std::max<Bytes>(0, passes.forward() - passes.saved() - keptOutput - output - input);
     stage.workspaceBackward = std::max<Bytes>(0, passes.backward() - input);
     if (first) {

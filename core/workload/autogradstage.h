@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a stage of measured layers holds when PyTorch's autograd and its pipelining run it. That does not follow tensor
-// by tensor, but from these rules:
-//   - A backward in two halves keeps the graph from the topmost weight down, with all that it saved, until W. So only
-//     what layers above the last weight kept goes with I.
+// What a stage of measured layers holds when PyTorch's autograd and its pipelining run it. It follows from these rules,
+// not from a list of tensors:
+//   - A backward in two halves keeps the graph from the topmost weight down, with all that it saved, until W. So I
+//     frees only what the layers above that weight saved.
 //   - From I until W the stage holds its input and the gradients of its input and of its output, and the gradients
 //     between its layers where a weight gradient starts from them.
 //   - The first stage's input requires no gradient, so its I does nothing and its W does the full backward.
-//   - A full backward lets go of each layer as it passes through it.
-// Of what is in flight between stages, what the Program counts as received or to be sent is left out here.
+//   - A full backward frees each layer's tensors as it passes through the layer.
+// Values in flight between stages that the Program counts as received or to be sent are left out here.
 #pragma once
 
 #include "core/workload/workload.h"
@@ -24,7 +24,7 @@ struct AutogradStage {
     bool operator==(const AutogradStage&) const = default;
 };
 
-/// Of `count` layers from `begin` on. O(count).
+/// The stage of `count` layers from `begin` on. O(count).
 AutogradStage autogradStage(const std::vector<Layer>& model, std::size_t begin, std::size_t count);
 
 } // namespace pipewright

@@ -43,7 +43,7 @@ void addParameter(Layer& layer, std::string name, std::int64_t rows, std::int64_
     layer.parameterTensors.push_back({std::move(name), rows, columns, start});
 }
 
-// Weight, and where the model has biases (layer norm) a shift.
+// A norm's weight and, where the model has biases (layer norm), its shift.
 void addNorm(const ModelShape& shape, Layer& layer, const std::string& name, std::int64_t width)
 {
     addParameter(layer, name + ".gamma", 1, width, Start::One);
@@ -208,7 +208,7 @@ void addExperts(const ModelShape& shape, Layer& layer)
     keep.add("router.probabilities", tokens * shape.experts, 4, Lifetime::UntilInputGrad);
     keep.fromInputGrad("router.outputGrad", tokens * shape.experts); // the logits themselves are fp32 always
 
-    // All experts are held; a token's copies and the shared experts are what is computed.
+    // The memory is that of all experts; the work is that of the tokens' copies and of the shared experts.
     addWork(layer, visits, shape.hidden, 2 * shape.expertFfn);
     addWork(layer, visits, shape.expertFfn, shape.hidden);
     addParameter(layer, "experts.fc1.weight", shape.experts * 2 * shape.expertFfn, shape.hidden, Start::Normal);
@@ -226,7 +226,7 @@ void addExperts(const ModelShape& shape, Layer& layer)
         if (shape.expertBias)
             addParameter(layer, "shared.fc2.bias", shape.sharedExperts, shape.hidden, Start::Zero);
     }
-    // Which experts a token visits, in which row of theirs its copy is, with which weight; where each expert's begin.
+    // Per copy of a token: its expert, its row and its weight. Per expert: the first row.
     keep.add("experts.choice", copies, 4, Lifetime::UntilInputGrad);
     keep.add("experts.row", copies, 4, Lifetime::UntilInputGrad);
     keep.add("experts.weight", copies, 4, Lifetime::UntilInputGrad);
@@ -337,7 +337,7 @@ Layer headLayer(const ModelShape& shape)
         const std::int64_t values = shape.microbatchSize * shape.hidden;
         addLinear(layer, shape.microbatchSize, {"pooler", shape.hidden, shape.hidden, true});
         addWorkspace(layer, "d.ln", values);
-        keep.untilInputGrad("head.stream", shape.tokens() * shape.hidden); // whose first tokens it reads
+        keep.untilInputGrad("head.stream", shape.tokens() * shape.hidden); // the pooler reads its first tokens
         keep.untilWeightGrad("head.input", values);
         keep.untilInputGrad("head.output", values);
         keep.add("head.probabilities", values, 4, Lifetime::UntilInputGrad);

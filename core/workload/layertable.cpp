@@ -13,7 +13,7 @@ namespace pipewright {
 namespace {
 
 constexpr std::size_t mostLayers = 10'000;
-// Of a layer; sums over all layers stay far below 64 bits.
+// Limits of a layer; sums over all layers stay far below 64 bits.
 constexpr Nanoseconds longestTime = 86'400'000'000'000; // a day
 constexpr Bytes mostBytes = Bytes{1} << 46;
 
@@ -104,7 +104,8 @@ std::vector<int> balancedPartition(const std::vector<Layer>& layers, int stages)
     std::vector<double> upTo{0};
     for (const Layer& layer : layers)
         upTo.push_back(upTo.back() + layer.work());
-    // longest[s][n]: the shortest longest stage of the first n layers in s + 1 stages; begins[s][n]: its last stage's.
+    // longest[s][n]: least work of the longest stage when the first n layers form s + 1 stages; begins[s][n]: the first
+    // layer of the last of these stages.
     const auto width = static_cast<std::size_t>(count) + 1;
     std::vector<std::vector<double>> longest(stages, std::vector<double>(width, 0));
     std::vector<std::vector<int>> begins(stages, std::vector<int>(width, 0));
@@ -119,7 +120,7 @@ std::vector<int> balancedPartition(const std::vector<Layer>& layers, int stages)
                     best = value;
                     begins[s][n] = begin;
                 } else if (last > best) {
-                    break; // longer last stages are no better
+                    break; // a longer last stage is not better
                 }
             }
             longest[s][n] = best;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A model whose layers are a table of known times and bytes: measured one by one, or given. Its layers have times in
-// place of FLOPs, and no dimension can be changed later: the numbers hold for the microbatch that they are of.
+// place of FLOPs, and no dimension can be changed later: the numbers hold only for the microbatch that was measured or
+// stated.
 #pragma once
 
 #include "core/base/diagnostic.h"
@@ -31,8 +32,8 @@ Diagnostics checkTable(const ModelShape& shape);
 /// Precondition: checkTable() is empty.
 std::vector<Layer> tableLayers(const ModelShape& shape);
 
-/// The cut into so many stages whose longest stage is shortest, by the layers' work; among such cuts the one with the
-/// layers as early as they can be. O(layers^2 x stages). Throws Error when there are fewer layers than stages.
+/// The cut into `stages` stages that minimises the work of the longest stage; among equal cuts the one that puts layers
+/// into the earliest stages. O(layers^2 x stages). Throws Error when there are fewer layers than stages.
 std::vector<int> balancedPartition(const std::vector<Layer>& layers, int stages);
 
 } // namespace pipewright

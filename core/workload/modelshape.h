@@ -20,16 +20,17 @@ inline constexpr int bytesOf(DataType type)
 /// What a transformer layer keeps of its attention core (scores, softmax, dropout).
 enum class AttentionMemory {
     Stored,     ///< the s x s matrices are kept for the backward pass
-    Recomputed, ///< they are not (selective recomputation, flash attention)
+    Recomputed, ///< the s x s matrices are not kept (selective recomputation, flash attention)
     Streamed,   ///< one number per query and head is kept, to recompute them: flash attention as GPU training runs it
 };
 
-/// Between the two matrix products of an MLP; of a gated one, what the gate passes through.
+/// The function between the two matrix products of an MLP; in a gated MLP it is applied to the gate.
 enum class Activation {
     GeluTanh,    ///< GELU in its tanh form (GPT-2)
     Gelu,        ///< GELU by the error function (BERT, ViT)
     Silu,        ///< x / (1 + e^-x) (Llama)
-    ClampedSilu, ///< of gated MLPs alone (GPT-OSS): x / (1 + e^(-1.702 x)) up to 7, times 1 + what is between -7 and 7
+    ClampedSilu, ///< gated MLPs only (GPT-OSS): x / (1 + e^(-1.702 x)) of the gate x, at most 7, times 1 + the factor,
+                 ///< clamped to -7 to 7
 };
 
 /// Rotary positions (Su et al., arXiv 2104.09864): pair i of a head's `size` values turns by position ·
@@ -39,7 +40,8 @@ struct Rotary {
     enum class Scaling {
         None,
         Linear, ///< all frequencies / factor
-        Llama3, ///< wavelengths above original / low / factor, below original / high as they are, between them blended
+        Llama3, ///< frequency / factor for wavelengths above original / low, unchanged below original / high, blended
+                ///< between
         Yarn,   ///< arXiv 2309.00071: by the turns that a pair makes over the original length, `low` (fast) to `high`
     };
     double base = 10'000;
@@ -51,10 +53,10 @@ struct Rotary {
     bool operator==(const Rotary&) const = default;
 };
 
-/// How a mixture of experts chooses and weighs them.
+/// The scores by which a mixture of experts chooses experts and weights their outputs.
 enum class RouterScore {
     Softmax, ///< over all experts (Mixtral, Qwen)
-    Sigmoid, ///< of each expert alone (DeepSeek-V3)
+    Sigmoid, ///< of each expert's logit separately (DeepSeek-V3)
 };
 
 /// The layers before and after the transformer layers.
@@ -64,18 +66,18 @@ enum class Architecture {
              ///< head the one for masked tokens, otherwise the pooler
     Vision, ///< ViT: patch projection, class token, position table … final norm, classifier of `vocabulary` classes
     Classifier, ///< of chunks of `sequence` bytes: a bag of features, residual MLPs … final norm, `vocabulary` classes
-    Table,      ///< `table` says it all; the dimensions mean nothing
+    Table,      ///< only `table` counts; the dimensions mean nothing
 };
 
-/// How every stage is shared out over a group of equal devices, and how many copies of the pipeline there are. The
-/// schedule sees a group as one device; what a member computes, keeps and sends is in parallelism.h.
+/// How every stage is split over a group of equal devices, and the number of copies of the pipeline. The schedule sees
+/// a group as one device; what a member computes, keeps and sends is in parallelism.h.
 struct Parallelism {
-    int tensor = 1;        ///< members that share every matrix
+    int tensor = 1;        ///< members that split every matrix
     bool sequence = false; ///< between matrices, tensor-parallel members split the tokens
     int context = 1;       ///< members with a part of every sequence each
-    int expert = 1;        ///< data-parallel copies that share out the experts
+    int expert = 1;        ///< data-parallel copies that split the experts among them
     int data = 1;          ///< copies of the pipeline, which sum their gradients at the end of a step
-    double overlap = 0;    ///< share of what they exchange that runs beside computing, as far as there is any: 0 … 1
+    double overlap = 0; ///< share of their exchanges that overlaps with computation, where there is enough of it: 0 … 1
 
     int members() const { return tensor * context; } ///< of a stage's device
     std::int64_t devicesPerStage() const { return std::int64_t{members()} * data; }
@@ -84,10 +86,10 @@ struct Parallelism {
 
 /// What PyTorch's autograd holds of a layer besides what F keeps; autogradstage.h says what a stage makes of it.
 struct AutogradBytes {
-    Bytes fromInputGrad = 0; ///< made by I, until W, but for the gradients of its input and output
-    Bytes gradient = 0;      ///< of the output's gradient, what stays from I until W
-    Bytes input = 0;         ///< of the input, what no layer keeps: a stage that begins here does
-    Bytes output = 0;        ///< of the output, what no layer keeps: a stage that ends here does
+    Bytes fromInputGrad = 0; ///< made by I and kept until W, without the gradients of its input and output
+    Bytes gradient = 0;      ///< the part of the output's gradient that stays from I until W
+    Bytes input = 0;         ///< the part of the input that a stage beginning here keeps, though no layer does
+    Bytes output = 0;        ///< the part of the output that a stage ending here keeps, though no layer does
     Bytes workspaceForward = 0, workspaceInputGrad = 0, workspaceWeightGrad = 0, workspaceBackward = 0;
     bool operator==(const AutogradBytes&) const = default;
 };
@@ -98,10 +100,10 @@ struct KnownLayer {
     Nanoseconds forward = 0, inputGrad = 0, weightGrad = 0;
     Nanoseconds backward = 0;     ///< the full one, often shorter than its halves
     Bytes saved = 0;              ///< what F keeps …
-    Bytes savedForWeightGrad = 0; ///< … and of that, what stays from I until W
+    Bytes savedForWeightGrad = 0; ///< … and the part of it that stays from I until W
     Bytes parameters = 0;         ///< at bytesOf(dataType) each
     Bytes output = 0;             ///< handed to the next layer
-    AutogradBytes autograd = {};  ///< where the table is autograd's
+    AutogradBytes autograd = {};  ///< where PyTorch runs the layers
     bool operator==(const KnownLayer&) const = default;
 };
 
@@ -122,22 +124,23 @@ struct ModelShape {
     bool projectionBias = false;                  ///< a bias on the attention's output though `bias` is false (GPT-OSS)
     bool queryKeyNorm = false;                    ///< RMS norm per head on q and k (Qwen3)
     bool postNorm = false;                        ///< a norm behind attention and MLP too (Gemma 2)
-    bool attentionSinks = false;  ///< one parameter per head that takes attention from no token (GPT-OSS)
+    bool attentionSinks = false;  ///< one parameter per head that takes part in the softmax without a token (GPT-OSS)
     bool learnedPositions = true; ///< position table of `sequence` rows (GPT); otherwise rotary
     Rotary rotary = {};
-    std::int64_t window = 0;     ///< keys that a query looks at, itself included; 0: all before it
-    int fullAttentionEvery = 0;  ///< with a window: every so-many-th layer looks at all; 0: none does
+    std::int64_t window = 0;     ///< number of keys that a query attends to, its own included; 0: no limit
+    int fullAttentionEvery = 0;  ///< with a window: every n-th layer attends to all keys; 0: none does
     double embeddingScale = 1;   ///< tokens' embeddings are multiplied by it (Gemma)
     double attentionSoftCap = 0; ///< scores s become cap · tanh(s / cap) (Gemma 2); 0: they stay
     double logitsSoftCap = 0;    ///< likewise of the last logits
-    double queryScale = 0;       ///< scores are divided by its root; 0: by that of headSize (Gemma 2 and 3)
-    double localRotaryBase = 0;  ///< of layers with a window (Gemma 3); 0: as of all
+    double queryScale = 0;       ///< scores are divided by its square root; 0: by that of headSize (Gemma 2 and 3)
+    double localRotaryBase = 0;  ///< of layers with a window (Gemma 3); 0: as in the other layers
     bool tiedHead = true;        ///< output head shares the embedding's matrix
     std::int64_t vocabulary = 256;
     std::int64_t sequence = 64;
     std::int64_t microbatchSize = 4; ///< sequences per microbatch
     DataType dataType = DataType::Fp32;
-    /// Of bf16: devices without its arithmetic, as the host, compute each layer in fp32 copies, whose memory counts.
+    /// bf16 on devices without bf16 arithmetic, such as the host: each layer is computed in fp32 copies, whose memory
+    /// counts.
     bool widened = false;
     bool dropout = false; ///< one-byte masks are kept, as in arXiv 2205.05198
     AttentionMemory attention = AttentionMemory::Stored;
@@ -145,15 +148,15 @@ struct ModelShape {
     // Mixture of experts; experts = 0 is a dense model. Experts are gated MLPs of their own width.
     int experts = 0;
     int expertsPerToken = 0;
-    int sharedExperts = 0; ///< experts that every token visits besides
+    int sharedExperts = 0; ///< further experts, which every token visits
     std::int64_t expertFfn = 0;
     RouterScore routerScore = RouterScore::Softmax;
     bool routerNormalised = true; ///< the weights of a token's experts sum to 1
-    double routerScale = 1;       ///< by which they are multiplied then
-    int routerGroups = 1;         ///< of experts, of which a token visits `routerGroupsPerToken` (DeepSeek-V3)
+    double routerScale = 1;       ///< factor on these weights
+    int routerGroups = 1;         ///< groups of experts, of which a token visits `routerGroupsPerToken` (DeepSeek-V3)
     int routerGroupsPerToken = 1;
     bool routerBias = false;   ///< one correction term per expert (DeepSeek-V3)
-    double routerBiasRate = 0; ///< by which a step moves the correction towards experts that are visited too seldom
+    double routerBiasRate = 0; ///< change of the correction in a step, in favour of experts with too few tokens
     double routerBalance = 0;  ///< coefficient of the load-balancing term (arXiv 2101.03961, equation 4)
     bool expertBias = false;   ///< on both matrices of an expert (GPT-OSS)
     int denseLayers = 0;       ///< the first layers have a plain MLP of width `ffn` instead
@@ -167,10 +170,10 @@ struct ModelShape {
     std::int64_t features = 0;      ///< Classifier: 256 bytes, and pairs of bytes hashed into the rest
 
     std::vector<KnownLayer> table; ///< Table: all layers in order
-    /// Table: the layers run in PyTorch, whose autograd decides what is held until when (autogradstage.h).
+    /// Table: the layers run in PyTorch, whose autograd determines what is held and for how long (autogradstage.h).
     bool autograd = false;
 
-    /// Seq1F1B: a microbatch is one of so many pieces of its sequences; its attention looks back on all of them.
+    /// Seq1F1B: a microbatch is one of this many pieces of its sequences; its attention also reads the earlier pieces.
     int sequencePieces = 1;
 
     Parallelism parallel;
@@ -189,14 +192,14 @@ struct ModelShape {
             return (sequence - 1) * patchElements * microbatchSize;
         return architecture == Architecture::Classifier ? 2 * sequence * microbatchSize : tokens();
     }
-    /// Rows of a microbatch that come to the loss: all, or the first of every sequence (a class token's, a pooler's).
+    /// Rows of a microbatch that reach the loss: all, or the first of every sequence (a class token's, a pooler's).
     std::int64_t targets() const
     {
         const bool first = architecture == Architecture::Vision || (architecture == Architecture::Encoder && !tiedHead);
         return first ? microbatchSize : tokens();
     }
-    /// Of these, the ones over which the loss is a mean: where tokens are masked, 15 % of each sequence (arXiv
-    /// 1810.04805, section 3.1), one at least.
+    /// The masked tokens of a sequence, over which the loss is a mean: 15 % (arXiv 1810.04805, section 3.1), one at
+    /// least.
     std::int64_t maskedTokens() const { return sequence * 15 / 100 > 1 ? sequence * 15 / 100 : 1; }
     std::int64_t countedTargets() const
     {

@@ -10,7 +10,7 @@ namespace pipewright {
 
 namespace {
 
-/// Of the values between layers.
+/// Bytes of the values between layers.
 Bytes streamBytes(const ModelShape& shape, DataType type)
 {
     return shape.tokens() * shape.hidden * bytesOf(type);
@@ -19,7 +19,7 @@ Bytes streamBytes(const ModelShape& shape, DataType type)
 /// Bytes of the fp32 copies of one layer.
 struct WidenedLayer {
     Bytes parameters = 0, untilInputGrad = 0, untilWeightGrad = 0, fromInputGrad = 0;
-    Bytes workspace = 0; ///< of its input gradient, fp32 anyhow
+    Bytes workspace = 0; ///< of its input gradient, always fp32
 };
 
 WidenedLayer widenedLayer(const Layer& layer)
@@ -42,7 +42,7 @@ PassWorkspace widenedWorkspace(const ModelShape& shape, std::span<const Layer> l
     PassWorkspace largest;
     for (const Layer& layer : layersOfStage) {
         const WidenedLayer of = widenedLayer(layer);
-        // A piece of a sequence looks into what the pieces before it keep of attention.
+        // A piece of a sequence reads what earlier pieces keep of attention.
         const Bytes earlier = hasAttention(layer.kind) ? (shape.sequencePieces - 1) * of.untilInputGrad : 0;
         const Bytes kept = of.untilInputGrad + of.untilWeightGrad, forward = of.parameters + kept + earlier;
         largest.forward = std::max(largest.forward, forward);

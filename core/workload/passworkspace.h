@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the passes of a stage work in beside its buffers. An fp32 stage, and a bf16 one on a device that computes with
-// bf16, need only what no buffer holds. A device without bf16 arithmetic passes through a bf16 stage layer by layer in
-// fp32 copies of the layer's parameters and tensors and of the values between layers ("widened"). Layers run one after
-// another and share it. O(tensors).
+// The workspace of a stage's passes, in addition to its buffers. An fp32 stage, and a bf16 one on a device that
+// computes with bf16, need only what no buffer holds. A device without bf16 arithmetic passes through a bf16 stage
+// layer by layer in fp32 copies of the layer's parameters and tensors and of the values between layers ("widened").
+// Layers run one after another and share the workspace. O(tensors).
 #pragma once
 
 #include "core/base/recompute.h"
@@ -17,8 +17,8 @@ struct PassWorkspace {
 };
 PassWorkspace passWorkspace(const ModelShape& shape, std::span<const Layer> layersOfStage, Recompute recompute);
 
-/// Of a bf16 stage that is not widened: what a tensor takes of the workspace, so that each begins where 16 bytes can be
-/// read at once.
+/// For a bf16 stage that is not widened: a tensor's bytes in the workspace, rounded up so that every tensor is aligned
+/// to 16 bytes.
 constexpr Bytes alignedForPass(Bytes bytes)
 {
     return (bytes + 15) / 16 * 16;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What recomputation makes again of a layer's tensors, and the memory in which a forward works that keeps less than it
-// makes. Selective recomputation makes the attention core again (scores, softmax, and their dropout; arXiv 2205.05198,
+// The tensors of a layer that recomputation makes again, and the memory of a forward that writes more tensors than it
+// keeps. Selective recomputation makes the attention core again (scores, softmax, and their dropout; arXiv 2205.05198,
 // section 5), full recomputation everything that a forward writes, but for the keys and values of a piece of a
 // sequence, which the forwards of later pieces read.
 //
-// A forward that keeps nothing of some tensors still writes them: its layers run one after another and share that
-// memory, but for the head, whose final norm's input carries the values between the layers before it.
+// A forward also writes the tensors that it does not keep. Layers run one after another and share that memory, except
+// the head: the input of its final norm holds the values between the earlier layers.
 #pragma once
 
 #include "core/base/recompute.h"
@@ -19,8 +19,7 @@ namespace pipewright {
 /// Throws Error for stages that are to recompute what the model does not keep.
 void checkRecompute(const ModelShape& shape, const std::vector<Recompute>& ofStage);
 
-/// Is it R that writes this tensor for the backward, and not F? Tensors of lifetime FromInputGrad are written by I
-/// only.
+/// Whether R, not F, writes this tensor for the backward. Tensors of lifetime FromInputGrad are written by I only.
 bool isRecomputed(const SavedTensor& tensor, Recompute recompute, int sequencePieces);
 
 /// Bytes of a layer's tensors that R writes.
@@ -29,10 +28,10 @@ Bytes recomputedBytes(const Layer& layer, Recompute recompute, int sequencePiece
 /// Where F writes the tensors that it does not keep.
 Bytes forwardScratch(std::span<const Layer> layersOfStage, Recompute recompute, int sequencePieces);
 
-/// The values between layers, where R has no place of the stage for them.
+/// Memory for the values between layers, where the stage has no buffer in which R can write them.
 Bytes recomputeScratch(std::span<const Layer> layersOfStage, Recompute recompute);
 
-/// FLOPs of scores and context in the forward. Of all work only the core has none in the weight gradient.
+/// FLOPs of scores and context in the forward. Only the attention core has no work in the weight gradient.
 double attentionCoreFlops(const Layer& layer);
 
 /// FLOPs that R does.

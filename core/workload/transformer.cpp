@@ -40,7 +40,7 @@ std::vector<Layer> layersOf(const ModelShape& shape)
     layers.push_back(headLayer(member));
     for (Layer& layer : layers)
         asMember(shape, layer);
-    if (!isRunnable(shape)) // what others do in their passes is not known here
+    if (!isRunnable(shape)) // the passes of other models are not known here
         for (Layer& layer : layers)
             layer.workspace.clear();
     return layers;
@@ -71,7 +71,7 @@ std::int64_t sequenceGradientElements(const ModelShape& shape)
     const std::int64_t keysAndValues =
         shape.keyValueLatent > 0 ? member.heads * (shape.headSize + shape.rotaryHeadSize + shape.valueHeadSize)
                                  : 2 * member.keyValueHeads * shape.headSize;
-    return keysAndValues * shape.tokens() * (shape.sequencePieces - 1); // no context members beside pieces
+    return keysAndValues * shape.tokens() * (shape.sequencePieces - 1); // pieces exclude context parallelism
 }
 
 StateBytesPerParameter stateBytes(DataType type, Optimizer optimizer)
@@ -116,7 +116,8 @@ std::vector<int> evenPartition(const Workload& workload, int stages)
                         + std::to_string(stages) + " stages",
                     "use at most " + std::to_string(all) + " stages");
 
-    // With more stages than repeated layers the head stands alone, and then the embedding, which has less work.
+    // With more stages than repeated layers the head is a stage of its own; with one more stage the embedding too,
+    // which has less work.
     const bool headAlone = stages > layers, embeddingAlone = stages > layers + 1;
     const int shared = stages - (headAlone ? 1 : 0) - (embeddingAlone ? 1 : 0);
     std::vector<int> partition(shared, layers / shared);

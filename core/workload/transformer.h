@@ -23,7 +23,7 @@ enum class AttentionCore {
 };
 AttentionCore attentionCoreOf(const ModelShape& shape);
 
-/// How the layer of this number looks back: its window, 0 for all.
+/// The attention window of layer `layer`; 0: all earlier tokens.
 std::int64_t windowOf(const ModelShape& shape, int layer);
 /// Whether a layer's MLP is a mixture of experts.
 bool hasExperts(const ModelShape& shape, int layer);
@@ -32,7 +32,8 @@ bool hasExperts(const ModelShape& shape, int layer);
 Diagnostics whyNotRunnable(const ModelShape& shape);
 bool isRunnable(const ModelShape& shape);
 
-/// What the host's kernels keep of attention: the plain one its probabilities, others a number per query and head.
+/// What the host's kernels keep of attention: plain attention its probabilities, other kinds one number per query and
+/// head.
 AttentionMemory attentionOnHost(const ModelShape& shape);
 
 /// Workspace of the stage's layers, which run one after another and share it.
@@ -41,15 +42,15 @@ Bytes stageWorkspace(std::span<const Layer> layersOfStage);
 /// "embedding", "layer 0" …, "head" (final norm, output projection, loss). FLOPs count matrix products only, two per
 /// multiply-add, without a discount for causal masks. A GPT layer: forward 24 b s h^2 (1 + s/6h); input gradient b s h
 /// (24h + 8s), as the attention core has two products for each of forward's; weight gradient 24 b s h^2 (arXiv
-/// 2205.05198 app. A, arXiv 2401.10241 table 1). Where devices form groups: of one member (parallelism.h).
-/// Precondition: checkShape() is empty.
+/// 2205.05198 app. A, arXiv 2401.10241 table 1). Where devices form groups, the layers are those of one member
+/// (parallelism.h). Precondition: checkShape() is empty.
 std::vector<Layer> layersOf(const ModelShape& shape);
 
-/// Of the undivided model, with nothing recomputed.
+/// The layers of the undivided model, with nothing recomputed.
 std::vector<Layer> wholeLayersOf(const Workload& workload);
 
-/// Of one transformer layer and one microbatch of whole sequences: gradients of the keys and values of all pieces but
-/// the last, which later pieces pass to earlier ones. 0 for whole sequences.
+/// Elements of the gradients of keys and values that later pieces pass to earlier ones, for one transformer layer and
+/// one microbatch of whole sequences: those of all pieces but the last. 0 for whole sequences.
 std::int64_t sequenceGradientElements(const ModelShape& shape);
 
 /// Bytes of state for the data type: bf16 keeps fp32 gradients and master weights (18 B with AdamW).

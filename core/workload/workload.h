@@ -57,7 +57,7 @@ struct LayerParameter {
         Zero,
         One,
         Normal,
-        Residual, ///< what is added to the values between layers: normal, and narrower with every layer
+        Residual, ///< its product is added to the values between layers: normal, narrower the more layers the model has
     };
     std::string name;
     std::int64_t rows = 1; ///< outputs of a weight; 1 for biases and norms
@@ -76,7 +76,7 @@ struct WorkspaceTensor {
     bool operator==(const WorkspaceTensor&) const = default;
 };
 
-/// What the members of a group do together (parallelism.h), over which of its axes, how many times in each pass.
+/// A collective of the members of a group (parallelism.h): its axis, its kind and how many times it runs in each pass.
 enum class GroupAxis { Tensor, Context, Expert };
 enum class GroupExchange { AllReduce, GatherOrScatter, AllToAll };
 struct GroupTraffic {
@@ -92,21 +92,21 @@ struct Layer {
     std::string name; ///< "layer 3", "embedding", "head"
     LayerKind kind = LayerKind::Other;
     double forwardFlops = 0, inputGradFlops = 0, weightGradFlops = 0;
-    /// Of the FLOPs, products with weights over the narrower side of each weight matrix: how much narrow ones weigh.
+    /// Sum over the products with weights: FLOPs / narrower side of the weight matrix. Large where matrices are narrow.
     double forwardFlopsPerWidth = 0, inputGradFlopsPerWidth = 0, weightGradFlopsPerWidth = 0;
     Nanoseconds forwardTime = 0, inputGradTime = 0, weightGradTime = 0, backwardTime = 0; ///< of a table; then no FLOPs
     std::int64_t parameters = 0;                  ///< held by this layer (a tied head holds a copy of the embedding)
-    std::vector<LayerParameter> parameterTensors; ///< these, where they are not divided among devices; not of a table
+    std::vector<LayerParameter> parameterTensors; ///< the same, by tensor, if not divided among devices; not of a table
     std::int64_t expertParameters = 0;            ///< of these, shared out over expert-parallel copies
     std::int64_t sharedParameters = 0;            ///< of these, tied to another layer's
     std::string tiedTo;                           ///< name of the layer that owns the shared parameters first
     std::vector<SavedTensor> saved;
     Bytes outputBytes = 0;
-    AutogradBytes autograd; ///< of a table that is autograd's
+    AutogradBytes autograd; ///< of a table whose layers PyTorch runs
     std::vector<GroupTraffic> traffic;
     std::vector<WorkspaceTensor> workspace; ///< of models that can be trained here; empty for others
 
-    /// What its time in each pass grows with: FLOPs, or the time where that is known.
+    /// The work of each pass: FLOPs, or the time where it is known.
     double forwardWork() const { return forwardFlops + static_cast<double>(forwardTime); }
     double inputGradWork() const { return inputGradFlops + static_cast<double>(inputGradTime); }
     double weightGradWork() const { return weightGradFlops + static_cast<double>(weightGradTime); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Who computes attention on GPUs, of what lies in memory as bf16: cuDNN's fused kernels, or this program's own. Either
-// can do the gradients of what the other did.
+// Which kernels compute attention of bf16 tensors on GPUs: cuDNN's fused kernels, or this program's own. Either can run
+// the backward pass of the other's forward pass.
 #pragma once
 
 #include "executor/cuda/table.h"
@@ -12,9 +12,9 @@
 namespace pipewright {
 
 enum class CudaAttention {
-    Automatic, ///< cuDNN where it is found and does it, and where its workspace is small beside the GPU's memory
+    Automatic, ///< cuDNN if found, it supports the shape, and its workspace is small compared to the GPU's memory
     Own,
-    Cudnn, ///< whatever its workspace is; what it does not do is an error
+    Cudnn, ///< with any workspace; a shape that it does not support is an error
 };
 inline constexpr std::array cudaAttentions{CudaAttention::Automatic, CudaAttention::Own, CudaAttention::Cudnn};
 
@@ -42,8 +42,8 @@ constexpr std::int32_t inTable(CudaAttention attention)
 /// The inverse of nameOf. Throws Error.
 CudaAttention cudaAttentionNamed(std::string_view name);
 
-/// The most of a GPU's memory that is given to cuDNN's workspace unasked: its gradients want much for long sequences,
-/// and own kernels want none.
+/// Largest share of a GPU's memory that Automatic gives to cuDNN's workspace: its backward pass needs much for long
+/// sequences, own kernels need none.
 inline constexpr int attentionShareOfMemory = 16; ///< a sixteenth
 
 } // namespace pipewright

@@ -51,7 +51,7 @@ private:
     void* m_data = nullptr;
 };
 
-/// Lets pairs of GPUs reach each other without the host, each when it is first used.
+/// Enables peer access between pairs of GPUs, on first use of each pair.
 class GpuReach {
 public:
     explicit GpuReach(const PipewrightCudaTable& table) : m_table(table) {}
@@ -61,7 +61,7 @@ public:
         const std::lock_guard lock(m_mutex);
         if (gpu.index == other || !m_open.insert(std::minmax(gpu.index, other)).second)
             return;
-        std::int32_t direct = 0; // if not, copies go through the host, which the driver sees to
+        std::int32_t direct = 0; // if not, the driver copies through the host
         gpu.check(m_table.enablePeer(gpu.index, other, &direct), "reach another GPU");
     }
 
@@ -101,7 +101,7 @@ public:
             m_gpu.check(m_gpu.table->attentionWorkspace(m_gpu.index, stream.handle(), m_maths.cudnn.c_str(), &shape,
                                                         sizeof shape, &bytes),
                         "plan its attention");
-            constexpr Bytes line = 256; // behind it lie the rows of other maths
+            constexpr Bytes line = 256; // the row scratch of other maths follows it, aligned
             if (m_maths.attention == CudaAttention::Cudnn || bytes <= m_memory / attentionShareOfMemory)
                 m_forAttention = std::max(m_forAttention, (bytes + line - 1) / line * line);
         }
@@ -164,7 +164,7 @@ private:
         if (bytes > 0)
             m_gpu.check(m_gpu.table->copy(to, toGpu, from, fromGpu, bytes, static_cast<CudaStream&>(stream).handle()),
                         "copy");
-        // The host's memory is the caller's again afterwards, so this waits even for an interrupted stream.
+        // The caller may reuse its host memory afterwards, so this waits even if the stream is interrupted.
         static_cast<CudaStream&>(stream).finish();
     }
 
@@ -177,7 +177,7 @@ private:
     GpuReach& m_reach;
     MathsNotes& m_notes;
     Bytes m_forAttention = 0;           ///< of workspace
-    std::unique_ptr<Allocation> m_room; ///< of the maths; there from the first on
+    std::unique_ptr<Allocation> m_room; ///< of the maths; allocated by the first createOperations()
 };
 
 struct EndSlice {
@@ -353,7 +353,7 @@ private:
             throw Error(m_setup.nccl, std::string("cannot be used: ") + m_table.lastError(), "use --link copy");
     }
 
-    /// Where all pipeline devices of a GPU say how many multiprocessors they want.
+    /// Makes the slices of GPUs whose pipeline devices ask for a number of multiprocessors.
     void cutSlices()
     {
         std::map<int, std::vector<std::size_t>> devicesOfGpu;
@@ -394,17 +394,17 @@ private:
     std::vector<CudaGpu> m_gpus; ///< per device
     std::map<int, std::unique_ptr<CudaClock>> m_clocks;
     std::map<int, std::unique_ptr<NcclOwner>> m_owners;
-    std::optional<bool> m_ncclOpens; ///< once it was tried, unasked
+    std::optional<bool> m_ncclOpens; ///< set once opening NCCL was tried under Automatic
     std::map<int, int> m_granted;    ///< multiprocessors of a device that has a slice
     std::vector<std::unique_ptr<void, EndSlice>> m_slices;
-    bool m_records = false; ///< CUPTI does
+    bool m_records = false; ///< CUPTI records
     std::int64_t m_untimed = 0;
     GpuReach m_reach{m_table};
     MathsNotes m_notes;
     std::vector<std::unique_ptr<CudaDevice>> m_devices;
 };
 
-/// There is no other number: a plugin of another version of the table is refused.
+/// The switch covers all kinds: a plugin with another version of the table is refused.
 GpuRecord::Kind kindOf(std::int32_t kind)
 {
     switch (static_cast<PipewrightGpuActivityKind>(kind)) {

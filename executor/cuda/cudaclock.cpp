@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The GPU's clock against the host's: an event lies between two readings of the host's clock, and the narrowest of five
-// tries counts, so the error is at most half its width (Cristian, Distributed Computing 3, 1989). O(1) per step.
+// Compares the GPU's clock with the host's: an event lies between two readings of the host's clock, and the narrowest
+// of five tries counts, so the error is at most half its width (Cristian, Distributed Computing 3, 1989). O(1) per
+// step.
 #include "executor/cuda/cudaclock.h"
 
 #include "executor/runtime/clock.h"
@@ -116,7 +117,7 @@ void CudaBlockMarks::launch(void* graph, const InTurn* turn)
     };
     if (!turn)
         return give();
-    (*turn)([&] { // by another thread, to which the block has to be named, too
+    (*turn)([&] { // runs on another thread, which must label the block too
         gpu.check(gpu.table->beginBlock(m_label, m_task), "name a block");
         give();
         gpu.check(gpu.table->endBlock(), "name a block");

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// When a GPU came to what it was given: its events, read on the host's clock. An event of each GPU is compared with
-// the host's clock between steps; from then on only differences between events of that GPU are used, so an error of
-// the comparison moves a GPU's whole step and stretches nothing.
+// Times of GPU events on the host's clock. Between steps an event of each GPU is compared with the host's clock; from
+// then on only differences between events of that GPU are used, so an error of the comparison shifts a GPU's whole step
+// but does not change durations.
 #pragma once
 
 #include "executor/cuda/cudalink.h"
 
 namespace pipewright {
 
-/// Of one GPU. Compared by one thread between steps, read by all during them.
+/// The clock of one GPU. One thread compares it between steps, all threads read it during steps.
 class CudaClock {
 public:
     explicit CudaClock(const CudaGpu& gpu);
@@ -16,7 +16,7 @@ public:
     CudaClock(const CudaClock&) = delete;
     CudaClock& operator=(const CudaClock&) = delete;
 
-    /// The GPU should be idle: waits for an event on a stream of its own.
+    /// Call while the GPU is idle: waits for an event on a stream of its own.
     void compare();
     /// Of an event that happened after the last compare(), in steadyNow()'s time.
     Nanoseconds timeOf(void* event) const;
@@ -45,12 +45,12 @@ private:
     std::vector<void*> m_events;
 };
 
-/// Tells profilers where blocks begin and end, and captures blocks as graphs: in their second step, since the first
-/// may still load kernels. What members of a group do together is captured with the calls of NCCL that the owner of the
-/// GPU makes meanwhile, and its graphs are launched by that owner, as those calls would be.
+/// Tells profilers where blocks begin and end, and captures blocks as graphs: in their second step, since the first may
+/// still load kernels. Collectives of a group are captured with the NCCL calls that the GPU's owner thread makes for
+/// them, and the owner launches their graphs, as it makes such calls.
 class CudaBlockMarks final : public BlockMarks {
 public:
-    /// Places for graphs are made as tasks come, in the first step.
+    /// The table of graphs grows as tasks come, in the first step.
     explicit CudaBlockMarks(const CudaStream& stream) : m_stream(stream) {}
     ~CudaBlockMarks() override;
     CudaBlockMarks(const CudaBlockMarks&) = delete;
@@ -69,8 +69,8 @@ private:
 
     const CudaStream& m_stream;
     std::vector<Graph> m_graphs; ///< per task
-    TaskId m_captured = none;    ///< is being captured
-    TaskId m_task = none;        ///< that was begun
+    TaskId m_captured = none;    ///< the task that is being captured
+    TaskId m_task = none;        ///< the task that was begun
     const char* m_label = "";
 };
 

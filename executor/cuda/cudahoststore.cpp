@@ -63,7 +63,7 @@ void CudaHostStore::copy(Direction direction, Stream& stream, const Copy& what)
     m_pending.push_back({what.task, &cudaEvent(what.done), events.started});
 }
 
-/// By the GPU's own events.
+/// Times are those of the GPU's own events.
 void CudaHostStore::finished(std::vector<Copied>& copies)
 {
     std::erase_if(m_pending, [&](const Pending& pending) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Host memory for what a GPU offloads, reached by its copy engines: a stream each way, behind what the device's own
-// stream had been given when the copy was asked for.
+// Host memory for buffers that a GPU offloads, copied by its copy engines: one stream in each direction. A copy runs
+// after the work that the device's own stream had been given when the copy was requested.
 #pragma once
 
 #include "executor/cuda/cudalink.h"
@@ -11,7 +11,7 @@ namespace pipewright {
 
 class CudaHostStore final : public HostStore {
 public:
-    /// Throws Error where that much cannot be had.
+    /// Throws Error when that much memory cannot be allocated.
     CudaHostStore(const CudaGpu& gpu, Bytes bytes);
     ~CudaHostStore() override;
     CudaHostStore(const CudaHostStore&) = delete;
@@ -23,7 +23,7 @@ public:
 
 private:
     struct Events {
-        void *ready = nullptr, *started = nullptr; ///< the device came so far; the copy began
+        void *ready = nullptr, *started = nullptr; ///< the device has reached the copy; the copy began
     };
     struct Pending {
         TaskId task = none;
@@ -36,7 +36,7 @@ private:
     Region m_region;
     std::array<void*, 2> m_streams{}; ///< out, in
     std::array<void*, 2> m_stamps{};  ///< emulated links: when the copy began, in the GPU's memory
-    std::vector<Events> m_events;     ///< made as they are needed, in the first step
+    std::vector<Events> m_events;     ///< made on demand, in the first step
     std::size_t m_used = 0;
     std::vector<Pending> m_pending;
 };

@@ -62,7 +62,7 @@ bool CudaStream::wait(Event& event)
     return !m_interrupted.load(std::memory_order_acquire);
 }
 
-/// Asks again and again instead of waiting in the driver, where nothing could interrupt it.
+/// Polls instead of waiting in the driver, which could not be interrupted.
 bool CudaStream::synchronize()
 {
     while (!m_interrupted.load(std::memory_order_acquire)) {
@@ -119,7 +119,7 @@ bool CudaEvent::complete() const
 
 void CudaEvent::post(void* stream)
 {
-    const SharedStreamSignal waiter = m_waiter; // once it is posted, this event may be gone
+    const SharedStreamSignal waiter = m_waiter; // once posted, this event may be destroyed by another thread
     m_gpu.check(m_gpu.table->recordEvent(m_handle, stream), "record an event");
     m_posted.store(true, std::memory_order_release);
     waiter->raise();
@@ -137,8 +137,8 @@ CudaLink::CudaLink(const CudaGpu& from, const CudaGpu& to, const LinkOptions& op
       m_stamps(std::move(stamps))
 {
     from.check(from.table->createStream(from.index, from.slice, &m_stream), "create a stream");
-    // Streams share the GPU's few connections with its host: where one is enough there is one. A slowed link has two,
-    // so that the next transfer begins while the last is still on its emulated way.
+    // Streams share the GPU's few hardware connections to its host, so a link within a GPU uses one stream. A link that
+    // may be slowed has two, so that the next transfer begins while the last is still delayed by the emulation.
     m_arrival = m_stream;
     if (from.index != to.index || options.mayBeSlowed)
         to.check(to.table->createStream(to.index, to.slice, &m_arrival), "create a stream");
@@ -258,7 +258,7 @@ void CudaLink::move(std::size_t index)
     noteCopy(index);
 }
 
-/// On the sender's stream: what is sent is there, and from here on it moves.
+/// On the link's stream: waits for the sender's data and marks the start of the transfer.
 void CudaLink::begin(std::size_t index)
 {
     m_from.check(m_from.table->streamWaits(m_stream, m_events[index].senderReady), "wait for an event");
@@ -288,7 +288,7 @@ Link::Heads CudaLink::heads() const
             m_matched < m_receives.size() ? m_receives[m_matched].posting.task : none, m_mismatch};
 }
 
-/// From when both sides were ready until the bytes had arrived, by the two GPUs' own events.
+/// Reports copies from when both sides were ready until the bytes had arrived, by the two GPUs' own events.
 void CudaLink::finished(std::vector<Copied>& to)
 {
     const std::lock_guard lock(m_mutex);

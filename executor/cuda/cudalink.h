@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Streams, events and links of GPUs. An event has two parts: whether the host knows what it stands for (both
-// sides of the copy are posted), and the GPU's own event from then on.
+// Streams, events and links of GPUs. An event has two stages: first a host flag that is set when both sides of the copy
+// are posted, then the GPU's own event.
 #pragma once
 
 #include "executor/cuda/table.h"
@@ -19,7 +19,7 @@ class CudaClock;
 struct CudaGpu {
     const PipewrightCudaTable* table = nullptr;
     int index = 0;
-    void* slice = nullptr;                        ///< null: all of it
+    void* slice = nullptr;                        ///< null: the whole GPU
     const CudaClock* clock = nullptr;             ///< of the whole GPU
     void check(int code, const char* what) const; ///< throws Error
 };
@@ -61,7 +61,7 @@ public:
     bool complete() const override;
     void reset() override { m_posted.store(false, std::memory_order_release); }
     bool posted() const { return m_posted.load(std::memory_order_acquire); }
-    /// From now on it stands for all that `stream`, which is of its GPU, has been given.
+    /// Records it after all work that `stream`, a stream of its GPU, has been given.
     void post(void* stream);
     void* handle() const { return m_handle; }
 
@@ -72,15 +72,16 @@ private:
     std::atomic<bool> m_posted{false};
 };
 
-inline CudaEvent& cudaEvent(Event* event) ///< what the CUDA backend made is one of these
+inline CudaEvent& cudaEvent(Event* event) ///< every event of the CUDA backend is a CudaEvent
 {
     return static_cast<CudaEvent&>(*event);
 }
 
-/// Matches the two sides and copies, within a GPU or from one to another. Another way of moving bytes is a subclass.
+/// Matches the two sides and copies, within a GPU or from one to another. Subclasses move the bytes in other ways.
 class CudaLink : public Link {
 public:
-    /// Without the memory that memoryFor() tells, nothing is stored and no transfer can be made slower.
+    /// `storage` and `stamps` have the sizes of memoryFor(); without them no send is stored and no transfer can be
+    /// slowed.
     CudaLink(const CudaGpu& from, const CudaGpu& to, const LinkOptions& options, std::unique_ptr<Allocation> storage,
              std::unique_ptr<Allocation> stamps);
     static LinkMemory memoryFor(const LinkOptions& options);
@@ -99,10 +100,10 @@ protected:
         Posting posting;
         int slot = -1; ///< a stored send
     };
-    /// The GPUs' own events of one posting, made beforehand.
+    /// The GPU events of one posting, created beforehand.
     struct Events {
-        void* senderReady = nullptr;   ///< on the sender's GPU: it has come so far
-        void* receiverReady = nullptr; ///< on the receiver's
+        void* senderReady = nullptr;   ///< on the sender's GPU: the data is complete
+        void* receiverReady = nullptr; ///< on the receiver's GPU: the destination is free
         void* started = nullptr;       ///< on the sender's: both were ready
         void* over = nullptr;          ///< on the sender's: the bytes have left
     };

@@ -13,7 +13,8 @@
 
 namespace pipewright {
 
-/// What the maths of a backend's devices did in more steps than it might have, and who did its attention, each once.
+/// Notes where maths on a backend's devices needed extra steps, and which kernels computed attention. Each note is
+/// reported once.
 class MathsNotes {
 public:
     void add(const std::string& about, const std::string& note);
@@ -28,13 +29,13 @@ private:
 struct CudaMaths {
     std::string cublasLt;            ///< the library's file; empty: own kernels do the matrix products
     bool roundsFactors = false;      ///< of products of fp32 values, to bf16
-    bool computesWithStored = false; ///< bf16: the GPU multiplies it, compute capability 8.0 or later
+    bool computesWithStored = false; ///< the GPU multiplies stored bf16 values: compute capability 8.0 or later
     std::string cudnn{};             ///< the library's file; empty: own kernels do the attention
     CudaAttention attention = CudaAttention::Automatic;
 };
 
-/// `workspace`: PIPEWRIGHT_MATHS_WORKSPACE bytes of the GPU or more, which outlive it, as the notes do. Throws Error
-/// when it cannot be made.
+/// `workspace`: at least PIPEWRIGHT_MATHS_WORKSPACE bytes of the GPU. It and `notes` must outlive the result. Throws
+/// Error when it cannot be made.
 std::unique_ptr<kernels::Operations> createCudaOperations(const CudaStream& stream, const CudaMaths& maths,
                                                           Region workspace, MathsNotes& notes);
 

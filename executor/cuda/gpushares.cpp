@@ -11,7 +11,7 @@ namespace pipewright {
 
 namespace {
 
-/// The slices of one GPU together.
+/// Checks whether all slices of one GPU fit together.
 void checkSlices(int number, const PipewrightCudaDevice& gpu, const std::vector<GpuShare>& wanted, Diagnostics& why)
 {
     const SliceSteps cutBy = sliceStepsOf(gpu.major);

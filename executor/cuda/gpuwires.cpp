@@ -9,8 +9,8 @@ namespace pipewright {
 
 namespace {
 
-/// NVML's interface is C, and these of its numbers are fixed (NVML API Reference: nvmlGpuP2PCapsIndex_t,
-/// nvmlGpuP2PStatus_t, nvmlGpuTopologyLevel_t), so its header is not needed.
+/// NVML's interface is C and these constants are fixed (NVML API Reference: nvmlGpuP2PCapsIndex_t, nvmlGpuP2PStatus_t,
+/// nvmlGpuTopologyLevel_t), so its header is not needed.
 constexpr int success = 0, overNvLink = 2, available = 0;
 
 GpuWire ofCommonAncestor(int level)
@@ -26,12 +26,12 @@ GpuWire ofCommonAncestor(int level)
     }
 }
 
-/// NVML between its begin and its end.
+/// An initialised NVML; the destructor shuts it down.
 class Nvml {
 public:
     explicit Nvml(const std::string& name)
     {
-        m_library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL); // never closed, like all of the driver
+        m_library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL); // never closed, like every library of the driver
         if (!m_library) {
             reason = name + " was not found";
             return;
@@ -77,7 +77,7 @@ public:
         return ofCommonAncestor(level);
     }
 
-    std::string reason; ///< the last that did not work
+    std::string reason; ///< the last failure
 
 private:
     template<typename Function>

@@ -35,8 +35,8 @@ std::vector<std::string> entriesOf(const char* variable)
     return entries;
 }
 
-/// Where the pythons that would run have their files: sys.prefix. A virtual environment's is above its "bin", wherever
-/// the interpreter there is linked to.
+/// The prefixes (sys.prefix) of the Pythons that would run. A virtual environment's prefix is the parent of its "bin",
+/// even if the interpreter there is a link to another folder.
 std::vector<std::string> pythonPrefixes()
 {
     std::vector<std::string> prefixes;
@@ -52,7 +52,7 @@ std::vector<std::string> pythonPrefixes()
     return prefixes;
 }
 
-/// Below the packages of every version of Python in there.
+/// The wheel's folder in the packages of every Python version below these prefixes.
 std::vector<std::string> wheelFolders(const std::string& wheel)
 {
     std::vector<std::string> folders;
@@ -73,8 +73,8 @@ std::vector<std::string> wheelFolders(const std::string& wheel)
     return folders;
 }
 
-/// As the C library lays the cache out (glibc, sysdeps/generic/dl-cache.h): a header, entries, then their texts, which
-/// are found by their distance from the header's begin.
+/// The cache's layout (glibc, sysdeps/generic/dl-cache.h): a header, entries, then their strings, at offsets from the
+/// start of the header.
 struct CacheHeader {
     char magic[20];
     std::uint32_t entries, textBytes;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Where NVIDIA's libraries lie on a machine: in folders that are named, where the loader looks, in the toolkit's and
-// the system's own folders, and among the packages of the active Python, which PyTorch brings. Only absolute folders
-// count: a library is code, and a file planted in the current folder must not run.
+// Finds NVIDIA's libraries: in folders that the user names, where the loader looks, in the folders of the toolkit and
+// the system, and in the packages of the active Python, where PyTorch installs them. Only absolute folders count: a
+// library is code, and a file planted in the current folder must not run.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace pipewright {
 
-/// The file's path in the first place that has it; empty: none has. `wheel` is its folder in Python's "nvidia".
+/// The file's path in the first folder that has it; empty: not found. `wheel` is its folder in Python's "nvidia".
 std::string whereLibraryIs(const std::string& file, const std::string& wheel, const std::vector<std::string>& folders);
 
 bool isAbsolute(const std::string& path);
 
-/// The path that the loader's cache has for a library of 64 bits; empty: it has none, or is not of a known form.
+/// The path of a 64-bit library in the loader's cache; empty: it has none, or its format is unknown.
 std::string inLoaderCache(const std::string& file, const std::string& cache = "/etc/ld.so.cache");
 
 } // namespace pipewright

@@ -17,13 +17,13 @@ namespace pipewright {
 
 namespace {
 
-/// Of CUDA's major versions those that there may be a plugin for: a driver runs what toolkits of its own or an older
-/// one made ("CUDA Compatibility", "Minor Version Compatibility").
+/// CUDA's major versions for which a plugin can be built. A driver runs programs of toolkits of its own or an older
+/// major version ("CUDA Compatibility", "Minor Version Compatibility").
 struct Toolkit {
     int major = 0;
-    const char* driver = ""; ///< the first
+    const char* driver = ""; ///< the first with this major version
 };
-constexpr std::array toolkits{Toolkit{13, "R580"}, Toolkit{12, "R525"}}; ///< the newest first
+constexpr std::array toolkits{Toolkit{13, "R580"}, Toolkit{12, "R525"}}; ///< newest first
 
 std::string pluginFile(int major)
 {
@@ -52,7 +52,7 @@ Function* symbol(void* library, const char* name)
     return reinterpret_cast<Function*>(dlsym(library, name));
 }
 
-/// Empty when the driver is there, new enough, and has a GPU.
+/// Empty when there is a driver that is new enough and has a GPU.
 std::string whyNoDriver(const std::string& name, int& version)
 {
     void* driver = dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL);
@@ -66,8 +66,9 @@ std::string whyNoDriver(const std::string& name, int& version)
     if (getVersion(&version) == 0 && majorOf(version) < toolkits.back().major)
         return fmt::format("the NVIDIA driver is for CUDA {}, and {}.0 is needed: install a newer driver ({} or later)",
                            dotted(version), toolkits.back().major, toolkits.back().driver);
-    // Every pipeline device and link has a stream, and streams that share one of the 8 connections of the default wait
-    // for each other, slices too (cuda.h, "GREEN CONTEXTS"). The driver reads this when it starts.
+    // Every pipeline device and link has a stream. Streams that share a hardware connection, of which the default is 8,
+    // wait for each other, even across slices (cuda.h, "GREEN CONTEXTS"). The driver reads this variable when it
+    // starts.
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     if (const int code = initialise(0); code != 0)
         return code == 34    ? name + " is the toolkit's stand-in, not a driver"
@@ -81,8 +82,8 @@ std::string whyNoDriver(const std::string& name, int& version)
     return {};
 }
 
-/// A library is code: one that stands in the folder where somebody happens to be is never opened. Names without a
-/// folder are the system's to find.
+/// A library is code, so one from the current folder is never opened. Names without a folder are left to the system's
+/// search.
 std::string whyNotOpened(const CudaSearch& search)
 {
     const auto relative = [](const char* what, const std::string& path) {
@@ -100,7 +101,7 @@ std::string whyNotOpened(const CudaSearch& search)
     return {};
 }
 
-/// The newest that the driver runs; of an unknown driver (0), and where none is, the newest that there is.
+/// The newest plugin that the driver runs. For an unknown driver (0), or if it runs none of them, the newest plugin.
 std::string findPlugin(int driver)
 {
     std::error_code error;
@@ -120,7 +121,7 @@ std::string findPlugin(int driver)
     return tooNew;
 }
 
-/// Nothing of such a plugin is called: its runtime would refuse each call, and not say which driver is needed.
+/// A plugin that is too new is never called: its runtime would refuse each call without saying which driver is needed.
 std::string whyTooNew(const PipewrightCudaTable& table, int driver)
 {
     const int major = majorOf(static_cast<int>(table.toolkit));
@@ -136,7 +137,7 @@ std::string whyTooNew(const PipewrightCudaTable& table, int driver)
 
 bool isShared(const std::string& path)
 {
-    std::error_code unknown; // a pipe would be waited for
+    std::error_code unknown; // opening a pipe would block
     if (!std::filesystem::is_regular_file(path, unknown))
         return false;
     std::array<char, 4> magic{};
@@ -156,7 +157,7 @@ std::string whyTableDoesNotFit(const PipewrightCudaTable* table)
     if (table->size != sizeof(PipewrightCudaTable))
         return fmt::format("its table has {} bytes where this program's has {}: they are of different builds",
                            table->size, sizeof(PipewrightCudaTable));
-    // All that follows the numbers are functions.
+    // All members after the numbers are function pointers.
     const auto* entry = reinterpret_cast<void* const*>(&table->buildInfo);
     const std::size_t count = (sizeof(PipewrightCudaTable) - offsetof(PipewrightCudaTable, buildInfo)) / sizeof(void*);
     for (std::size_t i = 0; i < count; ++i)
@@ -225,7 +226,7 @@ CudaStatus probeCuda(const CudaSearch& search)
 
 std::vector<CudaLibrary> findCudaLibraries(int major, const std::vector<std::string>& folders)
 {
-    // From CUDA 13 on the toolkit is one folder of Python's packages; before, each library had its own.
+    // From CUDA 13 on, the Python packages share one folder for the toolkit; before, each library had its own.
     const std::string one = major >= 13 ? fmt::format("cu{}", major) : std::string();
     const auto find = [&](const char* name, const char* purpose, std::string file, const std::string& wheel) {
         std::string path = whereLibraryIs(file, wheel, folders);

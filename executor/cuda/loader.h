@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Finds out, step by step, whether CUDA can be used here, and says in words what is missing at the first step
-// that fails: the driver, its version, a GPU, the plugin, the plugin's version. There may be a plugin for each major
-// version of CUDA: the newest that the driver runs is taken. Then the libraries that only single features need are
-// looked for one by one. Nothing is linked, so the program starts anywhere.
+// Finds out, step by step, whether CUDA can be used here, and says in words what is missing at the first step that
+// fails: the driver, its version, a GPU, the plugin, the plugin's version. There may be a plugin for each major version
+// of CUDA: the newest that the driver runs is used. Then it looks for the libraries that single features need. The
+// program links none of them, so it starts on any machine.
 #pragma once
 
 #include "executor/cuda/table.h"
@@ -13,11 +13,11 @@
 
 namespace pipewright {
 
-/// Where to look; a test looks elsewhere. Paths are absolute, or nothing is opened and the status says why.
+/// Where to look; tests look elsewhere. With a path that is not absolute nothing is opened, and the status says why.
 struct CudaSearch {
     std::string driver = "libcuda.so.1";
     std::string plugin{};               ///< a file; empty: beside the program, then in ../lib/pipewright
-    std::vector<std::string> folders{}; ///< for NVIDIA's libraries, before those below
+    std::vector<std::string> folders{}; ///< for NVIDIA's libraries; searched first
     bool needDriver = true;             ///< false: try the plugin even without one
 };
 
@@ -26,7 +26,7 @@ struct CudaLibrary {
     std::string name;    ///< "NCCL"
     std::string purpose; ///< "transfers between processes"
     std::string file;    ///< "libnccl.so.2"
-    std::string path{};  ///< where it was found; empty: it was not
+    std::string path{};  ///< where it was found; empty: not found
 };
 
 struct CudaStatus {
@@ -38,13 +38,13 @@ struct CudaStatus {
     std::vector<CudaLibrary> libraries{};
 };
 
-/// Opens at most the driver and the plugin, and never closes them again: CUDA does not like that.
+/// Opens at most the driver and the plugin, and never closes them, since CUDA does not support unloading.
 CudaStatus probeCuda(const CudaSearch& search = {});
 
 /// cuBLASLt, NCCL and CUPTI for that major version of CUDA, each in `folders`, and where libraryplaces.h looks.
 std::vector<CudaLibrary> findCudaLibraries(int major, const std::vector<std::string>& folders);
 
-/// An exact table of this build? Otherwise why not.
+/// Empty when the table is exactly that of this build; otherwise why it is not.
 std::string whyTableDoesNotFit(const PipewrightCudaTable* table);
 
 } // namespace pipewright

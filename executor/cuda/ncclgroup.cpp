@@ -24,7 +24,8 @@ void* handleOf(Stream& stream)
     return static_cast<CudaStream&>(stream).handle();
 }
 
-/// What each member of a group in this process asks of NCCL next, one at a time.
+/// Collects the next NCCL call of each member of a group in this process; when all have asked, the owners make the
+/// calls.
 class NcclTurns {
 public:
     explicit NcclTurns(std::vector<NcclOwner*> owners) : m_owners(std::move(owners)), m_turns(m_owners.size())
@@ -82,7 +83,7 @@ private:
         } catch (...) {
             failure = std::current_exception();
         }
-        const std::lock_guard lock(m_mutex); // until all is told: whoever waits may be the last to need this
+        const std::lock_guard lock(m_mutex); // held to the end: the waiting thread may be the last to own this object
         turn.failure = std::move(failure);
         turn.state = Turn::State::Made;
         m_changed.notify_all();
@@ -90,7 +91,7 @@ private:
 
     const std::vector<NcclOwner*> m_owners;
     std::vector<NcclWork*> m_works;
-    std::mutex m_mutex; ///< guards what follows; of a posted turn the owner alone uses the calls
+    std::mutex m_mutex; ///< guards what follows; only the owner uses `calls` of a posted turn
     std::condition_variable m_changed;
     std::vector<Turn> m_turns;
     std::size_t m_come = 0;
@@ -108,8 +109,8 @@ private:
     const int m_rank;
 };
 
-/// What the owner calls for it and an abort from another thread exclude each other: an abort frees what calls use. A
-/// group of calls is one call in this.
+/// A mutex excludes calls by the owner and an abort from another thread, since an abort frees memory that calls use. A
+/// group of calls counts as one call.
 class NcclMember final : public Communicator {
 public:
     NcclMember(const CudaGpu& gpu, void* member, std::unique_ptr<NcclTurn> turn)
@@ -179,7 +180,7 @@ public:
     {
         m_turn->take([&] {
             const std::lock_guard lock(m_mutex);
-            if (!m_aborted) // what was captured uses what an abort has freed
+            if (!m_aborted) // captured calls would use memory that an abort has freed
                 give();
         });
     }
@@ -203,7 +204,7 @@ private:
         if (!m_grouped)
             endGroup();
     }
-    /// By the owner.
+    /// Called by the owner.
     void make(const std::vector<Call>& calls)
     {
         const std::lock_guard lock(m_mutex);
@@ -214,7 +215,7 @@ private:
             if (call.make() == 0)
                 continue;
             const std::string why = m_table.lastError();
-            if (several) // nobody will end it
+            if (several) // the error path must end the group
                 m_table.ncclGroup(0);
             throw Error("GPU " + std::to_string(m_gpu.index), std::string("cannot ") + call.what + ": " + why);
         }
@@ -227,8 +228,8 @@ private:
     void* const m_member;
     const std::unique_ptr<NcclTurn> m_turn;
     std::mutex m_mutex;        ///< held while NCCL is called
-    bool m_aborted = false;    ///< guarded by it
-    std::vector<Call> m_calls; ///< of the group that was begun
+    bool m_aborted = false;    ///< guarded by m_mutex
+    std::vector<Call> m_calls; ///< of the group since beginGroup()
     bool m_grouped = false;
 };
 

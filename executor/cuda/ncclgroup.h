@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Groups of GPUs that NCCL connects: one communicator for all of them, made and joined by the calling thread as one
-// group. Each member is then used by the one thread of its device. What these ask for is issued by the owners of the
-// GPUs, when all members have come to it, and stands in the same order among whatever else NCCL is to do on each GPU.
+// Groups of GPUs that NCCL connects: one communicator for all of them, made and joined by the calling thread. Each
+// member is then used by the thread of its device. Its calls are issued by the owners of the GPUs when all members have
+// made theirs, and are in the same order relative to all other NCCL calls on each GPU.
 #pragma once
 
 #include "executor/cuda/nccllink.h"
@@ -13,34 +13,34 @@
 
 namespace pipewright {
 
-/// When a member of a group has its calls made: when all members have come to theirs.
+/// Decides when a member's calls are made: when all members of the group have reached theirs.
 class NcclTurn {
 public:
     virtual ~NcclTurn() = default;
-    /// By the member's thread. Returns when the owner of its GPU has made the calls, of which it throws what they
-    /// threw, or when the group has been aborted.
+    /// Called by the member's thread. Returns when the owner of its GPU has made the calls, or when the group has been
+    /// aborted. Rethrows an exception of the calls.
     virtual void take(const std::function<void()>& calls) = 0;
-    /// From any thread: nobody waits for the others any more.
+    /// From any thread: members no longer wait for each other.
     virtual void abort() = 0;
-    /// Whether the others are there to leave the group together, which NCCL waits for.
+    /// Whether all members can leave the group together, as NCCL requires for closing.
     virtual bool canClose() const { return true; }
 };
 
-/// Of a rank that has joined its group and is warmed up; closes it.
+/// The communicator of a rank that has joined its group and is warmed up. Closes it on destruction.
 std::unique_ptr<Communicator> createNcclMember(const CudaGpu& gpu, void* member, std::unique_ptr<NcclTurn> turn);
 
-/// The handles of the GPUs' ranks in a group of their own, connected and warmed up; at most so many multiprocessors for
-/// an operation, 0: as NCCL likes. Throws Error, after which the calling thread may go on to use NCCL.
+/// Connects and warms up a new group and returns the GPUs' ranks. `multiprocessors`: most for an operation, 0: NCCL
+/// decides. Throws Error, after which the calling thread may still use NCCL.
 std::vector<void*> joinGroup(std::span<const CudaGpu> gpus, int multiprocessors, Nanoseconds deadline);
 
-/// NCCL has been opened, and no GPU is there twice; the owners are those of the GPUs, and outlive the members. A call
-/// waits until all members have come to theirs and the own one is issued, not until it is done. Throws Error when they
-/// cannot be connected within the deadline.
+/// Requires that NCCL is open, no GPU occurs twice, and the GPUs' owners outlive the members. A call returns when all
+/// members have made it and this member's is issued, before it is done. Throws Error when they cannot be connected
+/// within the deadline.
 std::vector<std::unique_ptr<Communicator>> joinNccl(std::span<const CudaGpu> gpus,
                                                     const std::vector<NcclOwner*>& owners, Nanoseconds deadline);
 
-/// Waits until all ranks of the members' group have come, and returns nothing; or why they have not: what NCCL says,
-/// what `failureReason` says, or `late` when the deadline has passed.
+/// Waits until all ranks of the members' group have joined and returns empty; or returns why not: NCCL's message, that
+/// of `failureReason`, or `late` when the deadline has passed.
 std::string whyNotJoined(const PipewrightCudaTable& table, std::span<void* const> members, Nanoseconds deadline,
                          const std::string& late, const std::function<std::string()>& failureReason = {});
 

@@ -46,7 +46,7 @@ void NcclOwner::post(NcclOwner& first, NcclOwner& second, NcclWork& work, std::s
 
 void NcclOwner::post(std::span<NcclOwner* const> owners, std::span<NcclWork* const> works)
 {
-    // In one order, whoever posts: groups may have GPUs in common.
+    // Locks in a fixed order, since groups may have GPUs in common.
     const std::set<NcclOwner*> ordered(owners.begin(), owners.end());
     {
         std::vector<std::unique_lock<std::mutex>> locks;
@@ -114,7 +114,7 @@ NcclLink::~NcclLink()
 
 void NcclLink::move(std::size_t index)
 {
-    throwIfFailed(); // of an earlier one
+    throwIfFailed(); // of an earlier transfer
     noteCopy(index);
     NcclOwner::post(m_fromOwner, m_toOwner, *this, index);
 }

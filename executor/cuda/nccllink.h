@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A link that NCCL carries: a communicator for this directed pair, so that the two directions, and other pairs, never
-// wait for each other. NCCL wants all its calls for one GPU from one thread: that thread is the GPU's owner here, and
-// what a link has to say there is queued to it. A send and its receive are issued only when both are posted, so a
-// schedule that is stuck stays stuck on the host, where it can be explained, and no kernel spins on a GPU for it.
+// A link over NCCL, with a communicator for this directed pair, so that the two directions, and other pairs, never wait
+// for each other. NCCL requires all its calls for one GPU from one thread: the GPU's owner, to which links queue their
+// calls. A send and its receive are issued only when both are posted, so a deadlocked schedule stays on the host, where
+// it can be explained, and no kernel spins on a GPU.
 #pragma once
 
 #include "executor/cuda/cudalink.h"
@@ -13,11 +13,11 @@
 
 namespace pipewright {
 
-/// Something of which both sides are to be issued, each by the owner of its GPU.
+/// An operation with two sides, each issued by the owner of its GPU.
 class NcclWork {
 public:
     virtual ~NcclWork() = default;
-    /// On the owner's thread. Throws nothing.
+    /// Called on the owner's thread. Throws nothing.
     virtual void issue(std::size_t index, bool first) = 0;
 };
 
@@ -29,16 +29,16 @@ public:
     NcclOwner(const NcclOwner&) = delete;
     NcclOwner& operator=(const NcclOwner&) = delete;
 
-    /// Memory for so many more jobs at a time; before the first step.
+    /// Reserves queue space for `jobs` more jobs; call before the first step.
     void makeRoom(std::size_t jobs);
-    /// Both sides at one time: whatever two GPUs have in common stands in the same order in the queues of both, since
-    /// kernels of NCCL that start in different orders may wait for each other for ever.
+    /// Queues both sides atomically: operations that two GPUs have in common have the same order in both queues, since
+    /// NCCL kernels that start in different orders may deadlock.
     static void post(NcclOwner& first, NcclOwner& second, NcclWork& work, std::size_t index);
-    /// The same of a group: each owner is of another GPU.
+    /// The same for a group; the owners are those of different GPUs.
     static void post(std::span<NcclOwner* const> owners, std::span<NcclWork* const> works);
-    /// The only side of this process.
+    /// Queues the only side in this process.
     void post(NcclWork& work, std::size_t index, bool first);
-    /// Until nothing is queued and nothing is being issued.
+    /// Waits until nothing is queued and nothing is being issued.
     void drain();
 
 private:
@@ -61,7 +61,7 @@ private:
 class NcclLink final : public CudaLink, private NcclWork {
 public:
     /// The owners must outlive it. Throws Error when the two GPUs cannot be connected within the deadline. Stores no
-    /// sends: all of them rendezvous, and none is made slower.
+    /// sends (all rendezvous) and cannot be slowed.
     NcclLink(const CudaGpu& from, const CudaGpu& to, NcclOwner& fromOwner, NcclOwner& toOwner,
              const LinkOptions& options, Nanoseconds deadline);
     ~NcclLink() override;

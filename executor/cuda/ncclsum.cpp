@@ -14,7 +14,7 @@ namespace pipewright {
 
 namespace {
 
-constexpr int multiprocessors = 4; // that a sum takes away from the maths beside it
+constexpr int multiprocessors = 4; // that a sum takes from concurrent maths
 
 } // namespace
 
@@ -51,7 +51,7 @@ NcclSum::~NcclSum()
 
 void NcclSum::post(std::size_t index, int device, Stream& stream, const Posting& posting)
 {
-    throwIfFailed(); // of an earlier one
+    throwIfFailed(); // of an earlier sum
     const std::size_t own = device == m_devices[0] ? 0 : 1;
     const std::lock_guard lock(m_mutex);
     Side &side = m_sums.at(index)[own], &other = m_sums[index][1 - own];
@@ -104,7 +104,7 @@ void NcclSum::throwIfFailed()
         std::rethrow_exception(std::exchange(m_failure, nullptr));
 }
 
-/// From when the first device's values were there, by its GPU's own events.
+/// Reports sums from when the first device's values were complete, by the events of its GPU.
 void NcclSum::finished(std::vector<Copied>& to)
 {
     throwIfFailed();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// In which sizes a GPU's multiprocessors are cut: the documentation of cuDevSmResourceSplitByCount in cuda.h. From CUDA
-// 13 on a driver says it itself.
+// Possible sizes of a GPU's slices in multiprocessors, from the documentation of cuDevSmResourceSplitByCount in cuda.h.
+// From CUDA 13 on, the driver reports them.
 #pragma once
 
 namespace pipewright {
 
 struct SliceSteps {
     unsigned least = 2; ///< multiprocessors of a slice
-    unsigned step = 2;  ///< in which slices grow
+    unsigned step = 2;  ///< sizes are multiples of this
 };
 
 constexpr SliceSteps sliceStepsOf(int major) ///< of the compute capability

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The seam between the program, which needs no NVIDIA library, and the CUDA plugin, which is opened at run
-// time: one exported C function that returns a table of C functions. Version and size come first and never
-// move, so that a plugin of another build is told apart before anything else of it is used. Every call that can
-// fail returns 0 or a CUDA error number, and lastError() says in words what it was.
+// The interface between the program, which needs no NVIDIA library, and the CUDA plugin, which is opened at run time:
+// one exported C function that returns a table of C functions. Version and size come first and never move, so that a
+// plugin of another build is recognised before anything else of it is used. Every call that can fail returns 0 or an
+// error number; lastError() returns its message.
 #pragma once
 
 #include <stddef.h>
@@ -33,11 +33,11 @@ enum PipewrightGpuActivityKind {
     PIPEWRIGHT_GPU_WAIT = 3,     /* synchronisation: of a stream, an event, the host */
     PIPEWRIGHT_GPU_OVERHEAD = 4, /* of the recorder itself */
     PIPEWRIGHT_GPU_MEMORY = 5,   /* allocated (bytes > 0) or released (bytes < 0) at `start` */
-    PIPEWRIGHT_GPU_CALL = 6,     /* of the host, that launched something: what it launched has its correlation */
+    PIPEWRIGHT_GPU_CALL = 6,     /* a launch by the host; the launched activity has the same correlation */
 };
 typedef struct PipewrightGpuActivity {
     int64_t start, end;
-    int64_t block; /* what beginBlock() was told; -1: outside of every block */
+    int64_t block; /* the number given to beginBlock(); -1: outside of every block */
     int64_t bytes; /* copied, set or allocated; -1: does not apply */
     uint64_t graphNode;
     uint32_t correlation;
@@ -59,17 +59,17 @@ enum {
     PIPEWRIGHT_MATHS_WORKSPACE = PIPEWRIGHT_PRODUCT_WORKSPACE + 4 * PIPEWRIGHT_MATHS_ROWS
 };
 
-/* Who computes attention of operands that lie in bf16. */
+/* Which kernels compute attention of bf16 operands. */
 enum PipewrightAttention {
     PIPEWRIGHT_ATTENTION_OWN = 0,   /* kernels of our own */
-    PIPEWRIGHT_ATTENTION_AUTO = 1,  /* cuDNN, where it does it in the workspace */
-    PIPEWRIGHT_ATTENTION_CUDNN = 2, /* cuDNN, or it is a failure */
+    PIPEWRIGHT_ATTENTION_AUTO = 1,  /* cuDNN, if it supports the shape and its workspace suffices */
+    PIPEWRIGHT_ATTENTION_CUDNN = 2, /* cuDNN, otherwise it is a failure */
 };
 typedef struct PipewrightMathsSetup {
     const char *cublasLt, *cudnn; /* the libraries' files; null: kernels of our own */
     int32_t bfloat16;             /* factors of fp32 products are rounded to it */
     int32_t attention;
-    void* workspace;        /* of the device, which the caller gives for as long as the maths is there */
+    void* workspace;        /* of the device; the caller keeps it until destroyMaths() */
     int64_t workspaceBytes; /* at least PIPEWRIGHT_MATHS_WORKSPACE */
 } PipewrightMathsSetup;
 
@@ -103,44 +103,45 @@ typedef struct PipewrightCudaTable {
     int (*enablePeer)(int32_t from, int32_t to,
                       int32_t* direct); /* whether the two reach each other without the host */
 
-    /* Keeping a stream of that GPU busy: for so long; and until so long after a place of its memory was stamped. */
+    /* Keep a stream busy: spin() for a time, spinFrom() until a time after stamp() wrote the clock to `place`. */
     int (*spin)(int32_t device, void* stream, int64_t nanoseconds);
     int (*stamp)(int32_t device, void* stream, void* place);
     int (*spinFrom)(int32_t device, void* stream, const void* place, int64_t nanoseconds);
 
-    /* Between the two calls what is issued on the stream is only noted. */
+    /* Work issued on the stream between the two calls is captured, not run. */
     int (*beginCapture)(void* stream);
     int (*endCapture)(void* stream, void** graph);
-    int (*launchGraph)(int32_t device, void* graph, void* stream); /* the stream's, by whatever thread */
+    int (*launchGraph)(int32_t device, void* graph, void* stream); /* from any thread */
     int (*destroyGraph)(void* graph);
 
-    /* Between the two calls what the calling thread issues is part of the block: an NVTX range, a recorder's label. */
+    /* Work that the calling thread issues between the two calls belongs to the block: an NVTX range, a CUPTI label. */
     int (*beginBlock)(const char* label, int64_t block);
     int (*endBlock)(void);
 
     /* CUPTI, from that file. One session per process. `take` is called by flushActivities alone. */
     int (*startActivities)(const char* library);
-    /* What this CUPTI cannot record, once it records; null: nothing is missing. */
+    /* After the start: what this CUPTI cannot record; null: nothing is missing. */
     const char* (*unrecorded)(void);
-    /* `dropped` were lost; of `untimed` nobody knows when they were. */
+    /* `dropped`: lost records; `untimed`: records without times. */
     int (*flushActivities)(PipewrightGpuActivities take, void* context, int64_t* dropped, int64_t* untimed);
     int (*stopActivities)(void);
 
     /* NCCL, from that file. A communicator per directed pair, warmed up; its two ends belong to their GPU's thread.
-       What waits for others gives up after so many nanoseconds. */
+     * Calls that wait for others give up after `deadline` nanoseconds. */
     int (*ncclOpen)(const char* library);
     int (*ncclConnect)(int32_t from, int32_t to, int64_t deadline, void** sender, void** receiver);
     int (*ncclSend)(void* sender, const void* data, int64_t bytes, void* stream);
     int (*ncclReceive)(void* receiver, void* data, int64_t bytes, void* stream);
-    int (*ncclGroup)(int32_t begin); /* what is between 1 and 0 is issued as one */
+    int (*ncclGroup)(int32_t begin); /* 1 begins a group of calls that are issued as one, 0 ends it */
     /* A communicator of many, of which each process joins the ranks of its own GPUs: with the name that one of them
        made and told the others. Only begins; ncclJoined() asks, without waiting, whether all have come, and until it
        says so the member can only be closed. */
     int (*ncclName)(uint8_t name[PIPEWRIGHT_NCCL_NAME]);
     int (*ncclJoin)(int32_t device, const uint8_t name[PIPEWRIGHT_NCCL_NAME], int32_t rank, int32_t ranks,
-                    int32_t multiprocessors, void** member); /* at most so many for a transfer; 0: as NCCL likes */
+                    int32_t multiprocessors, void** member); /* most for a transfer; 0: NCCL decides */
     int (*ncclJoined)(void* member, int32_t* joined);
-    /* Once, when all have joined: NCCL connects at the first use, which would then count. Of this process's members. */
+    /* Call once for this process's members when all have joined: NCCL connects at the first use, which would else be
+     * timed. */
     int (*ncclWarmUp)(void* const* members, int32_t count, int64_t deadline);
     int (*ncclAllReduce)(void* member, const float* from, float* to, int64_t count, void* stream);
     int (*ncclAllGather)(void* member, const float* from, float* to, int64_t countOfEach, void* stream);
@@ -149,7 +150,7 @@ typedef struct PipewrightCudaTable {
     int (*ncclReduce)(void* member, const float* from, float* to, int64_t count, int32_t root, void* stream);
     int (*ncclSendTo)(void* member, int32_t rank, const void* data, int64_t bytes, void* stream);
     int (*ncclReceiveFrom)(void* member, int32_t rank, void* data, int64_t bytes, void* stream);
-    int (*ncclAbort)(void* end); /* from any thread: what is in flight ends; it is still to be closed */
+    int (*ncclAbort)(void* end); /* from any thread: ends what is in flight; ncclClose() is still needed */
     int (*ncclClose)(void* end);
 
     /* Maths in device memory, in the order of the stream. `operation` is one of kernels/calls.h, `call` its struct of
@@ -158,9 +159,9 @@ typedef struct PipewrightCudaTable {
     int (*createMaths)(int32_t device, void* stream, const PipewrightMathsSetup* setup, void** maths);
     int (*destroyMaths)(void* maths);
     int (*compute)(void* maths, int32_t operation, const void* call, int64_t bytes, uint32_t stored);
-    /* What the last compute() did in more steps than it might have; null: nothing. Valid until the next. */
+    /* Where the last compute() needed extra steps; null: nowhere. Valid until the next compute(). */
     const char* (*mathsNote)(void* maths);
-    /* Likewise which attention was done by whom, each once. */
+    /* Likewise: which kernels computed attention; each note once. */
     const char* (*attentionNote)(void* maths);
     /* What the larger of both passes of such attention wants of the workspace's first part: of a
      * kernels::GroupedAttentionShape of so many bytes. 0: cuDNN does neither. */

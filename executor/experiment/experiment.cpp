@@ -28,7 +28,7 @@ namespace {
 
 constexpr int heldBackMicrobatches = 16;
 
-/// Row n of the data is what its n-th random number chooses.
+/// Row n of the data is chosen by the n-th random number.
 TrainingWork::Feed rowsOf(const TrainingData& data, const ModelShape& shape, std::uint64_t seed, int microbatches)
 {
     const CounterRandom random(seed, "experiment rows");
@@ -72,7 +72,7 @@ Design withOptimizer(Design design, std::optional<Optimizer> rule)
     return design;
 }
 
-/// Per microbatch, the update that it feeds.
+/// Per microbatch, the update to which it contributes.
 std::vector<int> updateOfMicrobatch(const Program& program)
 {
     std::vector<int> updates(program.microbatches, 0);
@@ -84,7 +84,7 @@ std::vector<int> updateOfMicrobatch(const Program& program)
     return updates;
 }
 
-/// The losses of updates, gathered from those of their microbatches as they come in, from any thread.
+/// Collects the losses of updates from those of their microbatches as they arrive, from any thread.
 class UpdateLosses {
 public:
     UpdateLosses(std::vector<int> updateOf, int batch) : m_updateOf(std::move(updateOf)), m_batch(batch)
@@ -99,7 +99,7 @@ public:
         std::fill(m_counts.begin(), m_counts.end(), 0);
         std::fill(m_sums.begin(), m_sums.end(), 0.0);
     }
-    /// `told` is called when the update has all its microbatches.
+    /// Calls `told` when all microbatches of the update have arrived.
     template<class Told>
     void add(int microbatch, double loss, const Told& told)
     {
@@ -109,7 +109,7 @@ public:
         if (++m_counts[update] == m_batch)
             told(m_first + static_cast<int>(update), m_sums[update] / m_batch);
     }
-    /// In ascending order of microbatches, whatever the order in which they came.
+    /// Adds up in ascending order of microbatches, whatever the order of arrival.
     std::vector<double> means(const std::vector<double>& microbatchLosses) const
     {
         std::vector<double> sums(m_counts.size(), 0);
@@ -127,7 +127,7 @@ private:
     int m_batch, m_first = 0;
 };
 
-/// As it is trained here, with what is stored in bf16 widened. Throws Error where it cannot be.
+/// The design as it is trained here: a bf16 model is widened. Throws Error where it cannot be trained.
 Design preparedDesign(const Design& given, const ExperimentOptions& options)
 {
     Design design = withUpdates(withOptimizer(given, options.optimizer), options.updates);
@@ -189,7 +189,7 @@ Design withUpdates(const Design& design, int updates)
         p.microbatches = batch * updates;
         Design longer = design;
         longer.schedule = makeSchedule(family->name, p);
-        longer.schedule.pins.clear(); // nothing is gained by waiting here
+        longer.schedule.pins.clear(); // waiting for pinned times would only cost time
         longer.costs.microbatches.clear();
         return longer;
     }
@@ -220,8 +220,7 @@ Design sequentialReference(const Design& design)
 
 namespace {
 
-/// One of the runs. It drives the runtime itself: what a `run` adds (recording, checks, ranks, dumps) is not wanted
-/// here.
+/// One of the runs. It drives the runtime itself, without the recording, checks, ranks and dumps of a `run`.
 ExperimentRun trainOnce(const Design& given, std::uint64_t seed, const ExperimentOptions& options)
 {
     const Design design = preparedDesign(given, options);
@@ -295,7 +294,7 @@ Experiment runExperiment(const std::vector<Design>& given, const ExperimentOptio
         throw Error("designs", "there is nothing to compare", "name at least one design");
     std::vector<Design> designs{sequentialReference(withOptimizer(given.front(), options.optimizer))};
     designs.insert(designs.end(), given.begin(), given.end());
-    for (const Design& design : designs) // what is wrong is said before hours are spent
+    for (const Design& design : designs) // reports faults before hours are spent
         preparedDesign(design, options);
 
     Experiment experiment;

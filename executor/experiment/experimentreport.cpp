@@ -212,7 +212,7 @@ JsonValue toJson(const ExperimentRun& run)
 
 ExperimentRun experimentRunFrom(const nlohmann::json& object)
 {
-    // What is not finite was written as null.
+    // Numbers that are not finite were written as null.
     const auto number = [&](const char* key) {
         const auto at = object.find(key);
         return at != object.end() && at->is_number() ? at->get<double>() : NAN;

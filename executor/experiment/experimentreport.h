@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What an experiment comes to: a line per design with means over its seeds and how far they spread, the same and
-// the curves as CSV, curves for a picture, and what makes a comparison unfair.
+// The results of an experiment: a line per design with means over its seeds and their spread, this table and the curves
+// as CSV, curves for a picture, and warnings on what makes a comparison unfair.
 #pragma once
 
 #include "core/exchange/losspicture.h"
@@ -26,7 +26,7 @@ struct ExperimentSummary {
     Bytes peakBytes = 0, predictedPeakBytes = 0; ///< of the fullest device
     std::vector<int> staleness, copies;          ///< per stage; empty where every update is a flush
     bool readsAgree = true;
-    std::optional<bool> bitEqual{}; ///< in every seed, to the sequential reference
+    std::optional<bool> bitEqual{}; ///< in every seed, compared with the sequential reference
 };
 
 /// In the order of the designs; the reference first.
@@ -39,10 +39,10 @@ std::vector<LossSeries> accuracyCurves(const std::vector<ExperimentRun>& runs); 
 
 JsonValue toJson(const ExperimentRun& run); ///< losses that are not finite are null
 
-/// The inverse, as far as JSON says it: parameters are not part of it.
+/// The inverse of toJson(), which leaves parameters out.
 ExperimentRun experimentRunFrom(const nlohmann::json& object);
 
-/// As a row of the SQLite file of experiments.
+/// A row for the SQLite file of experiments.
 ExperimentRecord recordOf(const ExperimentRun& run);
 
 /// Warnings: updates of different sizes, and models of different sizes.

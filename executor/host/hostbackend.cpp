@@ -20,7 +20,7 @@ constexpr std::size_t alignment = 64;
 
 class HostAllocation final : public Allocation {
 public:
-    /// Throws bad_alloc when there is not that much memory. `used` counts what its device holds.
+    /// Throws bad_alloc when there is not that much memory. `used` counts the bytes that the device holds.
     HostAllocation(Bytes bytes, std::shared_ptr<std::atomic<Bytes>> used)
         : m_region{static_cast<std::byte*>(
                        std::aligned_alloc(alignment, (static_cast<std::size_t>(bytes) / alignment + 1) * alignment)),

@@ -64,13 +64,13 @@ Nanoseconds readyTime(Nanoseconds start, Nanoseconds atLeast)
     return atLeast > 0 ? start + atLeast : 0;
 }
 
-/// When the copy begins: now, or when the bus has carried what came before.
+/// When the copy begins: now, or when the bus has finished earlier transfers.
 Nanoseconds beginOf(const Posting& posting)
 {
     return posting.bus != nullptr ? posting.bus->take(posting.held) : steadyNow();
 }
 
-/// The sender may go on: at once, unless the transfer holds it up too.
+/// Releases the sender: at once, unless the transfer blocks it too.
 void releaseSender(const Posting& sent, Nanoseconds start)
 {
     set(sent.done, sent.blocks ? readyTime(start, sent.atLeast) : 0);
@@ -98,7 +98,8 @@ void HostLink::reset()
     m_mismatch = false;
 }
 
-/// Both sides of `index` are posted: may they be copied? Pairs match in order, so nothing before is open.
+/// Whether transfer `index`, posted on both sides, may be copied. Transfers match in order, so all earlier ones have
+/// matched.
 bool HostLink::match(std::size_t index)
 {
     if (m_mismatch)
@@ -147,7 +148,7 @@ Copied HostLink::send(Stream&, const Posting& posting)
         set(posting.done);
         return {};
     }
-    // The receive was posted meanwhile and found the slot unfinished: it is this call's to deliver.
+    // The receive was posted meanwhile, before the slot was filled: so this call must deliver.
     if (!match(index)) {
         lock.unlock();
         set(posting.done);

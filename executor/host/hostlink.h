@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A link between two threads of this process. Both sides append to a list each; the n-th of one matches
-// the n-th of the other, and the later of the two copies (outside the lock, which is held for a few instructions). With
-// slots, a send that comes first is stored in one and its source is free at once; when all slots are taken it simply
-// stays posted. The slots lie in the sender's device, which counts them.
+// A link between two threads of this process. Each side appends to a list; the n-th send matches the n-th receive, and
+// the side that comes later copies (outside the lock, which is held for a few instructions only). With slots, a send
+// that comes first is stored in a slot and its source is free at once; when all slots are taken, it stays posted. The
+// slots are in the sender's device and count as its memory.
 #pragma once
 
 #include "executor/host/hoststream.h"
@@ -14,7 +14,7 @@ namespace pipewright {
 
 class HostLink final : public Link {
 public:
-    /// `storage`: storageFor() bytes of the sender's device; null where that is nothing.
+    /// `storage`: storageFor() bytes of the sender's device; null if that is 0.
     HostLink(const LinkOptions& options, std::unique_ptr<Allocation> storage);
     static Bytes storageFor(const LinkOptions& options) { return options.storedSends * options.stride(64); }
     Copied send(Stream& stream, const Posting& posting) override;
@@ -31,14 +31,14 @@ private:
     };
 
     bool match(std::size_t index);
-    /// Null where nothing that is sent has any bytes.
+    /// Null if no transfer has any bytes.
     std::byte* slotData(int slot)
     {
         return m_storage ? m_storage->region().data + slot * m_options.stride(64) : nullptr;
     }
 
     const LinkOptions m_options;
-    mutable std::mutex m_mutex; ///< guards all below but the slots' contents
+    mutable std::mutex m_mutex; ///< guards all members below, but not the slots' contents
     std::vector<Sent> m_sends;
     std::vector<Posting> m_receives;
     std::vector<int> m_freeSlots;

@@ -52,7 +52,7 @@ HostCopies::~HostCopies()
     std::free(m_region.data);
 }
 
-/// The stream is the calling thread: what is read is there.
+/// The stream is the calling thread, so the source is already complete.
 void HostCopies::copy(Direction direction, Stream&, const Copy& what)
 {
     {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Where the device's memory is the host's already, a second place in it: a thread each way copies, as the copy engines
-// of a GPU do, beside the thread that computes.
+// Offloaded buffers of a device whose memory is the host's already: a second area of the same memory. One thread per
+// direction copies beside the computing thread, like the copy engines of a GPU.
 #pragma once
 
 #include "executor/runtime/backend.h"

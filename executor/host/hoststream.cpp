@@ -10,7 +10,7 @@ namespace pipewright {
 
 namespace {
 
-constexpr int spins = 64; // about a microsecond: longer only takes the core from who is waited for
+constexpr int spins = 64; // about a microsecond; longer spinning takes the core from the thread that is waited for
 
 void relax()
 {
@@ -50,7 +50,7 @@ void HostStream::interrupt()
 
 bool HostStream::sleepUntil(Nanoseconds time) const
 {
-    constexpr Nanoseconds slice = 5'000'000; // how late an interrupt may be noticed
+    constexpr Nanoseconds slice = 5'000'000; // upper bound on the delay of an interrupt
     for (Nanoseconds left = time - steadyNow(); left > 0; left = time - steadyNow()) {
         if (interrupted())
             return false;
@@ -61,7 +61,7 @@ bool HostStream::sleepUntil(Nanoseconds time) const
 
 void HostEvent::set(Nanoseconds readyAt)
 {
-    const SharedStreamSignal waiter = m_waiter; // once it is complete, this event may be gone
+    const SharedStreamSignal waiter = m_waiter; // kept alive here: once complete, this event may be destroyed
     m_readyAt = readyAt;
     m_complete.store(true, std::memory_order_release);
     waiter->raise();

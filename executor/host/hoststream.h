@@ -34,7 +34,8 @@ public:
     bool complete() const override { return m_complete.load(std::memory_order_acquire); }
     void reset() override { m_complete.store(false, std::memory_order_release); }
 
-    /// It has happened; who waits for it goes on, but not before `readyAt` (steadyNow; 0: at once).
+    /// Marks the event as complete and wakes its waiter, which continues no earlier than `readyAt` (steadyNow; 0: at
+    /// once).
     void set(Nanoseconds readyAt = 0);
     /// Only meaningful when complete().
     Nanoseconds readyAt() const { return m_readyAt; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Medians of repeated timings: products of growing size alone and on all devices at once, copies, and round trips of a
-// small and a large message for every pair; then every two pairs beside each other, since pairs that slow one another
-// down share a bus. O(devices^4) round trips, 210 combinations for eight devices.
+// small and a large message for every pair of devices; then every two pairs at the same time, since pairs that slow
+// each other down share a bus. O(devices^4) round trips, 210 combinations for eight devices.
 #include "executor/machine/machinemeasure.h"
 
 #include "core/base/diagnostic.h"
@@ -37,7 +37,7 @@ double perSecond(double amount, Nanoseconds time)
     return time > 0 ? amount / static_cast<double>(time) * 1e9 : 0;
 }
 
-/// Every two pairs are measured beside each other: 210 times for eight devices.
+/// Largest number of devices for which every two pairs are measured together: 210 combinations.
 constexpr int mostInCrowds = 8;
 
 class Measuring {
@@ -53,7 +53,7 @@ public:
                 result.pairs.push_back({a, b, 0, 0, m_options.wayBetween ? m_options.wayBetween(a, b) : LinkWay{}});
         result.crowds = crowdsOf(result.pairs);
         m_steps = static_cast<std::size_t>(count) + 2 + result.pairs.size() + result.crowds.size();
-        std::map<int, int> sharers; // of a pool of memory
+        std::map<int, int> sharers; // per pool of memory: how many devices share it
         for (int d = 0; d < count; ++d)
             ++sharers[m_backend.device(d).memory().number];
         for (int d = 0; d < count; ++d) {
@@ -121,7 +121,7 @@ private:
         ++m_done;
     }
 
-    /// One thread per device, as in a run. Throws what the first one threw that failed.
+    /// Runs one thread per device, as a run does. Throws the first failure.
     template<typename Work>
     void onThreads(const std::vector<int>& devices, Work work, const std::function<void()>& letGo = {})
     {
@@ -129,13 +129,13 @@ private:
         onDeviceThreads(
             devices.size(), [&](std::size_t i) { work(devices[i], together); },
             [&](std::size_t) {
-                together.arrive_and_drop(); // the others need not wait for this one
+                together.arrive_and_drop(); // the others must not wait for this one
                 if (letGo)
                     letGo();
             });
     }
 
-    /// From `least` on the first size, twice as large each time, that takes long enough.
+    /// Doubles the size, from `least` on, until the work takes long enough.
     template<typename Size, typename TimeAt>
     Size grown(Size least, Size most, TimeAt timeAt) const
     {
@@ -143,7 +143,7 @@ private:
             least *= 2;
         return least;
     }
-    /// So often is done what takes so long.
+    /// How often work of this duration is repeated within one timing.
     int timesFor(Nanoseconds each) const
     {
         constexpr Nanoseconds most = 64;
@@ -161,7 +161,7 @@ private:
         return steadyNow() - start;
     }
 
-    /// The median time of what `once` issues.
+    /// The median time of the work that `once` issues.
     template<typename Once>
     Nanoseconds timeOf(Stream& stream, Together& together, Once once) const
     {
@@ -178,7 +178,7 @@ private:
         return medianOf(times);
     }
 
-    /// `use`(stream, what issues a product of n rows, inputs and outputs).
+    /// Calls `use` with a stream and a function that issues a product of n rows, inputs and outputs.
     template<typename Use>
     auto withProduct(int d, int n, Use use) const
     {
@@ -229,7 +229,7 @@ private:
             to.reset();
             from = device.allocate(bytes);
             to = device.allocate(bytes);
-            copy(*to, *from); // so that no memory is read that is not there yet
+            copy(*to, *from); // writes the pages of `from` first, so that reading them is real memory traffic
             stream->synchronize();
         };
         const Bytes bytes = grown(m_options.copyBytes, mostOf(of.memory, m_options.mostCopyBytes), [&](Bytes each) {
@@ -240,7 +240,7 @@ private:
         return perSecond(2.0 * static_cast<double>(bytes), timeOf(*stream, together, there));
     }
 
-    static Bytes mostOf(Bytes memory, Bytes most) ///< there is room for two of them
+    static Bytes mostOf(Bytes memory, Bytes most) ///< leaves room for two of them
     {
         return memory > 0 ? std::min(most, memory / 8) : most;
     }
@@ -258,7 +258,8 @@ private:
         pair.bandwidth = perSecond(more, std::max<Nanoseconds>(1, large - small));
     }
 
-    /// Half of a round trip of every pair, all pairs at once. So many round trips are issued before any is waited for.
+    /// Half of a round trip per pair, all pairs at the same time. `trips` round trips are issued before any is waited
+    /// for.
     std::vector<Nanoseconds> messages(const std::vector<std::pair<int, int>>& pairs, Bytes bytes, int trips)
     {
         LinkOptions link;
@@ -325,7 +326,7 @@ private:
                 }
                 if (!stream.synchronize())
                     return; // the other side has failed
-                if (i > 0)  // the first warms up
+                if (i > 0)  // the first one is the warm-up
                     times.push_back((steadyNow() - start) / (2 * trips));
                 for (std::size_t trip = 0; trip < own.sent.size(); ++trip) {
                     own.sent[trip]->reset();
@@ -377,7 +378,7 @@ std::unique_ptr<Backend> thisMachine(int devices)
 
 namespace {
 
-/// Per pair: the bus that it is on; empty: a wire of its own.
+/// Per pair: the bus of its link; empty: it shares none.
 std::vector<std::string> busesOf(const MachineMeasurement& machine)
 {
     const auto& pairs = machine.pairs;
@@ -388,7 +389,7 @@ std::vector<std::string> busesOf(const MachineMeasurement& machine)
                                      [&pairs](const auto& pair) { return pair.way.wire == pairs[0].way.wire; });
     if (oneWire && !machine.crowds.empty() && std::all_of(machine.crowds.begin(), machine.crowds.end(), shares))
         return std::vector<std::string>(pairs.size(), pairs[0].way.wire);
-    // Pairs that slow down the same pair are on the same bus.
+    // Pairs that slow down the same third pair are on the same bus.
     std::vector<std::size_t> bus(pairs.size());
     std::iota(bus.begin(), bus.end(), std::size_t{0});
     for (const MachineMeasurement::Crowd& crowd : machine.crowds)

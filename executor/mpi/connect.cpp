@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How the sockets of a mesh come about over TCP. Whoever connects introduces itself, with the secret of the run; all
-// connections that have not done so yet are listened to together, so a silent one holds up nobody, and is closed after
+// Connects the sockets of a mesh over TCP. A connecting rank introduces itself with the secret of the run. All
+// connections without a complete introduction are polled together, so a silent one delays no other and is closed after
 // a while. Ranks that meet on a loopback address listen there only.
 #include "core/base/diagnostic.h"
 #include "executor/mpi/ranksecret.h"
@@ -47,10 +47,10 @@ struct Newcomer {
     Nanoseconds until = 0; ///< when it is given up
     Whereabouts where{};
     Introduction said{};
-    std::size_t bytes = 0; ///< of `said` that have come
+    std::size_t bytes = 0; ///< received bytes of `said`
 };
 constexpr Nanoseconds introductionTime = 5'000'000'000;
-constexpr std::size_t mostStrangers = 256; ///< beside the ranks; then the oldest gives way
+constexpr std::size_t mostStrangers = 256; ///< allowed beside the ranks; beyond it the oldest is closed
 
 /// Takes as long for a wrong secret as for the right one.
 bool sameSecret(const std::array<char, longestRankSecret>& a, const std::array<char, longestRankSecret>& b)
@@ -117,7 +117,7 @@ public:
         m_sockets[0] = connectByName(address, port);
         std::vector<Whereabouts> all(static_cast<std::size_t>(m_size));
         readAll(m_sockets[0], all.data(), all.size() * sizeof(Whereabouts));
-        for (int r = 1; r < m_rank; ++r) { // to those before; those behind come here
+        for (int r = 1; r < m_rank; ++r) { // connects to lower ranks; higher ranks connect to this one
             const Whereabouts& where = all[r];
             const int socket = tryConnect(reinterpret_cast<const sockaddr*>(&where.address), where.length);
             if (socket < 0)
@@ -139,7 +139,7 @@ private:
         return static_cast<int>(std::max<Nanoseconds>(0, (m_until - steadyNow()) / 1'000'000));
     }
 
-    /// Every address of the machine, over IPv4 alone where that is all there is.
+    /// All addresses of the machine; IPv4 alone where there is no IPv6.
     static std::vector<sockaddr_storage> everywhere()
     {
         std::vector<sockaddr_storage> places(2);
@@ -148,8 +148,8 @@ private:
         return places;
     }
 
-    /// Everywhere, unless `address` says by itself that all ranks are on this machine. A host's own name says nothing:
-    /// Debian gives it a loopback address on the host itself.
+    /// All addresses, unless `address` itself shows that all ranks are on this machine. A host's own name does not show
+    /// it: Debian maps it to a loopback address on the host itself.
     static std::vector<sockaddr_storage> placesToListen(const std::string& address)
     {
         std::vector<sockaddr_storage> places;
@@ -168,7 +168,7 @@ private:
         return places.empty() ? everywhere() : places;
     }
 
-    /// At the first of the places where it can be done.
+    /// Listens at the first of the places where this works.
     void listenAt(const std::vector<sockaddr_storage>& places, int port)
     {
         for (sockaddr_storage place : places) {
@@ -198,7 +198,7 @@ private:
              "set MASTER_PORT to another one: the port after it must be free on rank 0's host");
     }
 
-    /// Where rank 0 was reached from this machine, the other ranks come from as well.
+    /// A rank that reached rank 0 over loopback listens there only: the other ranks come the same way.
     void listenBeside(int connected)
     {
         sockaddr_storage place{};
@@ -362,7 +362,7 @@ private:
         while (bytes > 0) {
             const ssize_t done = ::send(socket, place, bytes, MSG_NOSIGNAL);
             if (done <= 0)
-                return; // the other side's end shows when it is read from
+                return; // a closed connection is noticed when reading
             place += done;
             bytes -= static_cast<std::size_t>(done);
         }

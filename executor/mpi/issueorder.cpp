@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Process 0 matches offers by (channel, index): the first of two is kept, and the second has it answered to both sides.
-// Its answers are the total order in which everyone issues. Two messages up and two down per transfer or sum, one each
-// way per member and turn of a group.
+// Process 0 matches offers by (channel, index): it keeps the first of two, and answers both sides when the second
+// arrives. Its answers are the total order in which everyone issues. A transfer or sum takes two messages to process 0
+// and two back, a turn of a group one each way per member.
 #include "executor/mpi/issueorder.h"
 
 namespace pipewright {
@@ -38,7 +38,7 @@ void IssueOrder::offer(const Offer& own)
                    .b = 2 * std::int64_t{own.channel} + own.second});
 }
 
-/// The first member and how many there are stand where a pair's offer has its shape.
+/// The first member and the number of members are sent in the field where a pair's offer has its shape.
 void IssueOrder::offerOfGroup(std::uint32_t channel, std::uint32_t turn, int first, int members)
 {
     m_hub.send(0, {.kind = RankHub::LinkReady,

@@ -63,8 +63,8 @@ RankEnvironment rankEnvironment(const EnvironmentLookup& lookup)
 std::vector<std::string> launchCommand(const std::string& program, int ranks, const std::vector<std::string>& command,
                                        bool asRoot)
 {
-    // Survivors of a lost rank are to say so themselves; and there may be more ranks than cores, which then
-    // must not spin.
+    // The surviving ranks must be able to report a lost one. There may also be more ranks than cores, which then must
+    // not spin.
     std::vector<std::string> words{program,
                                    "-n",
                                    std::to_string(ranks),
@@ -81,7 +81,7 @@ std::vector<std::string> launchCommand(const std::string& program, int ranks, co
                                    "none"};
     if (asRoot)
         words.emplace_back("--allow-run-as-root");
-    // A word ":" would end the command for the launcher; only a file can be called that.
+    // A word ":" would end the command for the launcher; only a file name can be ":".
     for (const std::string& word : command)
         words.push_back(word == ":" ? "./:" : word);
     return words;

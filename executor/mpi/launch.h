@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Which process of how many this is, read from what the launcher left in the environment: mpirun, srun,
-// torchrun, or nobody, in which case the program starts its own processes with mpirun.
+// Finds this process's rank and the number of processes in what the launcher (mpirun, srun, torchrun) left in the
+// environment. Without a launcher the program starts its own processes with mpirun.
 #pragma once
 
 #include "core/base/units.h"
@@ -30,8 +30,8 @@ using EnvironmentLookup = std::function<const char*(const char* name)>; ///< std
 /// SLURM_NTASKS. Throws Error when they are incomplete.
 RankEnvironment rankEnvironment(const EnvironmentLookup& lookup);
 
-/// The arguments to start `ranks` processes of this very command line with; `program` is mpirun's path. As root
-/// Open MPI wants to be told that this is meant.
+/// The arguments that start `ranks` processes of this command line; `program` is mpirun's path. Open MPI has to be told
+/// explicitly that it may run as root.
 std::vector<std::string> launchCommand(const std::string& program, int ranks, const std::vector<std::string>& command,
                                        bool asRoot);
 

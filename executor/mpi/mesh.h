@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Messages between the processes of a run: a small fixed header, and maybe bytes that are written right where
-// the receiver wants them. Messages from one process to another arrive in order. One thread uses a mesh.
-// Over sockets and over MPI; all that is built on top (links, all-reduces, failures) is the same for both.
+// Messages between the processes of a run: a small fixed header and optional bytes, which are written straight to where
+// the receiver wants them. Messages from one process to another arrive in order. One thread uses a mesh. There is a
+// mesh over sockets and one over MPI; all that is built on top (links, all-reduces, failures) is the same for both.
 #pragma once
 
 #include "executor/runtime/backend.h"
@@ -23,10 +23,10 @@ struct Message {
 class MeshHandler {
 public:
     virtual ~MeshHandler() = default;
-    /// Where the bytes that follow go: regions as large together as `message.bytes`, or none when so many are not
-    /// expected, and then the sender counts as lost.
+    /// Where the bytes after the header are written: regions of `message.bytes` in all. An empty list refuses them, and
+    /// the sender then counts as lost.
     virtual std::vector<Region> place(int from, const Message& message) = 0;
-    virtual void received(int from, const Message& message) = 0; ///< its bytes too
+    virtual void received(int from, const Message& message) = 0; ///< all bytes have arrived too
     virtual void sent(std::uint64_t ticket) = 0;                 ///< the payload may be overwritten
     virtual void lost(int rank) = 0;                             ///< the process is gone
 };
@@ -36,20 +36,20 @@ public:
     virtual ~Mesh() = default;
     virtual int rank() const = 0;
     virtual int size() const = 0;
-    /// The payload stays valid until the handler is told `ticket`. Does not block.
+    /// The payload must stay valid until the handler gets sent(ticket). Does not block.
     virtual void send(int to, Message message, std::vector<Region> payload, std::uint64_t ticket) = 0;
-    /// Moves what can be moved. False when there was nothing to do.
+    /// Sends and receives as much as possible now. False when there was nothing to do.
     virtual bool poll(MeshHandler& handler) = 0;
-    /// Until something may have arrived, wake() was called, or some time has passed.
+    /// Waits until something may have arrived, wake() was called, or `atMost` has passed.
     virtual void idle(Nanoseconds atMost) = 0;
     virtual void wake() {} ///< from any thread
-    /// All went well: the others are waited for. Otherwise the mesh ends without them.
+    /// `orderly`: the run went well, and this waits for the other processes. Otherwise the mesh ends without them.
     virtual void close(bool orderly) = 0;
 };
 
 Bytes totalBytes(const std::vector<Region>& regions);
 
-/// A time that another process sent, brought into a range of decades in which sums of some cannot overflow.
+/// Clamps a time from another process to a range of decades, so that sums of a few such times cannot overflow.
 constexpr Nanoseconds plausible(Nanoseconds time)
 {
     constexpr Nanoseconds most = Nanoseconds{1} << 60;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Non-blocking MPI sends and receives that one thread polls: a posted receive for headers from any rank, and one for
-// each content announced by a header.
+// Non-blocking MPI sends and receives, polled by one thread: a posted receive for headers from any rank, and one for
+// each payload that a header announces.
 #include "executor/mpi/mpimesh.h"
 
 #include "core/base/diagnostic.h"
@@ -95,7 +95,8 @@ public:
                               &receiving.requests.emplace_back());
                 });
             }
-            // In order per sender; one that is still in flight may be passed by other senders' only.
+            // Messages of one sender stay in order; only those of other senders may overtake one that is still in
+            // flight.
             deliver(handler);
         }
         return deliver(handler) || busy;
@@ -106,16 +107,16 @@ public:
         std::this_thread::sleep_for(std::chrono::nanoseconds(std::min<Nanoseconds>(atMost, 100'000)));
     }
 
-    /// Without MPI_Finalize where others may be gone: it would wait for them. When this process has said all that
-    /// it has to say it ends the rest, with a code that mpirun passes on.
+    /// When the run failed, MPI_Finalize is not called, since it would wait for processes that may be gone. Instead
+    /// this process aborts the rest when it exits, with a code that mpirun passes on.
     void close(bool orderly) override
     {
         if (!orderly) {
             static int ownRank = 0;
             ownRank = m_rank;
-            std::at_quick_exit([] { // as the program ends
+            std::at_quick_exit([] { // runs when the program ends
                 std::fflush(nullptr);
-                if (ownRank != 0) // rank 0 speaks, unless it is the one that is gone
+                if (ownRank != 0) // gives rank 0 time to print its message first, unless rank 0 is gone
                     std::this_thread::sleep_for(std::chrono::seconds(3));
                 MPI_Abort(MPI_COMM_WORLD, 2);
             });
@@ -138,8 +139,9 @@ private:
         std::list<MPI_Request> requests;
     };
 
-    /// The two sides may hold the bytes in different regions, so what is sent is one stretch of bytes (or, beyond
-    /// what an int counts, several), and each side has a type that says where they lie.
+    /// The two sides may hold the bytes in different regions. So a payload is sent as one contiguous message (or
+    /// several, above the limit of an int count), and each side describes with an MPI type where the bytes are in its
+    /// memory.
     template<typename Use>
     static void forPieces(const std::vector<Region>& regions, Bytes total, Use use)
     {

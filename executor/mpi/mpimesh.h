@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A mesh over MPI: headers under one tag, what follows them under another, both in MPI's own order. A library
-// of its own, linked by the program only, since it is there only where MPI was found.
+// A mesh over MPI: headers under one tag, payloads under another, both in MPI's own order. It is a library of its own,
+// linked by the program only, and is built only where MPI was found.
 #pragma once
 
 #include "executor/mpi/mesh.h"
@@ -11,10 +11,10 @@
 
 namespace pipewright {
 
-/// Initialises MPI; once per process, for all of its life. Throws Error when MPI offers too few thread guarantees.
-/// MPI waits for processes that will never come, and cannot be interrupted: when it takes longer than `deadline`, or
-/// when `cancel` becomes true meanwhile, `giveUp` is called with the reason, on another thread, and must end the
-/// process.
+/// Initialises MPI; once per process, for all of its life. Throws Error when MPI does not offer the needed thread
+/// support. MPI_Init waits for processes that may never come and cannot be interrupted: when it takes longer than
+/// `deadline`, or when `cancel` becomes true meanwhile, `giveUp` is called with the reason on another thread and must
+/// end the process.
 std::unique_ptr<Mesh> createMpiMesh(Nanoseconds deadline, const std::atomic<bool>* cancel,
                                     const std::function<void(const std::string& why)>& giveUp);
 

@@ -21,7 +21,7 @@ bool look(std::int64_t process, char& state, std::int64_t& born)
     std::string text;
     if (!std::getline(file, text))
         return false;
-    // The name, in parentheses, may hold anything; fields are counted from behind it.
+    // The name, in parentheses, may contain anything; fields are counted after it.
     const std::size_t end = text.rfind(')');
     if (end == std::string::npos || end + 2 >= text.size())
         return false;

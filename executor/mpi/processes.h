@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Who a process is, said so that another one on the same machine can tell whether it still runs: its number may
-// be given to another process, but not with the same start time.
+// Identifies a process so that another one on the same machine can tell whether it still runs: the process number may
+// be reused, but not with the same start time.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct ProcessIdentity {
 };
 
 ProcessIdentity ownIdentity();
-/// Of a process on this machine.
+/// For a process on this machine.
 bool isRunning(const ProcessIdentity& identity);
 
 /// This process gets `signal` when `parent`, which started it, ends; at once when it has already ended.

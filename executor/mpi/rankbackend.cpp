@@ -16,7 +16,7 @@ namespace pipewright {
 
 namespace {
 
-/// The own device, or what is known here of another process's.
+/// This process's device, or what is known here of another process's device.
 class RankDevice final : public Device {
 public:
     RankDevice(Device& device, std::string name, const Capabilities& capabilities, bool local)
@@ -60,7 +60,7 @@ private:
     bool m_local;
 };
 
-/// What a process tells the others about its GPU.
+/// How a process describes its GPU to the others.
 struct GpuPlace {
     std::int32_t gpu = 0; ///< as it sees it
     std::int32_t bf16Arithmetic = 0;
@@ -80,7 +80,7 @@ public:
     Backend& backend() { return *m_backend; }
     const RankGpu& gpu() const { return m_own; }
     int gpuOf(int process) const { return m_places[process].gpu; }
-    /// Of all processes.
+    /// Whether the GPUs of all processes compute with bf16.
     bool bf16Arithmetic() const
     {
         return std::all_of(m_places.begin(), m_places.end(),
@@ -119,8 +119,9 @@ private:
         return setup;
     }
 
-    /// The cluster's mapping where it has one. Else the number among the processes of the machine; where fewer GPUs are
-    /// seen than there are processes, each may be shown its own ones only, as Slurm does, and takes the first.
+    /// The cluster's mapping where it has one. Otherwise the GPU with the process's number among those of the machine.
+    /// If fewer GPUs are visible than there are processes, each process may be shown only its own (as Slurm does), and
+    /// uses the first.
     GpuShare ownShare(const std::vector<GpuShare>& wanted, int gpus) const
     {
         const RankHub::LocalRank local = m_hub.localRank(m_hub.self());
@@ -158,7 +159,7 @@ private:
         }
     }
 
-    /// NCCL refuses it too, by the same sign, but in words that do not say who.
+    /// NCCL refuses shared GPUs too, by the same test, but its message does not name the processes.
     void refuseSharding(int gpus) const
     {
         const int self = m_hub.self();
@@ -238,7 +239,7 @@ public:
     {
         return {m_gpu ? 0 : remoteLinkStorage(options), 0};
     }
-    /// The own one alone, in its place among the members'.
+    /// Creates this process's communicator alone, at its place among the members; the others stay null.
     std::vector<std::unique_ptr<Communicator>> createCommunicators(std::span<const int> members) override
     {
         std::vector<std::unique_ptr<Communicator>> communicators(m_gpu ? members.size() : 0);
@@ -254,13 +255,13 @@ public:
     }
 
 private:
-    /// Anew when what they can do has changed.
+    /// Creates the devices again when their capabilities have changed.
     void nameDevices()
     {
         m_devices.clear();
         for (int d = 0; d < m_hub.count(); ++d) {
             Device& device = m_gpu && isLocal(d) ? m_gpu->backend().device(0) : m_host->device(d);
-            // Of others only what all have in common counts.
+            // A capability counts only where all processes have it.
             Capabilities same = (m_gpu ? m_gpu->backend().device(0) : device).capabilities();
             same.bf16Arithmetic = m_gpu && m_gpu->bf16Arithmetic();
             m_devices.push_back(std::make_unique<RankDevice>(

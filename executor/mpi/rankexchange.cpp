@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What members of a group send each other amid a block, over links of their own beside those of the Program's
-// transfers. A send is a rendezvous: who is late keeps the others waiting, as in every collective.
+// Data that members of a group send each other within a block, over separate links beside those of the Program's
+// transfers. A send is a rendezvous: a late member keeps the others waiting, as in every collective.
 #include "executor/mpi/remotelink.h"
 #include "executor/runtime/collectives.h"
 
@@ -13,7 +13,7 @@ namespace pipewright {
 
 namespace {
 
-constexpr int channelOfExchanges = 1; // 0: the Program's
+constexpr int channelOfExchanges = 1; // 0: the links of the Program's transfers
 
 class RankExchange final : public Exchange {
 public:
@@ -26,7 +26,7 @@ public:
 
     void send(Stream& stream, std::span<const float> data, int to) override
     {
-        const Region region{reinterpret_cast<std::byte*>(const_cast<float*>(data.data())), // which is only read
+        const Region region{reinterpret_cast<std::byte*>(const_cast<float*>(data.data())), // a send only reads it
                             static_cast<Bytes>(data.size_bytes())};
         post(stream, {m_self, to}, region);
     }
@@ -36,7 +36,7 @@ public:
              {reinterpret_cast<std::byte*>(data.data()), static_cast<Bytes>(data.size_bytes())});
     }
     void beginGroup() override { m_begun = m_posted.size(); }
-    /// Until all of it has come and gone, or the stream was interrupted.
+    /// Waits until everything was sent and received, or the stream was interrupted.
     void endGroup() override
     {
         for (std::size_t i = m_begun; i < m_posted.size(); ++i)
@@ -71,10 +71,10 @@ private:
     }
 
     int m_self = 0;
-    std::map<Pair, TaskId> m_numbers; ///< of what was posted in this step, in place of tasks
+    std::map<Pair, TaskId> m_numbers; ///< of postings of this step, in place of task ids
     std::deque<Posted> m_posted;      ///< until the step ends
     std::size_t m_begun = 0;
-    std::map<Pair, std::unique_ptr<Link>> m_links; ///< end before what was posted with them
+    std::map<Pair, std::unique_ptr<Link>> m_links; ///< declared last: links end before their postings
 };
 
 } // namespace

@@ -62,7 +62,7 @@ public:
 
 private:
     std::vector<Region> place(const Message&) override { return {}; }
-    /// On the hub's thread: all members have offered it.
+    /// On the hub's thread: all members have offered this turn.
     void received(const Message& message) override
     {
         const std::lock_guard lock(m_mutex);
@@ -71,7 +71,7 @@ private:
         m_posted = true;
         m_own.owner.post(*this, message.sequence, true);
     }
-    /// On the owner's thread. The calls stay while it is posted.
+    /// On the owner's thread. The calls stay valid while the turn is posted.
     void issue(std::size_t, bool) override
     {
         std::exception_ptr failure;
@@ -80,7 +80,7 @@ private:
         } catch (...) {
             failure = std::current_exception();
         }
-        const std::lock_guard lock(m_mutex); // until all is told: whoever waits may be the last to need this
+        const std::lock_guard lock(m_mutex); // to the end: the waiter may then destroy this object
         m_failure = std::move(failure);
         m_posted = false;
         ++m_made;
@@ -90,7 +90,7 @@ private:
     const RankGpu m_own;
     const std::uint32_t m_channel;
     const int m_first, m_members;
-    std::mutex m_mutex; ///< guards what follows; of a posted turn the owner alone uses the calls
+    std::mutex m_mutex; ///< guards the members below, except that only the owner uses the calls of a posted turn
     std::condition_variable m_changed;
     const std::function<void()>* m_calls = nullptr;
     std::uint32_t m_next = 0, m_made = 0; ///< turns
@@ -100,7 +100,7 @@ private:
 
 using Name = std::array<std::uint8_t, PIPEWRIGHT_NCCL_NAME>;
 
-/// The first member names the group. All know that all are there before any waits in NCCL for the others.
+/// The first member names the group. No process waits in NCCL before all members are known to be there.
 Name agreedName(const RankGpu& own, std::span<const int> members, std::uint32_t channel)
 {
     RankHub& hub = own.hub;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// This process's GPU in a communicator of NCCL with those of several other processes: the members of a group that hold
-// a stage together. What a member asks for is offered, and issued by the GPU's owner when process 0 has heard of all
-// members: in the same order as all else that the GPUs have in common.
+// A NCCL communicator of this process's GPU and those of other processes: the members of a group that hold a stage
+// together. A member's collective call is offered to process 0, and the GPU's owner issues it when process 0 has heard
+// of all members: in the same order as all other common operations of the GPUs.
 #pragma once
 
 #include "executor/mpi/rankpair.h"
@@ -11,8 +11,8 @@
 
 namespace pipewright {
 
-/// `members` are processes, one behind the other, of which the own one is one; all of them call it at the same place.
-/// Throws Error when another does not come, or NCCL cannot connect them within the deadline.
+/// `members` are consecutive processes, this one among them; all of them call this at the same point. Throws Error when
+/// another process does not come, or NCCL cannot connect them within the deadline.
 std::unique_ptr<Communicator> createRankGroup(const RankGpu& own, std::span<const int> members);
 
 } // namespace pipewright

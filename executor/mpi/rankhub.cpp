@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Clocks: the offset of the quickest of 20 pings, half of its round trip away (Cristian 1989). O(ranks) per look.
+// Clock offsets: from the ping with the shortest of 20 round trips, half a round trip away (Cristian 1989). O(ranks)
+// per check of the others.
 #include "executor/mpi/rankhub.h"
 
 #include "core/base/diagnostic.h"
@@ -19,7 +20,7 @@ namespace {
 
 constexpr Nanoseconds lookInterval = 50'000'000;
 constexpr int pings = 20;
-constexpr Bytes largestMessage = Bytes{1} << 30; ///< of what is no buffer's content: records, texts
+constexpr Bytes largestMessage = Bytes{1} << 30; ///< for messages that are not a buffer's content: records, texts
 
 } // namespace
 
@@ -78,14 +79,14 @@ void RankHub::endRun()
     std::unique_lock lock(m_mutex);
     if (m_silenced || (!m_failed && !cancelled() && failureReasonLocked().empty()))
         return;
-    // What was said last still goes out; data for a process that is gone never will.
+    // The last messages still go out; data for a process that is gone never will.
     m_changed.wait_for(lock, std::chrono::milliseconds(300), [this] { return m_letters.empty() && m_inFlight == 0; });
     m_silenced = true;
     m_mesh->wake();
     m_changed.wait(lock, [this] { return m_silent; });
 }
 
-/// What was said before is still sent, for a while.
+/// Messages that wait to be sent still go out, for a limited time.
 void RankHub::shutDown(bool orderly)
 {
     {
@@ -157,7 +158,7 @@ void RankHub::sendLetters()
         if (letter.to == m_self)
             received(m_self, letter.message);
         if (std::unique_lock lock(m_mutex); letter.to == m_self || other(letter.to).left || other(letter.to).lost) {
-            --m_inFlight; // nobody reads it any more
+            --m_inFlight; // the receiver does not read it any more
             lock.unlock();
             m_changed.notify_all();
             continue;
@@ -192,7 +193,7 @@ void RankHub::lost(int rank)
     m_changed.notify_all();
 }
 
-/// Says how the own device stands, and looks whether the others still live.
+/// Sends this device's state to the others, and checks whether they are still alive.
 void RankHub::lookAfterOthers()
 {
     std::unique_lock lock(m_mutex);
@@ -227,11 +228,11 @@ std::vector<Region> RankHub::place(int from, const Message& message)
                 return places;
             }
     }
-    UnfilledVector<std::byte> bytes; // of the machine's memory it takes what arrives, not what is announced
+    UnfilledVector<std::byte> bytes; // uses memory only for what really arrives, not for what is announced
     try {
         if (message.bytes >= 0 && message.bytes <= largestMessage)
             bytes.resize(static_cast<std::size_t>(message.bytes));
-    } catch (const std::bad_alloc&) { // refused as well
+    } catch (const std::bad_alloc&) { // refused below, too
     }
     if (static_cast<Bytes>(bytes.size()) != message.bytes) {
         const std::lock_guard lock(m_mutex);
@@ -239,7 +240,7 @@ std::vector<Region> RankHub::place(int from, const Message& message)
             fmt::format("it announced {} bytes, for which there is no use or no memory", message.bytes);
         return {};
     }
-    auto& kept = m_incoming[from].emplace_back(std::move(bytes)); // stays where it is while others are added
+    auto& kept = m_incoming[from].emplace_back(std::move(bytes)); // a deque: it does not move when others are added
     return {{kept.data(), message.bytes}};
 }
 
@@ -316,8 +317,8 @@ UnfilledVector<std::byte> RankHub::awaitSetup(std::uint32_t number)
     return std::move(m_setups.extract(number).mapped());
 }
 
-/// Process 0 answers pings; the others keep the answer that came back fastest, and tell it at the end. Two
-/// processes of one machine share its clock, whatever the answers say.
+/// Process 0 answers pings; the others keep the offset of the fastest answer and report it at the end. Two processes of
+/// one machine share its clock, whatever the answers say.
 void RankHub::receivedClock(int from, const Message& message)
 {
     Other& own = other(m_self);
@@ -359,7 +360,7 @@ bool RankHub::gone(int device) const
     return m_others[device].lost;
 }
 
-/// Waits for `condition`, as long as every process lives and any device makes progress.
+/// Waits for `condition` while every process lives and any device makes progress.
 template<typename Condition>
 void RankHub::waitFor(std::unique_lock<std::mutex>& lock, const char* what, Condition condition)
 {
@@ -417,7 +418,7 @@ StepShare RankHub::allReduce(const StepShare& own)
     return m_agreed;
 }
 
-/// On process 0, when all have come: nobody comes again before being answered.
+/// On process 0, when all shares have arrived: no process sends another before it has the answer.
 void RankHub::answerAllReduce()
 {
     m_sharesHere = 0;

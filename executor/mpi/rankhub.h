@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One thread per process that sends and receives everything: it carries messages between the mesh and the links, keeps
-// the other processes' standings, does all-reduces, and notices when a process has ended: one on this machine as soon
-// as its process number is free, one elsewhere when its connection ends or when it has been silent for the deadline.
+// One thread per process that sends and receives everything. It carries messages between the mesh and the links, keeps
+// the state that the other processes report, does all-reduces, and notices when a process has ended: one on this
+// machine as soon as its process number is free, one elsewhere when its connection ends or it has been silent for the
+// deadline.
 #pragma once
 
 #include "executor/mpi/mesh.h"
@@ -27,8 +28,8 @@ public:
 
 class RankHub final : public Peers, private MeshHandler {
 public:
-    /// Returns when all processes have been heard of. Throws Error when that takes longer than `deadline`, which
-    /// is also how long nothing may move later.
+    /// Returns when all processes have connected. Throws Error when that takes longer than `deadline`, which is also
+    /// how long the run may later go without progress.
     RankHub(std::unique_ptr<Mesh> mesh, Nanoseconds deadline);
     ~RankHub() override;
     RankHub(const RankHub&) = delete;
@@ -74,15 +75,16 @@ public:
         LinkMismatch
     };
 
-    /// For messages of kind LinkReady … with this number. Null: forget it; it is not called any more.
+    /// Registers the receiver of messages of kind LinkReady … with this number. Null: removes it; it is not called any
+    /// more.
     void setLink(std::uint32_t link, LinkEnd* end);
-    /// From any thread. `sent` is called by the hub's thread when the payload may be overwritten. What is sent to the
-    /// own process, without payload, is received in the same order as by the others.
+    /// From any thread. `sent` is called by the hub's thread when the payload may be overwritten. A message to the own
+    /// process, without payload, is received in the same order as messages to others.
     void send(int to, const Message& message, std::vector<Region> payload = {}, std::function<void()> sent = {});
 
-    /// Something to know before a link can be made; kept until it is asked for.
+    /// Information that the receiver needs before it can make a link; kept there until it is asked for.
     void sendSetup(int to, std::uint32_t number, std::span<const std::byte> bytes);
-    /// Throws Error when it cannot come any more, or does not within the deadline.
+    /// Throws Error when the information cannot arrive any more, or does not within the deadline.
     UnfilledVector<std::byte> awaitSetup(std::uint32_t number);
 
     struct LocalRank {
@@ -96,7 +98,7 @@ private:
     struct Other {
         std::int64_t process = 0, machine = 0, born = 0; ///< number, hash of the boot, start time
         bool known = false, lost = false, clockKnown = false;
-        bool left = false; ///< in order, at the end
+        bool left = false; ///< ended in order
         Nanoseconds heard = 0;
         Standing standing;
         Nanoseconds offset = 0, uncertainty = 0;
@@ -120,7 +122,7 @@ private:
     void answerAllReduce();
     void receivedClock(int from, const Message& message);
     void passToLink(const Message& message);
-    LinkEnd* endOf(const Message& message); ///< of its link, while m_linkMutex is held; null: there is none yet
+    LinkEnd* endOf(const Message& message); ///< requires m_linkMutex; null: no such link yet
     Other& other(int rank) { return m_others[rank]; }
     std::string failureReasonLocked() const;
     std::string silenceLocked() const;
@@ -133,7 +135,7 @@ private:
     const Nanoseconds m_deadline;
     std::atomic<bool> m_cancelled{false};
 
-    std::mutex m_linkMutex;     ///< held while a link is told something
+    std::mutex m_linkMutex;     ///< held while a link is called
     mutable std::mutex m_mutex; ///< guards what follows
     std::condition_variable m_changed;
     std::vector<Other> m_others; ///< the own process among them
@@ -151,7 +153,7 @@ private:
     // The hub's thread only.
     std::map<std::uint64_t, std::function<void()>> m_tickets;
     std::uint64_t m_nextTicket = 0;
-    /// Per process: what follows the messages in flight, in their order; nothing for what goes to a link.
+    /// Per process: payloads of the messages in flight, in order; empty entries for payloads that go to a link.
     std::map<int, std::deque<UnfilledVector<std::byte>>> m_incoming;
     Nanoseconds m_lastLook = 0;
     int m_pings = 0;

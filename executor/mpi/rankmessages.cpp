@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a hub hands over besides what goes to links, and what it knows of the other processes.
+// The hub's messages that are not for links, and its knowledge of the other processes.
 #include "executor/mpi/rankhub.h"
 
 #include <utility>

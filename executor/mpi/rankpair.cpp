@@ -23,7 +23,7 @@ namespace pipewright {
 namespace {
 
 constexpr auto pollInterval = std::chrono::microseconds(50);
-constexpr int multiprocessors = 4; // that a connection takes away from the maths beside it
+constexpr int multiprocessors = 4; // that a connection takes away from computation
 
 } // namespace
 
@@ -57,7 +57,7 @@ void RankPair::connect(int most)
     m_own.hub.setLink(m_channel, this);
 }
 
-/// The first process names the two; both know that the other is there before either waits in NCCL for it.
+/// The first process names the pair. Neither waits in NCCL before it knows that the other is there.
 void RankPair::join(int most)
 {
     RankHub& hub = m_own.hub;
@@ -90,7 +90,7 @@ void RankPair::join(int most)
         "NCCL_DEBUG=INFO makes NCCL say more; NCCL_SOCKET_IFNAME names the network to meet on");
 }
 
-/// One small and one large: NCCL has a protocol for each, and connects at the first use.
+/// One small and one large transfer: NCCL has a protocol for each, and connects at first use.
 void RankPair::warmUp()
 {
     constexpr Bytes large = 1 << 20;
@@ -132,7 +132,7 @@ void RankPair::stop()
 
 void RankPair::post(std::size_t index, Stream& stream, const Posting& posting)
 {
-    throwIfFailed(); // of an earlier one
+    throwIfFailed(); // an error of an earlier operation
     {
         const std::lock_guard lock(m_mutex);
         if (index >= m_sides.size())
@@ -152,7 +152,7 @@ void RankPair::received(const Message& message)
         {
             const std::lock_guard lock(m_mutex);
             if (m_mismatch.mismatch)
-                break; // stuck from there on, as the other end is
+                break; // both ends are stuck from here on
             m_issued.push_back(message.sequence);
             m_own.owner.post(*this, message.sequence, isFirst());
         }
@@ -247,7 +247,7 @@ void RankPair::abortPair()
 
 namespace {
 
-/// Either end of a link. The sender's knows when the bytes begin to move, and tells the receiver's behind each step.
+/// Either end of a link. Only the sender knows when the bytes begin to move; it tells the receiver after each step.
 class RankLink final : public Link, private RankPair {
 public:
     RankLink(const RankGpu& own, int from, int to, const LinkOptions& options)
@@ -369,7 +369,7 @@ public:
     {
         RankPair::post(index, stream, posting);
     }
-    /// From when the own values were there.
+    /// A sum's time starts when this side's values were ready.
     void finished(std::vector<Copied>& to) override
     {
         throwIfFailed();

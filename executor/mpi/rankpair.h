@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// This process's GPU and another process's, connected by NCCL: a communicator of the two, for a link or for the sums
-// of a pair. The own side of what they do together is kept here, offered, and issued by the GPU's owner when process 0
-// says so: the order is then the same on all GPUs, and no kernel spins on one for a side that is not there.
+// This process's GPU and another process's, connected by a NCCL communicator of two, for a link or for the sums of a
+// pair. This process's side of each operation is kept here, offered to process 0, and issued by the GPU's owner when
+// process 0 releases it. So the order is the same on all GPUs, and no kernel spins on one GPU for a side that is not
+// there.
 #pragma once
 
 #include "executor/cuda/nccllink.h"
@@ -16,7 +17,7 @@ struct RankGpu {
     IssueOrder& order;
     NcclOwner& owner;
     CudaGpu gpu;
-    Nanoseconds deadline; ///< for being connected
+    Nanoseconds deadline; ///< for connecting
 };
 
 class RankPair : private LinkEnd, private NcclWork {
@@ -27,26 +28,27 @@ public:
 protected:
     struct Side {
         Posting posting;
-        void* ready = nullptr;   ///< on the GPU's own event: the device has come so far
-        void* started = nullptr; ///< the own side begins
+        void* ready = nullptr;   ///< recorded on the device's stream: its work up to the posting
+        void* started = nullptr; ///< this side begins
     };
 
     RankPair(const RankGpu& own, std::uint32_t channel, int first, int second, std::size_t postings);
     ~RankPair() override;
-    /// By the constructor of who carries things, when it can: connects the two and warms them up. All processes do it
-    /// for all their channels in one order. Throws Error when the other process does not come, or NCCL cannot connect
-    /// them within the deadline.
+    /// Connects the two and warms them up. Called by the constructor of a derived class, since it calls carry(). All
+    /// processes do it for all their channels in one order. Throws Error when the other process does not come, or NCCL
+    /// cannot connect them within the deadline.
     void connect(int multiprocessors);
-    void stop(); ///< by its destructor: nothing is issued any more
+    void stop(); ///< called by the derived class's destructor: nothing is issued afterwards
 
-    /// What `stream` was given until now comes before it.
+    /// The operation comes after everything that `stream` was given until now.
     void post(std::size_t index, Stream& stream, const Posting& posting);
-    /// Tells NCCL, on `m_stream`. By the owner's thread; for warming up by the one that connects.
+    /// Makes the NCCL calls, on `m_stream`. Called by the owner's thread, and for warming up by the thread that
+    /// connects.
     virtual void carry(std::span<const Region> regions) = 0;
-    virtual void began(std::size_t /*index*/, Nanoseconds /*time*/, std::int64_t /*round*/) {} ///< the other side did
+    virtual void began(std::size_t /*index*/, Nanoseconds /*time*/, std::int64_t /*round*/) {} ///< the other side began
     bool isFirst() const { return m_own.hub.self() == m_first; }
     bool drained() const; ///< waits until everything that was issued is done; false when aborted
-    void forget();        ///< what was posted, when all of it has been issued
+    void forget();        ///< clears the postings, after all of them have been issued
     void throwIfFailed();
     void abortPair();
     void check(int code, const char* what) const { m_own.gpu.check(code, what); }
@@ -60,7 +62,7 @@ protected:
     mutable std::mutex m_mutex; ///< guards what follows
     std::condition_variable m_changed;
     std::vector<Side> m_sides;
-    std::vector<std::size_t> m_issued; ///< what both sides have offered, in its order
+    std::vector<std::size_t> m_issued; ///< operations that both sides have offered, in release order
     Link::Heads m_mismatch;
 
 private:
@@ -75,9 +77,9 @@ private:
     std::exception_ptr m_failure;
 };
 
-/// `from` or `to` is the own process. Every transfer is a rendezvous, and none is made slower.
+/// `from` or `to` is this process. Every transfer is a rendezvous; slower links are not emulated.
 std::unique_ptr<Link> createRankLink(const RankGpu& own, int from, int to, const LinkOptions& options);
-/// Two numbers give the same bits in either order, so the sums are those of the host.
+/// a + b has the same bits as b + a, so the sums equal those of the host.
 std::unique_ptr<PairSum> createRankSum(const RankGpu& own, int first, int second, std::size_t sums);
 
 } // namespace pipewright

@@ -35,7 +35,7 @@ std::vector<Record> recordsOf(const PeerMessage& message)
     return records;
 }
 
-/// A GpuRecord on its way: its name is a number of the message of names that comes before it.
+/// A GpuRecord in transit: its name is an index into the preceding message of names.
 struct SentGpuRecord {
     Nanoseconds start, end;
     Bytes bytes;
@@ -51,7 +51,7 @@ struct SentGpuRecord {
 
 void PostingSink::append(const std::vector<GpuRecord>& records)
 {
-    // Few kernels have many records each, so every name is sent once.
+    // There are few kernels with many records each, so every name is sent once.
     std::unordered_map<std::string_view, std::uint32_t> numbers;
     std::string names; // each ends with a zero
     std::vector<SentGpuRecord> sent;
@@ -183,7 +183,7 @@ std::vector<std::pair<int, RankSummary>> unpack(const std::vector<PeerMessage>& 
     for (const PeerMessage& message : messages) {
         if (message.kind == BufferBytes && !message.bytes.empty()) {
             const Region to = placeOf(message.number);
-            if (to.data != nullptr) // null: of a buffer that is none of the program's
+            if (to.data != nullptr) // null: the program has no such buffer
                 std::memcpy(to.data, message.bytes.data(),
                             std::min(message.bytes.size(), static_cast<std::size_t>(to.bytes)));
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One trace, one gradient check, one result of many processes: what each records goes to process 0 while the
-// run goes on, stamped with process 0's clock there; buffers and peaks follow when they are asked for.
+// Joins the records of many processes into one trace, one gradient check and one result: each process sends its records
+// to process 0 during the run, with times on process 0's clock; buffers and peaks follow on request.
 #pragma once
 
 #include "executor/runtime/heldmemory.h"
@@ -21,7 +21,7 @@ public:
     explicit PostingSink(Peers& peers) : m_peers(peers) {}
     void append(const std::vector<TaskRecord>& records) override;
     void append(const std::vector<MemoryRecord>& records) override;
-    /// Process 0's are everyone's; this says that all records of the step are on their way.
+    /// Process 0 writes the step records for all; this message only says that all records of the step were sent.
     void append(const StepRecord& record) override;
     void append(const std::vector<GpuRecord>& records) override;
     void commit() override {}
@@ -30,8 +30,8 @@ private:
     Peers& m_peers;
 };
 
-/// For the recorder of process 0: everyone's records, in the order in which they come. A step is handed on as finished
-/// when all of everyone's records of it have been, so that no trace has finished steps of which some are missing.
+/// For the recorder of process 0: the records of all processes, in order of arrival. A step is passed on as finished
+/// only after all records of it from all processes, so that no trace has a finished step with records missing.
 class GatheringSink final : public RecordSink {
 public:
     GatheringSink(Peers& peers, RecordSink& to)
@@ -44,7 +44,7 @@ public:
     void append(const std::vector<GpuRecord>& records) override { m_to.append(records); }
     void commit() override;
     void check() override { m_to.check(); }
-    /// The messages that are no records, since the last call.
+    /// The messages since the last call that are not records.
     std::vector<PeerMessage> takeOthers();
 
 private:
@@ -56,13 +56,13 @@ private:
     std::vector<TaskRecord> m_tasks;
     std::vector<MemoryRecord> m_memory;
     std::vector<GpuRecord> m_gpu;
-    std::map<int, std::vector<std::string>> m_gpuNames; ///< by process: of its next records
+    std::map<int, std::vector<std::string>> m_gpuNames; ///< by process: the names that its next records use
     std::vector<StepRecord> m_steps;                    ///< not yet handed on, in order
     std::vector<int> m_stepDone;                        ///< by process: the last step of which all records have come
     std::vector<PeerMessage> m_others;
 };
 
-/// What a process tells at the end.
+/// What a process reports at the end.
 struct RankSummary {
     Bytes peak = 0, held = 0, hostPeak = 0;
     HeldMemory memory{};
@@ -70,12 +70,12 @@ struct RankSummary {
     RecorderCost recorder{};
 };
 void postSummary(Peers& peers, const RankSummary& summary);
-/// All buffers of that kind on the own device; `placeOf` says where the host can read them.
+/// Sends all buffers of that kind on this process's device; `placeOf` says where the host can read them.
 void postBuffers(Peers& peers, const Program& program, const std::function<Region(BufferId)>& placeOf, BufferKind kind);
-/// Which experts the forward of that number visited (executor/training/keptchoices.h).
+/// Sends which experts the forward of this task visited (executor/training/keptchoices.h).
 void postChoices(Peers& peers, TaskId task, std::span<const std::int32_t> choices);
-/// Process 0: puts buffers where `placeOf` says and choices where `choicesOf` does, and returns the summaries, by
-/// process.
+/// On process 0: writes buffers to where `placeOf` says and choices to where `choicesOf` says, and returns the
+/// summaries, by process.
 std::vector<std::pair<int, RankSummary>>
 unpack(const std::vector<PeerMessage>& messages, const std::function<Region(BufferId)>& placeOf,
        const std::function<std::span<std::int32_t>(TaskId task)>& choicesOf = {});

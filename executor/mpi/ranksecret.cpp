@@ -67,7 +67,7 @@ std::string readSecret(const std::filesystem::path& file)
     return {text.data(), longestRankSecret};
 }
 
-/// Complete under its name or not there: others may look at the same time.
+/// The file appears under its name only when complete, since others may look at the same time.
 void makeSecret(const std::filesystem::path& file)
 {
     std::error_code failure;

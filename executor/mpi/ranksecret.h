@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the processes of a run know and strangers do not: who connects to a rank's port says it first. It goes over the
-// network as it is, so it keeps out other users and lost connections, not somebody who can read the network.
+// A secret that only the processes of a run know: a process that connects to a rank's port sends it first. It is sent
+// unencrypted, so it keeps out other users and stray connections, but not somebody who can read the network.
 #pragma once
 
 #include "executor/mpi/launch.h"
@@ -13,9 +13,10 @@ inline constexpr const char* rankSecretVariable = "PIPEWRIGHT_RANK_SECRET";
 inline constexpr std::size_t shortestRankSecret = 16, longestRankSecret = 64;
 
 /// PIPEWRIGHT_RANK_SECRET where it is set; otherwise 64 random hexadecimal digits in
-/// ~/.local/state/pipewright/rank-secret (XDG_STATE_HOME), which only this user can read and whoever comes first makes:
-/// the same for all ranks of a machine, and of all machines that share home folders. Throws Error when it is too short
-/// or long, or the file cannot be made, is another user's or can be read by others.
+/// ~/.local/state/pipewright/rank-secret (XDG_STATE_HOME). Only this user can read the file; the first process to need
+/// it creates it. So it is the same for all ranks of a machine, and of all machines that share home folders. Throws
+/// Error when the secret is too short or too long, or the file cannot be made, belongs to another user or can be read
+/// by others.
 std::string rankSecret(const EnvironmentLookup& lookup);
 
 } // namespace pipewright

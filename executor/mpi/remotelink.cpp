@@ -73,7 +73,7 @@ public:
         matchLocked();
         return {};
     }
-    Copied receive(Stream&, const Posting&) override { return {}; } // the other process's
+    Copied receive(Stream&, const Posting&) override { return {}; } // done by the other process
     Heads heads() const override
     {
         const std::lock_guard lock(m_mutex);
@@ -95,7 +95,7 @@ private:
         Posting posting;
         int slot = -1; ///< where it is stored; -1: in the sender's buffers
     };
-    /// Held by whatever is on its way, too: a run that is broken off ends its links before the hub has sent it.
+    /// Messages in flight hold it as well: when a run is aborted, links end before the hub has sent everything.
     struct Store {
         std::mutex mutex; ///< guards `end`
         SendingEnd* end = nullptr;
@@ -140,7 +140,7 @@ private:
         }
     }
 
-    /// On the hub's thread: the data is out.
+    /// On the hub's thread: the data has been sent.
     void left(const Sent& sent, Nanoseconds start)
     {
         if (sent.slot < 0) {
@@ -152,8 +152,8 @@ private:
         m_freeSlots.push_back(sent.slot);
     }
 
-    /// All slots but those that the hub still reads: the receiver may have the data before the hub says that it is out.
-    /// They come back in left().
+    /// Frees all slots but those that the hub still reads: the receiver may have the data before the hub reports it as
+    /// sent. left() frees these later.
     void fillSlots()
     {
         m_leaving.resize(static_cast<std::size_t>(m_options.storedSends));
@@ -162,7 +162,7 @@ private:
             if (!m_leaving[static_cast<std::size_t>(slot)])
                 m_freeSlots.push_back(slot);
     }
-    /// Null where nothing that is sent has any bytes.
+    /// Null where no transfer has any bytes.
     std::byte* slot(int index)
     {
         return m_store->slots ? m_store->slots->region().data + index * m_options.stride(sentSlotAlignment) : nullptr;
@@ -177,7 +177,7 @@ private:
     std::vector<Sent> m_sends;
     std::vector<Message> m_asked;
     std::vector<int> m_freeSlots;
-    std::vector<bool> m_leaving; ///< by slot: handed to the hub, and not yet out
+    std::vector<bool> m_leaving; ///< by slot: handed to the hub and not yet sent
     std::size_t m_matched = 0;
     bool m_mismatch = false;
 };
@@ -190,7 +190,7 @@ public:
     }
     ~ReceivingEnd() override { m_hub.setLink(m_number, nullptr); }
 
-    Copied send(Stream&, const Posting&) override { return {}; } // the other process's
+    Copied send(Stream&, const Posting&) override { return {}; } // done by the other process
     Copied receive(Stream&, const Posting& posting) override
     {
         std::uint32_t sequence = 0;
@@ -251,7 +251,7 @@ private:
                 return;
             posting = m_receives[message.sequence];
             m_arrived = message.sequence + 1;
-            // The sender said when it began, on the common clock; never after it arrived.
+            // The sender's start on the common clock, but never later than the arrival.
             start = std::min(steadyNow(), message.time - m_hub.clockOffset(m_hub.self()));
             m_finished.push_back({posting.task, start, std::max(steadyNow(), start + posting.atLeast)});
         }

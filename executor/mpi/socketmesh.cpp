@@ -47,7 +47,7 @@ struct Peer {
     bool lostToldOf = false;
 };
 
-/// What of `regions` is left after `done` bytes.
+/// The part of `regions` that is left after `done` bytes.
 std::vector<iovec> rest(const Message& header, const std::vector<Region>& regions, Bytes done)
 {
     std::vector<iovec> parts;
@@ -163,7 +163,7 @@ private:
             const ssize_t written = sendmsg(peer.socket, &what, MSG_NOSIGNAL);
             if (written < 0) {
                 if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) {
-                    peer.unwritable = true; // not dropped: why it ended may be among what it sent last
+                    peer.unwritable = true; // not dropped: its last messages may say why it ended
                     peer.queue.clear();
                 }
                 return busy;
@@ -186,7 +186,7 @@ private:
             const Bytes header = sizeof(Message);
             if (peer.headerRead < header || peer.payloadRead < peer.incoming.bytes) {
                 const Bytes done = peer.headerRead < header ? peer.headerRead : header + peer.payloadRead;
-                // Only the header at first: what follows has no place yet.
+                // Only the header at first: where the payload goes is not known yet.
                 std::vector<iovec> parts =
                     peer.headerRead < header ? rest(peer.incoming, {}, done) : rest(peer.incoming, peer.places, done);
                 msghdr what{};

@@ -40,7 +40,7 @@ bool hasBus(const Costs& costs)
                           [](const auto& pair) { return !pair.second.bus.empty(); });
 }
 
-/// What training does otherwise than drawn.
+/// Notes for what training does differently from the design.
 void noteOfTraining(const Design& design, Diagnostics& found)
 {
     if (const std::size_t pairs = design.schedule.overlaps.size(); pairs > 0)
@@ -70,7 +70,7 @@ void noteOfTimedBlocks(const Design& design, const RunMeans& means, Diagnostics&
                  "use --backend host, or the virtual clock");
 }
 
-/// Of a design that could be trained: whether this machine can hold it, so that a large model is not tried unasked.
+/// For a design that could be trained: why this machine cannot hold it, so that a large model is only tried on request.
 Diagnostics whyNotHere(const Design& design)
 {
     Design trained = trainableDesign(design);
@@ -83,7 +83,7 @@ Diagnostics whyNotHere(const Design& design)
     return why;
 }
 
-/// What timed blocks make of groups.
+/// Notes for how timed blocks run groups.
 void noteOfGroups(const Design& design, const RunMeans& means, Diagnostics& found)
 {
     if (!hasGroups(design))
@@ -108,7 +108,7 @@ void noteOfGroups(const Design& design, const RunMeans& means, Diagnostics& foun
     }
 }
 
-/// Members on one GPU are not connected by NCCL, and what they do together cannot be captured.
+/// NCCL does not connect members on one GPU, so their collectives cannot be captured.
 void refuseSharedGpus(const Design& design, const RunMeans& means, BackendCheck& check)
 {
     const std::vector<GpuShare> shares = gpusOfRun(design, means);
@@ -222,7 +222,7 @@ BackendCheck checkForBackend(const Design& design, const RunMeans& means)
     if (means.graphs && !check.trains && !hasErrors(check.found))
         note(check.found, "--graphs", "blocks that only take their time are not captured as graphs",
              "leave --graphs out");
-    // Of processes a number is that of a GPU on the process's own machine.
+    // With processes, a GPU's number counts on the process's own machine, so equal numbers may be different GPUs.
     if (means.graphs && check.trains && means.backend == "cuda" && runsMembers(design, means))
         refuseSharedGpus(design, means, check);
     if (!check.trains && !hasErrors(check.found))

@@ -75,8 +75,8 @@ GradientCheck compareParameters(const TrainingWork& work, const LaggedTrainer& r
                                 const std::vector<StageStart>& start, double bound)
 {
     GradientCheck check{.bitEqual = true, .within = bound, .lagged = true};
-    // What fp32 cannot hold of a parameter, once per update, is no error: a norm's gamma is near 1 and changes by
-    // little.
+    // A difference of up to one fp32 rounding per update is no error: a norm's gamma is near 1 and its changes are
+    // small.
     const auto isRounding = [&](int stage, std::span<const float> ours, std::span<const float> theirs) {
         double difference = 0, size = 0;
         for (std::size_t i = 0; i < theirs.size(); ++i) {
@@ -121,7 +121,7 @@ std::vector<StageStart> startOfLastStep(const TrainingWork& work, const Program&
             continue;
         const auto state = work.optimizerState(stage);
         start.state.assign(state.begin(), state.end());
-        // Every step updates a stage as often as the one before.
+        // Every step updates a stage the same number of times.
         const auto each = std::count_if(program.tasks.begin(), program.tasks.end(), [stage](const Task& task) {
             return task.kind == TaskKind::Update && task.stage == stage;
         });

@@ -16,15 +16,15 @@ namespace pipewright {
 /// Per replica and stage, the order of its I (or B) and of its W (or B) blocks on its device's instruction list.
 AccumulationOrder accumulationOrder(const Program& program);
 
-/// Tensor by tensor, in every replica: the norm of the difference by that of the reference's gradient, since single
-/// elements may be nearly zero by cancellation. Bit-equal means every float has the same bits.
+/// For each tensor of every replica: the norm of the difference divided by the norm of the reference's gradient, since
+/// single elements may be nearly zero by cancellation. Bit-equal means every float has the same bits.
 GradientCheck compareGradients(const TrainingWork& work, const SequentialTrainer& reference, double bound);
 
-/// The parameters after a step, tensor by tensor; errors are of what the step changed, from `start` on.
+/// Compares the parameters after a step, tensor by tensor. Errors are relative to what the step changed from `start`.
 GradientCheck compareParameters(const TrainingWork& work, const LaggedTrainer& reference,
                                 const std::vector<StageStart>& start, double bound);
 
-/// Where the last of so many steps begins, once the values are on the host.
+/// The state in which the last of `steps` steps begins. The values must be on the host.
 std::vector<StageStart> startOfLastStep(const TrainingWork& work, const Program& program, int steps);
 
 /// A step to be repeated by a reference: the last of a run.
@@ -38,24 +38,25 @@ struct LastStep {
     int number;
     const std::vector<StageStart>& start; ///< per stage
 };
-/// With the sequential run; where weights are updated amid the step, with the lagged one. Where the run kept which
-/// experts tokens visit, they visit those in the reference too, and what it would have done otherwise is counted.
+/// Compares with the sequential run or, where weights are updated within the step, with the lagged run. If the run kept
+/// its choices of experts, the reference follows them and counts the choices that it would have made differently.
 GradientCheck checkLastStep(const LastStep& last, const TrainingWork& work, double bound);
 
-/// With what came of following the run's choices of experts.
+/// `check` with the outcome of following the run's choices of experts.
 GradientCheck withRouting(GradientCheck check, const RoutingCheck& followed);
 
 /// Why a run's last step was compared with nothing.
 GradientCheck notCompared(const RunResult& result, bool trains, bool versioned);
 
-/// Of a check that does not hold: an error more. Of experts that only roundings decided: a note.
+/// Adds an error for each reason why the check does not hold, or a note if rounding alone changed choices of experts.
 void noteOfGradients(const GradientCheck& check, Diagnostics& notes);
 
-/// Where stages are updated amid the step: which version every block really read. Throws Error for another than the
-/// compiled one.
+/// For stages that are updated within the step: checks which weight version every block really read. Throws Error if
+/// one differs from the compiled version.
 void checkReads(const TrainingWork& work, const Program& program, Diagnostics& notes);
 
-/// One tensor more. A NaN is as wrong as it can be, and so is anything where the reference is zero throughout.
+/// Adds one tensor to the check. The error is infinite for a NaN, and for any difference from a reference that is all
+/// zeros.
 void addTensor(GradientCheck& check, std::string_view name, std::span<const float> ours, std::span<const float> theirs);
 
 } // namespace pipewright

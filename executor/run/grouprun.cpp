@@ -58,7 +58,7 @@ std::vector<GpuShare> gpusOfRun(const Design& design, const RunMeans& means)
 
 namespace {
 
-/// What two stages share, and what one hands to the next, is the model's to say.
+/// The design with the shared parameters and the sizes of stage outputs that its model implies.
 Design trained(Design design)
 {
     design.dataflow.shared = sharedParametersOf(*design.workload, design.layersPerStage);
@@ -165,7 +165,7 @@ GroupSink::GroupSink(RecordSink& to, const GroupRun& run)
             ++m_partsOfBlock[block];
 }
 
-/// A transfer between members of one group follows a block and is no part of it.
+/// A transfer between members of one group follows a block and is not a part of that block.
 bool GroupSink::isPartOf(TaskId task, TaskId block) const
 {
     return (m_run.members.program.tasks[task].kind == TaskKind::Transfer)
@@ -224,7 +224,7 @@ void GroupSink::append(const std::vector<TaskRecord>& records)
         m_to.append(parts);
 }
 
-/// What the devices' own recorder saw of a member's tasks is of the groups' blocks.
+/// GPU records name tasks of the member Program; the trace needs the blocks of the groups' Program.
 void GroupSink::append(const std::vector<GpuRecord>& records)
 {
     std::vector<GpuRecord> shown = records;
@@ -258,7 +258,7 @@ GradientCheck checkGroupGradients(const sharding::WholeTensors& gradients, const
         elements += static_cast<double>(theirs.elements());
     }
     const double usual = elements > 0 ? std::sqrt(squares / elements) : 0;
-    const double rounding = (stored == DataType::Bf16 ? 0x1p-9 : 0x1p-20) * usual; // fp32: of a few sums
+    const double rounding = (stored == DataType::Bf16 ? 0x1p-9 : 0x1p-20) * usual; // fp32: a few additions
     for (const auto& [name, theirs] : reference.gradients) {
         const auto ours = gradients.find(name);
         if (ours == gradients.end() || ours->second.elements() != theirs.elements()) {

@@ -35,7 +35,7 @@ std::vector<MemoryUse> memoryUses(const Design& design, std::span<const Bytes> p
         const std::size_t gpu =
             device < wanted.size() ? static_cast<std::size_t>(wanted[device].gpu) : device % uses.size();
         if (gpu >= uses.size())
-            continue; // whyNotPlaced() says so
+            continue; // whyNotPlaced() reports it
         uses[gpu].asked += static_cast<double>(peaks[device]);
         ++uses[gpu].devices;
     }

@@ -13,7 +13,7 @@ namespace pipewright {
 
 namespace {
 
-/// The devices that run, in their order: a group's members, or the device itself.
+/// The devices that run, in order: a group's members if members run, otherwise the device itself.
 std::vector<DeviceSpec> devicesThatRun(const Design& design, bool members)
 {
     std::vector<DeviceSpec> devices;
@@ -64,7 +64,7 @@ void addHeldMemory(JsonValue& json, std::span<const HeldMemory> devices)
         kept["text"].push_back(device.text);
         kept["links"].push_back(device.links);
     }
-    json["kept_bytes"] = std::move(kept); // beside the peak, of the predicted ones
+    json["kept_bytes"] = std::move(kept); // the part of the predicted bytes beyond the peak
 }
 
 std::string keptParts(std::span<const HeldMemory> devices)

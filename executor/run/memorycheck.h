@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What every device of a run would hold, for those who ask before there is a run: `check` and `predict` say the same
-// bytes in the same words as `run` does, and hold them against the memory that the design's devices have.
+// The memory that every device of a run would hold, computed without a run. `check` and `predict` report the same bytes
+// in the same words as `run`, and compare them with the memory that the design gives to its devices.
 #pragma once
 
 #include "core/base/diagnostic.h"
@@ -16,14 +16,14 @@ namespace pipewright {
 class JsonValue;
 
 struct MemoryCheck {
-    std::vector<HeldMemory> memory; ///< per device, or member; empty: it does not run so
+    std::vector<HeldMemory> memory; ///< per device, or member; empty: the design does not run with these options
     std::string reason;             ///< why it is empty
     Diagnostics found;              ///< an error for every device that would hold more than the design says it has
 };
-/// Of the run that these options ask for; what keeps it from running is the reason.
+/// For a run with these options; if it cannot run, `reason` says why.
 MemoryCheck checkMemory(const Design& design, const RunOptions& options);
 
-/// As keys of a JSON object: "predicted_allocated_bytes", and in "kept_bytes" what is held beside the buffers.
+/// Adds the keys "predicted_allocated_bytes" and "kept_bytes" (memory beyond the peak of the buffers) to a JSON object.
 void addHeldMemory(JsonValue& json, std::span<const HeldMemory> devices);
 
 /// "33 MiB for their maths, 1.2 MiB for links": the largest value over devices of each kind of memory outside the

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The table of names and cuts. Each kind of model has a function that finds a parameter's parts by its name.
+// The table of names and of how tensors are split. Each kind of model has a function that finds a parameter's parts by
+// its name.
 #include "executor/run/publishedparts.h"
 
 #include "core/base/diagnostic.h"
@@ -14,7 +15,7 @@ namespace pipewright {
 
 namespace {
 
-/// The parts of one parameter, as they are found.
+/// Collects the parts of one parameter.
 class PartList {
 public:
     PartList(const ModelShape& shape, const Parameter& parameter) : m_shape(shape), m_parameter(parameter)
@@ -56,7 +57,7 @@ private:
     std::string number() const { return m_layer.substr(std::string("layer ").size()); }
 
     void whole(std::string name) { rowsOf(std::move(name), rows(), 0, 0, rows()); }
-    /// Of `theirRows` those from `theirFirst` on are ours from `ourFirst` on.
+    /// `count` rows: from row `ourFirst` of our parameter, and from `theirFirst` of their tensor of `theirRows` rows.
     void rowsOf(std::string name, std::int64_t theirRows, std::int64_t ourFirst, std::int64_t theirFirst,
                 std::int64_t count)
     {
@@ -81,7 +82,7 @@ private:
         whole(std::move(name));
         m_parts.back().shape = std::move(shape);
     }
-    /// Our rows, one tensor after the other.
+    /// Our rows are those of several tensors, one tensor after the other.
     void split(const std::vector<std::pair<std::string, std::int64_t>>& tensors)
     {
         std::int64_t first = 0;
@@ -91,7 +92,7 @@ private:
         }
     }
 
-    /// Whether `name` is in a table of ours and theirs; then it is theirs, whole.
+    /// If `name` is in a table of our and their names, the parameter is their whole tensor. Returns whether it is.
     template<std::size_t count>
     bool isOneOf(const std::pair<const char*, const char*> (&table)[count], const std::string& name)
     {
@@ -187,7 +188,7 @@ private:
             experts(m_name == "experts.fc1.weight");
     }
 
-    /// What BERT and ViT have alike: an encoder's layer, in which only the norms stand and are called otherwise.
+    /// An encoder layer of BERT and ViT, which differ only in the norms: in their places and names.
     void encoderLayer(const std::string& model, const char* firstNorm, const char* secondNorm)
     {
         if (!m_layer.starts_with("layer ") || m_shape.gatedMlp || m_shape.experts > 0
@@ -251,11 +252,11 @@ private:
         if (m_parameter.name == "embedding/positions.weight")
             return wholeAs("vit.embeddings.position_embeddings", {1, m_shape.sequence, m_shape.hidden});
         encoderLayer("vit", "layernorm_before", "layernorm_after");
-        for (PublishedPart& part : m_parts) // one word more than BERT has
+        for (PublishedPart& part : m_parts) // ViT's names have one word more than BERT's
             if (const std::size_t self = part.name.find("attention.self."); self != part.name.npos)
                 part.name.replace(self, std::string("attention.self.").size(), "attention.attention.");
     }
-    /// Ours has a pixel's three colours side by side, theirs a picture of each colour.
+    /// Our rows keep a pixel's three colours together; theirs have one plane per colour.
     void patches()
     {
         constexpr std::int64_t colours = 3;
@@ -273,7 +274,7 @@ private:
     }
 
     bool isGemma() const { return m_shape.embeddingScale != 1; }
-    /// Mixtral's names, unless the model has what Mixtral has not.
+    /// Mixtral's names, unless the model has something that Mixtral lacks.
     bool isMixtral() const
     {
         return !m_shape.queryKeyNorm && m_shape.keyValueLatent == 0 && m_shape.sharedExperts == 0;
@@ -293,7 +294,7 @@ private:
         split({{at(m_shape.queryLatent > 0 ? "self_attn.q_a_proj.weight" : "self_attn.q_proj.weight"), rows() - others},
                {at("self_attn.kv_a_proj_with_mqa.weight"), others}});
     }
-    /// Ours has all heads' keys before all values, theirs a head's values behind its keys.
+    /// Our rows have all heads' keys, then all values; theirs have, head by head, the keys and then the values.
     void latentUp()
     {
         const std::int64_t own = m_shape.headSize, value = m_shape.valueHeadSize;
@@ -321,7 +322,7 @@ private:
         split(tensors);
     }
 
-    /// Gate and factor of an expert take turns there, and our rows are their columns.
+    /// Their tensors interleave an expert's gate and up projection, and our rows are their columns.
     void gptOssExperts()
     {
         const std::int64_t ffn = m_shape.expertFfn, hidden = m_shape.hidden, experts = m_shape.experts;

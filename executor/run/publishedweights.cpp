@@ -36,8 +36,8 @@ const char* embeddingName(const ModelShape& shape)
     return shape.learnedPositions ? "transformer.wte.weight" : "model.embed_tokens.weight";
 }
 
-/// How a file may call a tensor: files of a model without its head leave the first word out, a tied head may be left
-/// out, and BERT's first files have older names for the two vectors of a norm.
+/// The name of a tensor in a file. Files of a model without its head omit the first word, a tied head may be missing,
+/// and early BERT files have older names for the two vectors of a norm.
 std::string nameIn(const SafetensorsFile& file, const ModelShape& shape, const std::string& name)
 {
     if (file.has(name))

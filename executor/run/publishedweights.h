@@ -13,16 +13,17 @@
 
 namespace pipewright {
 
-/// Fills a stage's parameters. Throws Error: a tensor that is missing, or of another shape, with both shapes.
+/// Fills a stage's parameters. Throws Error for a tensor that is missing or has another shape; the message has both
+/// shapes.
 void readPublished(const SafetensorsFile& file, const ModelShape& shape, const ParameterLayout& layout,
                    std::span<float> parameters);
 
-/// Tensors of the file that no parameter of the model takes.
+/// Tensors of the file that no parameter of the model uses.
 std::vector<std::string> unusedTensors(const SafetensorsFile& file, const ModelShape& shape,
                                        const ParameterLayout& wholeModel);
 
-/// Adds all parameters of a model, `wholeModel` its layout in one stage, under their published names; a tied head is
-/// left out.
+/// Adds all parameters of a model under their published names, without a tied head. `wholeModel` is the model's layout
+/// as one stage.
 void addPublished(Safetensors& file, const ModelShape& shape, const ParameterLayout& wholeModel,
                   std::span<const float> parameters);
 

@@ -82,7 +82,7 @@ public:
             createTrace();
             runtime.emplace(m_program, *m_backend, *m_work, m_recorder.get(), runtimeOptions());
             if (m_peers)
-                m_peers->barrier(); // all of them have what they need
+                m_peers->barrier(); // every process has planned and allocated
             if (m_trace)
                 m_trace->begin();
         } catch (const std::exception& error) {
@@ -254,7 +254,7 @@ private:
             takeMessages();
     }
 
-    /// Likewise the choices of experts.
+    /// The same for the choices of experts.
     void fetchChoices()
     {
         KeptChoices* const choices = keptChoices();
@@ -279,7 +279,7 @@ private:
         return m_groupTraining ? m_groupTraining->mirrorOf(buffer) : m_trainingWork->mirrorOf(buffer);
     }
 
-    /// What has come by now: a process that is ahead may have sent its summary with the buffers.
+    /// Takes the messages that have arrived. A process that is ahead may already have sent its summary.
     void takeMessages()
     {
         const auto summaries = unpack(
@@ -325,7 +325,7 @@ private:
         }
     }
 
-    /// A run that never began leaves nothing behind; one that broke off keeps what it recorded.
+    /// Drops the trace of a run that could not start.
     void discardTrace()
     {
         m_recorder.reset();
@@ -335,7 +335,7 @@ private:
 
     void doSteps(Runtime& runtime)
     {
-        // The reference costs about as much as all devices' work of a step on one thread.
+        // For progress: the reference does the work of all devices for one step on one thread.
         const bool checks = m_trains && m_options.checkGradients;
         dumpParameters("first");
         const double checkWeight = checks ? m_result.devices : 0;
@@ -372,7 +372,7 @@ private:
                     m_recorder->record(m_timedWork->takeParts());
                 m_recorder->record(StepRecord{step, outcome.start, outcome.end, outcome.loss, outcome.coreWait});
             }
-            if (m_posting) // should this process end amid the next step, its records of this one are not lost
+            if (m_posting) // keeps this step's records if the process ends during the next
                 m_recorder->flush();
             if (m_options.progress) {
                 const double done = step + 1, all = m_options.steps + checkWeight;
@@ -382,7 +382,7 @@ private:
         }
     }
 
-    /// To where this process can read it, if it is the one that checks.
+    /// Brings buffers to the host memory of the process that checks.
     void bring(BufferKind kind)
     {
         if (m_peers)
@@ -405,7 +405,7 @@ private:
                                : stageValues(*m_trainingWork, false);
     }
 
-    /// What the run ended with: of other processes it is here already.
+    /// Writes the parameters after the last step. Those of other processes have been fetched already.
     void writeParameters()
     {
         if (!m_dump && m_options.saveWeights.empty())
@@ -434,7 +434,7 @@ private:
 
     void checkGradients()
     {
-        if (!m_peers) // else they are here already
+        if (!m_peers) // with other processes they have been fetched already
             fetchChoices();
         const double bound = gradientBoundOf(m_options, m_design.workload->shape);
         if (m_groups) {
@@ -458,7 +458,7 @@ private:
     const RunOptions& m_options;
     RunResult m_result;
     bool m_trains;
-    std::unique_ptr<Backend> m_backend; ///< of GPUs: before the groups, whose memory depends on them
+    std::unique_ptr<Backend> m_backend; ///< with GPUs it is made before the groups, whose memory depends on it
     std::optional<GroupRun> m_groups;
     Design m_design;
     Program m_program;
@@ -468,16 +468,16 @@ private:
     std::unique_ptr<StageWork> m_work;
     TimedWork* m_timedWork = nullptr;
     TrainingWork* m_trainingWork = nullptr;
-    sharding::GroupTraining* m_groupTraining = nullptr; ///< in place of the other
+    sharding::GroupTraining* m_groupTraining = nullptr; ///< in place of m_trainingWork
     sharding::WholeTensors m_groupStart;                ///< before the last step
     std::optional<RunDump> m_dump;
     std::vector<StageStart> m_lastStart; ///< before the last step
     std::optional<RunTrace> m_trace;
-    std::optional<GatheringSink> m_gathering;             ///< process 0 of several
-    std::vector<std::pair<int, RankSummary>> m_summaries; ///< of the other processes
-    std::optional<PostingSink> m_posting;                 ///< the others
+    std::optional<GatheringSink> m_gathering;             ///< on process 0 of several
+    std::vector<std::pair<int, RankSummary>> m_summaries; ///< from the other processes
+    std::optional<PostingSink> m_posting;                 ///< on the other processes
     std::optional<GroupSink> m_groupSink;
-    std::unique_ptr<Recorder> m_recorder; ///< ends before the trace it writes to
+    std::unique_ptr<Recorder> m_recorder; ///< destroyed before the trace it writes to
 };
 
 } // namespace

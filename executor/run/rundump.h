@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a training run began with, did and ended with, for comparison in another framework (`run --dump`): parameters
-// before the first and after the last step and before it, the last step's gradients, what it predicted where the head
-// is in the host's memory, all batches and losses, and in the metadata the model, its optimizer and which weights every
-// block read. tests/torch/check_dump.py reads it.
+// The start, data and result of a training run, for comparison in another framework (`run --dump`): parameters before
+// the first step, before the last and after it; the last step's gradients, unless weights are updated within the step;
+// its predicted probabilities where the head is in the host's memory; all batches and losses; and in the metadata the
+// model, its optimizer and which weights every block read. tests/torch/check_dump.py reads it.
 #pragma once
 
 #include "core/design/design.h"
@@ -19,7 +19,8 @@ namespace pipewright {
 /// Parameters, or gradients, of every stage in its layout.
 using StageValues = std::vector<std::vector<float>>;
 StageValues stageValues(const TrainingWork& work, bool gradients);
-StageValues stageValues(const Design& design, const sharding::WholeTensors& tensors); ///< of what groups put together
+StageValues stageValues(const Design& design,
+                        const sharding::WholeTensors& tensors); ///< of groups, whose parts were assembled
 
 class RunDump {
 public:
@@ -30,7 +31,8 @@ public:
     /// `when`: "first", "last" (before the last step), "after".
     void addParameters(const std::string& when, const StageValues& parameters);
     void addGradients(const StageValues& gradients); ///< of the last step, after all reductions
-    /// Of the last step, for the classes of every row; nothing where the head is cut, made again or not on the host.
+    /// Of the last step, for the classes of every row. Adds nothing where the head is split, recomputed or not on the
+    /// host.
     void addProbabilities(const TrainingWork* work);
     void addLoss(double loss) { m_losses.push_back(static_cast<float>(loss)); }
 

@@ -40,13 +40,13 @@ std::unique_ptr<TrainingData> loadData(const RunOptions& options, const ModelSha
 
 namespace {
 
-/// What the devices of a run do with a model otherwise than it says.
+/// One thing that the devices of a run do differently from what the model says.
 struct DeviceFit {
-    Workload workload; ///< that says so
+    Workload workload; ///< changed to what the devices do
     std::string where, what, hint;
 };
 
-/// The next such thing, none when all is as the workload says.
+/// The next such difference; none when the devices do what the workload says.
 std::optional<DeviceFit> fitOf(const Workload& workload, const Capabilities& devices)
 {
     const ModelShape& shape = workload.shape;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a run's options make of a design before anything is compiled: whether it trains, on which data and devices, and
-// with which times its blocks are filled otherwise.
+// Applies a run's options to a design before anything is compiled: whether it trains, on which data and devices, and
+// otherwise the times of its blocks.
 #pragma once
 
 #include "executor/run/run.h"
@@ -13,18 +13,18 @@
 
 namespace pipewright {
 
-/// What the devices keep and work in otherwise than the model says: the design, and the Program compiled of it, become
-/// what they do, and a note says each. Devices of both kinds work as those that can do less.
+/// Changes the design, and the Program compiled from it, where the devices store or compute a model differently from
+/// what it says, and adds a note for each difference in memory. bf16 arithmetic is used only if all devices have it.
 void fitToDevices(Design& design, Program& program, Backend& backend, Diagnostics& notes);
 
 /// Throws Error for what this backend cannot run; the rest of what checkForBackend() finds becomes notes.
 bool trainsOrThrow(const Design& design, const RunOptions& options, Diagnostics& notes);
 
-/// Without --data a note says what it is trained on.
+/// Without --data, a note says which data is used.
 std::unique_ptr<TrainingData> loadData(const RunOptions& options, const ModelShape& shape, int microbatches,
                                        Diagnostics& notes);
 
-/// Of gradients: products in another order differ by what the precision of the values lets them.
+/// The bound of the gradient check for the precision in which the model is stored.
 double gradientBoundOf(const RunOptions& options, const ModelShape& shape);
 
 /// For timed and synthetic blocks.
@@ -35,7 +35,7 @@ std::unique_ptr<Backend> backendFor(const RunOptions& options, int devices);
 /// Per device, as predicted.
 std::vector<Bytes> peaksOf(const Program& program);
 
-/// Throws Error where an option is about parameters, and there are none, or in pieces.
+/// Throws Error if an option needs parameters and the run does not train.
 void requireParameters(const RunOptions& options, bool trains);
 
 } // namespace pipewright

@@ -10,7 +10,7 @@ namespace pipewright {
 
 namespace {
 
-/// `header` with the wall clock's time at the monotonic clock's zero.
+/// `header` with the wall-clock time at which the monotonic clock was zero.
 TraceHeader withClock(TraceHeader header)
 {
     const auto wall = std::chrono::system_clock::now().time_since_epoch();

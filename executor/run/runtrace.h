@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The trace of a run, which may be lost without ending the run: a full disk or a removed file is reported at
-// once, what would have been recorded from then on is dropped and counted, and the run goes on to its numbers.
+// The trace of a run. Losing it does not end the run: a full disk or a removed file is reported at once, later records
+// are dropped and counted, and the run still returns its numbers.
 #pragma once
 
 #include "core/base/diagnostic.h"
@@ -12,7 +12,7 @@
 
 namespace pipewright {
 
-/// Of one step on the busiest device, so that a ring holds at least a step or two.
+/// Most records of one step on one device, from which the size of the rings follows.
 std::size_t recordsPerStep(const Program& program);
 
 class RunTrace final : public RecordSink {
@@ -32,7 +32,7 @@ public:
     void commit() override;
     void check() override;
 
-    /// What the result has to say of the trace, and the end of one that was not lost; a cancelled run's stays as it is.
+    /// Puts the trace's losses into the result, and completes the trace unless it was lost or the run was cancelled.
     void finish(RunResult& result, const std::vector<Bytes>& peakBytes);
 
 private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A run that begins with published weights, and one whose trained weights are written so that others can read them.
+// Starts a run from published weights, and writes trained weights in the same layout.
 #pragma once
 
 #include "core/base/diagnostic.h"
@@ -11,8 +11,8 @@
 
 namespace pipewright {
 
-/// `path`: a safetensors file or a folder of them. Tensors that the model does not take become a note. Throws Error,
-/// or has preparing the run throw, for what publishedweights.h says.
+/// `path`: a safetensors file or a folder of them. A note names tensors that the model does not use. Throws Error as
+/// publishedweights.h says, here or when the run is prepared.
 TrainingWork::Start startFromWeights(const Workload& workload, const std::string& path, Diagnostics& notes);
 
 /// Before the run: throws Error when there is no published layout for the model, or the file may not be written.

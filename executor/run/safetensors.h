@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The safetensors file format: the length of a header (8 bytes, little-endian), the header in JSON (per tensor its
-// type, shape and place; "__metadata__" with texts), then the tensors one behind the other. Every framework reads it.
+// type, shape and offsets; "__metadata__" with strings), then the tensors one after the other. Every framework reads
+// it.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@ namespace pipewright {
 
 class Safetensors {
 public:
-    /// Copies the values. Throws Error for a name that is there already, or a shape of another number of values.
+    /// Copies the values. Throws Error if the name exists already, or the shape is not that of the number of values.
     void add(const std::string& name, const std::vector<std::int64_t>& shape, std::span<const float> values);
     void add(const std::string& name, const std::vector<std::int64_t>& shape, std::span<const std::int32_t> values);
     void setMetadata(const std::string& key, std::string text) { m_metadata[key] = std::move(text); }

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t longestHeader = 100'000'000; // as the format's own library has it
+constexpr std::uint64_t longestHeader = 100'000'000; // the limit of the format's reference library
 
 std::uint64_t littleEndian(const unsigned char* bytes, int count)
 {
@@ -43,7 +43,7 @@ float fromHalf(std::uint32_t bits)
     const std::uint32_t sign = (bits & 0x8000u) << 16, exponent = bits >> 10 & 0x1fu, fraction = bits & 0x3ffu;
     if (exponent == 31)
         return std::bit_cast<float>(sign | 0x7f800000u | fraction << 13);
-    if (exponent == 0) // zero, or a number without a leading one: fraction · 2^-24
+    if (exponent == 0) // zero or subnormal: fraction · 2^-24
         return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(static_cast<float>(fraction) * 0x1p-24f));
     return std::bit_cast<float>(sign | (exponent + 112) << 23 | fraction << 13);
 }
@@ -59,7 +59,7 @@ float valueOf(const unsigned char* bytes, int width, const std::string& type)
                           : fromHalf(static_cast<std::uint32_t>(bits));
 }
 
-/// Throws where it is none, or below 0: a conversion of something else has no defined result.
+/// Throws unless the value is a non-negative integer: converting anything else has no defined result.
 std::uint64_t wholeNumber(const nlohmann::json& value)
 {
     if (!value.is_number_unsigned())
@@ -131,7 +131,7 @@ void SafetensorsFile::addFile(const std::string& file)
                 refuse(file, fmt::format("the tensor \"{}\" is larger than the file", name));
             bytes *= static_cast<std::uint64_t>(extent);
         }
-        const bool known = widthOf(tensor.type) > 0; // others are not read
+        const bool known = widthOf(tensor.type) > 0; // other types are never read
         if (tensor.begin > tensor.end || tensor.end > size || (known && tensor.end - tensor.begin != bytes))
             refuse(file, fmt::format("the tensor \"{}\" does not lie where its shape says", name));
         if (!m_tensors.emplace(name, std::move(tensor)).second)

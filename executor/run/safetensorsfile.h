@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Safetensors files to read tensors from: one, or all of a folder. Headers are read and checked when they are opened, a
-// tensor's values when it is asked for.
+// Reads tensors from one safetensors file, or from all of a folder. Headers are read and checked on opening, a tensor's
+// values on request.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace pipewright {
 
 class SafetensorsFile {
 public:
-    /// A file, or a folder with files that end in .safetensors. Throws Error naming the file: unreadable, a header that
-    /// is none, tensors that lie outside of it or come twice.
+    /// A file, or a folder with files that end in .safetensors. Throws Error naming the file if it is unreadable, its
+    /// header is invalid, or a tensor lies outside the file or occurs twice.
     static SafetensorsFile open(const std::string& path);
 
     const std::string& path() const { return m_path; }

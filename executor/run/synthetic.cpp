@@ -11,7 +11,7 @@ namespace pipewright {
 
 namespace {
 
-// The most that files and options may say too: 100 days, and an exbibyte.
+// The same limits as for files and options: 100 days and one exbibyte.
 constexpr Nanoseconds longestTime = 8'640'000'000'000'000;
 constexpr Bytes largestSize = Bytes{1} << 60;
 
@@ -31,7 +31,7 @@ std::int64_t scaled(std::int64_t value, double by, std::int64_t most)
 LinkCosts scaledLink(LinkCosts link, const SyntheticScale& scale)
 {
     link.latency = scaled(link.latency, scale.time, longestTime);
-    if (link.bytesPerSecond == 0) // it takes its latency, whatever is sent
+    if (link.bytesPerSecond == 0) // unlimited bandwidth: only latency counts
         return link;
     link.bytesPerSecond *= scale.memory / scale.time;
     if (!(link.bytesPerSecond > 0) || !std::isfinite(link.bytesPerSecond))

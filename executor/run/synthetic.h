@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Running the shape of a design that is too large, or too slow, for this machine: the same schedule with blocks
-// that burn a share of the given time and hold a share of the given bytes. Transfers shrink alike, so the
-// prediction of the scaled design is the scaled prediction.
+// Runs a scaled copy of a design that is too large, or too slow, for this machine: the same schedule, with blocks that
+// take a fraction of their time and hold a fraction of their bytes. Transfers are scaled alike, so the prediction of
+// the scaled design is the scaled prediction.
 #pragma once
 
 #include "core/design/costs.h"

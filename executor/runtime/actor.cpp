@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One step is one walk over the device's instructions; where each buffer lies and which transfer fills it was planned
-// before (plan.h). It waits for events of links, for barriers of groups and for pins, and a stopped run wakes all of
-// these. On a device with a stream of its own the walk only issues; settle() waits for the stream and records when each
-// block really began and ended. O(instructions of the device) per step, without an allocation.
+// One step is one walk over the device's instructions. The addresses of buffers and the transfers that fill them are
+// planned beforehand (plan.h). The walk waits for events of links, for barriers of groups and for pins; stopping the
+// run ends all these waits. On a device that runs work asynchronously the walk only issues it; settle() waits for the
+// stream and records when each block really began and ended. O(instructions of the device) per step, without an
+// allocation.
 #include "executor/runtime/actor.h"
 
 #include "core/base/diagnostic.h"
@@ -60,7 +61,7 @@ void Actor::runStep()
     makeProgress();
 }
 
-/// False when the device is not to go on.
+/// Returns false when the device must not continue.
 bool Actor::walk()
 {
     for (std::uint32_t i = 0; i < m_plan->instructions.size(); ++i) {
@@ -78,8 +79,8 @@ bool Actor::walk()
     return true;
 }
 
-/// Waits for the device to do what it was given, block by block, so that a watcher sees how far it is, and
-/// records when it did. False when stopped.
+/// Waits for the issued work block by block, so that the watching thread sees the progress, and records its times.
+/// Returns false when stopped.
 bool Actor::settle()
 {
     if (!m_stopwatch)
@@ -126,7 +127,7 @@ std::size_t Actor::mark()
     return m_places++;
 }
 
-/// The block's maths, by the calling thread or on its stream.
+/// Runs the block's maths on the calling thread, or issues it on the device's stream.
 void Actor::issue(const PlannedInstruction& instruction, const TaskContext& context)
 {
     const bool update = instruction.kind == InstructionKind::Update;
@@ -230,7 +231,7 @@ bool Actor::compute(const PlannedInstruction& instruction)
     } else {
         m_lastEnd = end = endedWithFirst ? m_lastEnd : now();
     }
-    // A task cut short by a stop did not run: it must not look as if it had.
+    // A task cut short by a stop is not recorded.
     if (m_run.stopped.load(std::memory_order_relaxed))
         return false;
     if (m_stopwatch)
@@ -241,7 +242,7 @@ bool Actor::compute(const PlannedInstruction& instruction)
     return true;
 }
 
-/// With a sum of the backend's own the inbox stays empty: the sum is made in place, maybe since long.
+/// With a PairSum of the backend the inbox stays unused: the sum is made in place and may be complete already.
 bool Actor::reduce(const PlannedInstruction& instruction)
 {
     const auto& [root, other] = m_run.plan.reductions.at(instruction.task);
@@ -264,9 +265,9 @@ bool Actor::reduce(const PlannedInstruction& instruction)
         m_run.work->reduce(context, root.region, other.region, true);
     } else {
         const PlannedTransfer& incoming = m_run.plan.transfers[instruction.receive];
-        if (m_run.options.virtualClock) // the other owner reads when this side was ready
+        if (m_run.options.virtualClock) // the other owner reads it: when this side was ready
             m_run.transferStart[instruction.send] = m_clock;
-        // The own sum may change only when the other owner has read it.
+        // This device's sum may change only after the other owner has read it.
         if (!receive(instruction.receive) || !send(instruction.send)
             || !waitFor(State::WaitsForArrival, instruction.receive) || !waitFor(State::WaitsForSend, instruction.send))
             return false;
@@ -285,7 +286,7 @@ bool Actor::reduce(const PlannedInstruction& instruction)
         m_clock = start + m_run.options.durations[instruction.task];
         for (const BufferView& view : context.writes)
             m_run.bufferReady[view.id] = m_clock;
-        for (const BufferView* const sum : {&root, &other}) // it may be sent on
+        for (const BufferView* const sum : {&root, &other}) // the sum may be sent on
             if (sum->description.device == m_device)
                 m_run.bufferReady[sum->id] = m_clock;
     }
@@ -299,13 +300,13 @@ bool Actor::reduce(const PlannedInstruction& instruction)
     return true;
 }
 
-/// Null: there is none, or the two devices send each other the values and add them up.
+/// Null: there is none, or the two devices exchange their values over links and each adds them up.
 PairSum* Actor::sumOf(int sum) const
 {
     return sum < 0 || m_run.sums.empty() ? nullptr : m_run.sums[m_run.plan.sums[sum].pair].get();
 }
 
-/// The own values are complete: the sum may be made from now on.
+/// Called when this device's values are complete.
 void Actor::postSum(int sum)
 {
     PairSum* pair = sumOf(sum);
@@ -314,13 +315,13 @@ void Actor::postSum(int sum)
     const PlannedSum& what = m_run.plan.sums[sum];
     const auto fromRoot = static_cast<std::size_t>(what.transfer), fromOther = fromRoot + 1;
     const bool isRoot = m_run.program->tasks[what.task].device == m_device;
-    // What arrives at this device is the sum, in the place of what it would have sent.
+    // The sum replaces the values that this device would have sent, so their region is both input and result.
     pair->post(what.index, m_device, *m_stream,
                {what.task, m_run.plan.transfers[isRoot ? fromRoot : fromOther].source,
                 m_run.arrived[isRoot ? fromOther : fromRoot].get(), 0, false});
 }
 
-/// By the first device of each pair.
+/// The first device of each pair records its sums.
 void Actor::recordSums()
 {
     m_finished.clear();
@@ -347,8 +348,8 @@ Nanoseconds Actor::hostGap(TaskId task) const
     return m_run.options.hostGaps.empty() ? 0 : m_run.options.hostGaps[task];
 }
 
-/// The gap before a task of modelled work, counted from when the device was free or, if the task waited for a value,
-/// from its arrival. False when stopped.
+/// Spends the host gap before a task of modelled work, counted from when the device became free or, if the task waited
+/// for a value, from its arrival. Returns false when stopped.
 bool Actor::letHostWait(TaskId task, bool hasWaited)
 {
     const Nanoseconds gap = m_run.options.virtualClock ? 0 : hostGap(task);
@@ -358,7 +359,7 @@ bool Actor::letHostWait(TaskId task, bool hasWaited)
     return pause((hasWaited ? now : std::max(m_lastEnd, m_run.stepStart)) + gap - now);
 }
 
-/// False when the device is not to go on.
+/// Returns false when the device must not continue.
 bool Actor::injectFault(std::uint32_t index)
 {
     for (const Fault& fault : m_run.options.faults) {
@@ -388,7 +389,7 @@ bool Actor::injectFault(std::uint32_t index)
     return true;
 }
 
-/// False when the run was stopped meanwhile.
+/// Returns false when the run was stopped meanwhile.
 bool Actor::pause(Nanoseconds duration)
 {
     constexpr Nanoseconds slice = 5'000'000;
@@ -445,7 +446,7 @@ void Actor::recordTask(TaskId task, Nanoseconds start, Nanoseconds end)
         m_run.recorder->record(m_device, TaskRecord{task, m_run.step, m_device, start, end});
 }
 
-/// `task` none: it is only waited for.
+/// `task` none: settle() waits for it and records nothing.
 void Actor::recordLater(TaskId task, std::size_t start, std::size_t end)
 {
     m_laterTasks.push_back({task, m_instruction.load(std::memory_order_relaxed), start, end});
@@ -464,7 +465,7 @@ ActorStatus Actor::status() const
     if (status.state == State::WaitsForArrival || status.state == State::WaitsForSend) {
         status.transfer = m_transfer.load(std::memory_order_relaxed);
         const auto& events = status.state == State::WaitsForArrival ? m_run.arrived : m_run.sent;
-        // A copy of its own ends without anybody's doing.
+        // A copy to or from the host's memory needs no other device to end.
         status.ready = m_run.plan.transfers[status.transfer].link < 0 || events[status.transfer]->complete();
     } else if (status.state == State::WaitsForMembers) {
         status.ready = barrierOfGroup().rounds() != m_barrierRound.load(std::memory_order_relaxed);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One device at work: walks its instruction list, in order, once per step. Sends and receives are only
-// posted, unless the Program's transfers block; computing waits for what it reads, and a Free for the send that
-// still reads the buffer. An actor knows nothing of other actors but the links; where it stands can be read by
-// the watching thread at any time.
+// Runs one device: walks its instruction list, in order, once per step. Sends and receives are only posted, unless the
+// Program's transfers block; computing waits for the values it reads, and a Free for the send that still reads the
+// buffer. Actors interact only through links, sums and barriers; the watching thread can read an actor's status at any
+// time.
 #pragma once
 
 #include "executor/runtime/barrier.h"
@@ -18,15 +18,15 @@
 
 namespace pipewright {
 
-/// A deliberate failure, for tests and for seeing what a schedule does about it.
+/// A deliberate failure, for tests and for seeing how a schedule reacts to it.
 struct Fault {
     enum class Kind {
-        Dies,        ///< the device stops for good before `instruction`
+        Dies,        ///< the device stops permanently before `instruction`
         Stalls,      ///< it hangs there, still alive
         Slows,       ///< every instruction from there on takes `delay` longer
         Throws,      ///< the maths fails there
         OutOfMemory, ///< an allocation fails there
-        LinkStalls,  ///< whatever the device sends from there on is never carried
+        LinkStalls,  ///< nothing that the device sends from there on arrives
         Killed,      ///< the whole process is killed there, as a crash or another program would
     };
     Kind kind = Kind::Dies;
@@ -37,28 +37,28 @@ struct Fault {
 };
 
 struct RuntimeOptions {
-    int eagerSlots = 0;                    ///< 0: rendezvous; k: a directed pair of devices can hold k sends on the way
-    Nanoseconds deadline = 30'000'000'000; ///< without any progress, after which a run is given up
-    Nanoseconds watchInterval = 20'000'000;  ///< how often is looked whether anything can still move
-    bool checkMemory = false;                ///< refuse overlaps, overwrite what was released
+    int eagerSlots = 0;                      ///< 0: rendezvous; k: a directed pair of devices buffers up to k sends
+    Nanoseconds deadline = 30'000'000'000;   ///< a run without any progress for this long is given up
+    Nanoseconds watchInterval = 20'000'000;  ///< how often the watching thread checks for progress
+    bool checkMemory = false;                ///< refuse overlapping buffers, overwrite released ones
     bool virtualClock = false;               ///< keep logical time instead of measuring; needs `durations`
-    Bytes deviceMemory = 0;                  ///< most that a device may hold; 0: what it has
-    bool captureBlocks = false;              ///< devices that can: a block is captured once and issued as a whole
+    Bytes deviceMemory = 0;                  ///< limit of a device's memory; 0: all that it has
+    bool captureBlocks = false;              ///< where supported: a block is captured once and issued as a whole
     bool emulateLinks = false;               ///< a transfer takes at least its duration; needs `durations`
     std::vector<Nanoseconds> durations = {}; ///< per task
     /// Per task, where the Program has buses and links are emulated or the clock is virtual (busUses() of timedwork.h).
     std::vector<BusUse> busUses = {};
-    /// Per task: how much later it is to begin than it could (hostGaps()). A real host's own gaps are part of it.
+    /// Per task: how much later it begins than it could (hostGaps()). Includes the gaps of a real host.
     std::vector<Nanoseconds> hostGaps = {};
     std::vector<Fault> faults = {};
-    const std::atomic<bool>* cancel = nullptr; ///< when it turns true the step ends soon
-    /// What ends the process, told why, where a step is over (cancelled, or without progress for the deadline) and a
-    /// device does not come back from its block within `patience`. Without it the block is waited for.
+    const std::atomic<bool>* cancel = nullptr; ///< the step ends soon after it becomes true
+    /// Ends the process, given the reason, when a step is over (cancelled, or without progress for the deadline) and a
+    /// device's block does not return within `patience`. Without it the runtime waits for the block.
     std::function<void(const Diagnostics&)> abandon = nullptr;
     Nanoseconds patience = 2'000'000'000;
 };
 
-/// Where an actor stands.
+/// What an actor is doing.
 struct ActorStatus {
     enum class State : std::uint8_t {
         Idle,
@@ -73,8 +73,8 @@ struct ActorStatus {
     };
     State state = State::Idle;
     std::uint32_t instruction = 0;
-    int transfer = -1; ///< that it waits for
-    /// The awaited event has happened, so the actor is about to go on.
+    int transfer = -1; ///< for which it waits
+    /// The awaited event has happened, so the actor is about to continue.
     bool ready = false;
 };
 
@@ -88,30 +88,30 @@ struct RunState {
     std::vector<HostStore*> hostStores;                ///< per device; null: nothing of it is offloaded
     std::vector<std::unique_ptr<Event>> arrived, sent; ///< per transfer
     std::vector<std::unique_ptr<Bus>> buses;
-    std::unique_ptr<SumTurns> sumTurns;             ///< of sums on buses; null where the backend's links know no buses
-    std::vector<std::unique_ptr<Barrier>> barriers; ///< per group, where the devices are members of such
-    CollectiveSpans collectiveSpans;                ///< of members that do things later than they are issued
+    std::unique_ptr<SumTurns> sumTurns;             ///< of sums on buses; null where the backend's links have no buses
+    std::vector<std::unique_ptr<Barrier>> barriers; ///< per group, where devices are members of groups
+    CollectiveSpans collectiveSpans;                ///< of members on asynchronous devices
     StageWork* work = nullptr;
     Recorder* recorder = nullptr; ///< may be null
     RuntimeOptions options;
     int step = 0;
     Nanoseconds stepStart = 0;
-    bool linksFinishLater = false; ///< copies are asked for when they have arrived, see Link::finished
+    bool linksFinishLater = false; ///< copies are reported after they arrived, see Link::finished
     std::atomic<bool> stopped{false};
 
-    // Virtual clock: when a buffer that a block made is ready, when a transfer began and ended. Each place
-    // is written by one actor before it posts the transfer that makes another actor read it.
+    // Virtual clock: when a buffer that a block wrote is ready, when a transfer began and ended. Each element is
+    // written by one actor before it posts the transfer that makes another actor read it.
     std::vector<Nanoseconds> bufferReady;
     std::vector<Nanoseconds> transferStart, transferEnd;
-    std::vector<Nanoseconds> senderReady, receiverReady; ///< blocking transfers: when each side came to it
+    std::vector<Nanoseconds> senderReady, receiverReady; ///< blocking transfers: when each side reached it
 };
 
 class Actor {
 public:
-    /// `captureBlocks`: blocks that repeat are captured once and issued as a whole from then on.
+    /// `captureBlocks`: repeating blocks are captured once and issued as a whole from then on.
     Actor(RunState& run, int device, Device& hardware, bool checkMemory, bool captureBlocks);
 
-    /// Before the actors of a step are started, so that none of them looks done when it has not begun.
+    /// Called before the actors of a step start, so that an actor that has not begun does not count as done.
     void prepareStep() { setState(State::Idle); }
     /// One step, on the calling thread. Returns early when stopped or when a fault is injected. An exception
     /// of the maths or of a memory check is kept in failure().
@@ -184,9 +184,9 @@ private:
     std::unique_ptr<Stream> m_stream;
     std::unique_ptr<kernels::Operations> m_operations;
     MemoryMeter m_meter;
-    MemoryMeter m_hostMeter; ///< of what it has in the host's memory
+    MemoryMeter m_hostMeter; ///< of its buffers in the host's memory
     bool m_hasFaults = false;
-    bool m_linksStalled = false; ///< a fault: nothing that is sent moves
+    bool m_linksStalled = false; ///< a fault: sends have no effect
     Nanoseconds m_clock = 0;
     Nanoseconds m_lastEnd = 0;               ///< real clock: of the last block
     Nanoseconds m_pairStart = 0;             ///< of the current overlapped pair
@@ -194,11 +194,11 @@ private:
     std::exception_ptr m_failure;
     std::vector<Copied> m_finished;
 
-    // A device that does things later than they are issued: what happened when is known when the step is over.
+    // An asynchronous device: its times are known only at the end of the step.
     struct LaterTask {
         TaskId task = none;
         std::uint32_t instruction = 0;
-        std::size_t start = 0, end = 0; ///< places of the stopwatch
+        std::size_t start = 0, end = 0; ///< stopwatch marks
     };
     struct LaterMemory {
         std::size_t place = 0;
@@ -216,7 +216,7 @@ private:
     std::atomic<State> m_state{State::Idle};
     std::atomic<std::uint32_t> m_instruction{0};
     std::atomic<int> m_transfer{-1};
-    std::atomic<std::uint64_t> m_barrierRound{0}; ///< of its group's barrier, when it last had to wait there
+    std::atomic<std::uint64_t> m_barrierRound{0}; ///< the round of its group's barrier for which it last waited
 };
 
 } // namespace pipewright

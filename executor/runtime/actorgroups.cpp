@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The actor's side of what the members of a group do together.
+// The actor's side of a group's collectives.
 #include "executor/runtime/actor.h"
 
 namespace pipewright {
@@ -10,14 +10,14 @@ Barrier& Actor::barrierOfGroup() const
     return *m_run.barriers[static_cast<std::size_t>(group)];
 }
 
-/// From when the last member has come. The first member records it, or, where things happen later than they are issued,
-/// the last one to know its own times.
+/// A collective begins when the last member arrives. The first member records it; on asynchronous devices it is the
+/// last member to learn its own times.
 bool Actor::collective(const PlannedInstruction& instruction)
 {
     const Task& task = m_run.program->tasks[instruction.task];
     if (m_stopwatch && !m_run.work->collectivesOnStreams() && !m_stream->synchronize())
         return false;
-    // The last member to come never says that it waits: the others, who do, would seem to wait for nobody.
+    // The last member to arrive never sets the waiting state: otherwise all members would seem to wait and none to run.
     const auto latest = barrierOfGroup().arriveAndWait(m_clock, m_run.stopped, [this](std::uint64_t round) {
         m_barrierRound.store(round, std::memory_order_relaxed);
         setState(State::WaitsForMembers);

@@ -24,19 +24,19 @@ bool Actor::send(int transfer)
     return !blocks || finishBlocking(State::WaitsForSend, transfer);
 }
 
-/// Virtual clock: when the transfer begins and ends, or, when it blocks, when this side came to it.
+/// Virtual clock: sets when the transfer begins and ends or, if it blocks, when this side reached it.
 void Actor::stampSend(std::size_t index)
 {
     const PlannedTransfer& what = m_run.plan.transfers[index];
     Nanoseconds start = 0;
     for (const BufferId buffer : m_run.program->reads(what.task)) {
         const BufferKind kind = m_run.program->buffers[buffer].kind;
-        // Weights that hop from block to block leave when the block has ended, which is now.
+        // Weights that are passed from block to block leave when the block has ended, which is now.
         const bool hops =
             m_run.program->shardedStates && (kind == BufferKind::SentWeights || kind == BufferKind::ReceivedWeights);
         start = std::max(start, hops ? m_clock : m_run.bufferReady[buffer]);
     }
-    // A stated order of transfers may put the send behind other blocks than the one it follows by itself.
+    // A given order of transfers may place the send after later blocks than the one that made its value.
     if (what.behindBlocks)
         start = std::max(start, m_clock);
     if (m_run.program->blockingTransfers) {
@@ -52,7 +52,7 @@ Nanoseconds Actor::waitForBus(TaskId transfer) const
     return m_run.options.busUses.empty() ? 0 : m_run.options.busUses[transfer].wait;
 }
 
-/// A sum over replicas on emulated links whose wires others pass too.
+/// Waits until a sum over replicas gets its buses on emulated links. Returns false when stopped.
 bool Actor::waitForTurn(TaskId sum)
 {
     const BusUse& use = m_run.options.busUses[sum];
@@ -63,14 +63,14 @@ bool Actor::waitForTurn(TaskId sum)
     return pause(start - steadyNow());
 }
 
-/// Virtual clock: when a blocking transfer begins, both sides having come to it.
+/// Virtual clock: when a blocking transfer begins. Both sides must have reached it.
 Nanoseconds Actor::blockingStart(std::size_t index) const
 {
     return std::max(m_run.senderReady[index], m_run.receiverReady[index])
            + waitForBus(m_run.plan.transfers[index].task);
 }
 
-/// One side of a transfer, which a link may have to emulate.
+/// The posting of one side of a transfer, with its times if links are emulated.
 Posting Actor::posting(const PlannedTransfer& what, bool isTask, std::span<const Region> regions, Event* done) const
 {
     Posting posting{what.task, regions, done, 0, isTask && m_run.program->blockingTransfers};
@@ -97,7 +97,7 @@ bool Actor::receive(int transfer)
     return !blocks || finishBlocking(State::WaitsForArrival, transfer);
 }
 
-/// Both devices go on when the transfer is over.
+/// Both devices continue when the transfer is over.
 bool Actor::finishBlocking(State side, int transfer)
 {
     if (!waitFor(side, transfer))
@@ -119,22 +119,22 @@ bool Actor::waitFor(State state, int transfer)
     makeProgress();
     setState(state);
     if (!m_stream->wait(event))
-        return false; // the state stays: it says what this device was waiting for
+        return false; // the state is kept: it says what this device was waiting for
     setState(State::Running);
     if (m_run.plan.transfers[transfer].link < 0) {
         if (m_run.options.virtualClock && state == State::WaitsForSend)
             m_clock = std::max(m_clock, m_run.transferEnd[transfer]);
-        if (!m_stopwatch) // else when all of it is over
+        if (!m_stopwatch) // with a stopwatch they are recorded at the end of the step
             recordHostCopies();
         return true;
     }
-    // What runs later than it is issued is asked for its times when all of it is over.
+    // Asynchronous devices report their times at the end of the step.
     if (m_run.linksFinishLater && !m_stopwatch && state == State::WaitsForArrival)
         recordFinished(m_run.plan.transfers[transfer].link);
     return true;
 }
 
-/// For all that the instruction reads. False when stopped.
+/// Waits for all values that the instruction reads. Returns false when stopped.
 bool Actor::waitForArrivals(const PlannedInstruction& instruction)
 {
     for (std::uint32_t i = instruction.arrivals.begin; i < instruction.arrivals.end; ++i) {
@@ -156,7 +156,7 @@ void Actor::recordFinished(int link)
             recordTask(copied.task, copied.start, copied.end);
 }
 
-/// By whichever side carried the copy out; halves of a reduction are part of its own record.
+/// Called by the side that carried out the copy. The halves of a reduction are part of the reduction's record.
 void Actor::recordCopy(int transfer, const Copied& copied)
 {
     if (!m_run.recorder || copied.task == none || m_run.program->tasks[copied.task].kind != TaskKind::Transfer)
@@ -190,13 +190,13 @@ void Actor::copyFromHost(int transfer)
             {what.task, what.source, what.destination, m_run.arrived[transfer].get(), atLeast});
 }
 
-/// Virtual clock: it begins when the device comes to it and the wire is free. Returns how long it takes at least.
+/// Virtual clock: the copy begins when the device reaches it and the wire is free. Returns its least duration.
 Nanoseconds Actor::startOfCopy(int transfer, Nanoseconds& wireFree)
 {
     const TaskId task = m_run.plan.transfers[transfer].task;
     if (m_run.options.virtualClock) {
         Nanoseconds ready = m_clock;
-        if (m_run.program->tasks[task].kind == TaskKind::Offload) // from when its forward has ended
+        if (m_run.program->tasks[task].kind == TaskKind::Offload) // at the earliest when its forward has ended
             for (const BufferId buffer : m_run.program->reads(task))
                 ready = std::min(ready, m_run.bufferReady[buffer]);
         m_run.transferStart[transfer] = std::max(ready, wireFree);

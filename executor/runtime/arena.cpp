@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Buffers to offsets: a buffer takes the smallest free hole that holds it, else the arena grows (best fit; Knuth, The
-// Art of Computer Programming 1, section 2.5). Holes are kept by offset, so that neighbours join when one is given
-// back, and by size. n buffers cost O(n log n) time and O(n) memory.
+// Assigns offsets to buffers: a buffer takes the smallest free hole that fits, else the arena grows (best fit; Knuth,
+// The Art of Computer Programming 1, section 2.5). Holes are indexed by offset, to merge neighbours on release, and by
+// size. n buffers cost O(n log n) time and O(n) memory.
 #include "executor/runtime/arena.h"
 
 #include "core/base/diagnostic.h"
@@ -26,7 +26,7 @@ Bytes aligned(Bytes bytes)
     return (bytes + ArenaPlan::alignment - 1) / ArenaPlan::alignment * ArenaPlan::alignment;
 }
 
-/// Free space below the top of the arena: by offset to join neighbours, by size to find the best fit.
+/// Free space below the top of the arena: by offset to merge neighbours, by size to find the best fit.
 class Holes {
 public:
     Bytes take(Bytes bytes)
@@ -39,7 +39,7 @@ public:
                 insert(offset + bytes, size - bytes);
             return offset;
         }
-        // Nothing fits: grow, starting inside the last hole when that touches the top.
+        // Nothing fits: grow the arena, starting in the last hole if it touches the top.
         Bytes offset = m_top;
         if (!m_byOffset.empty()) {
             const auto last = std::prev(m_byOffset.end());
@@ -98,12 +98,12 @@ std::vector<BufferLife> lifetimes(const Program& program, int device)
     const auto& instructions = program.devices.at(static_cast<std::size_t>(device)).instructions;
     std::vector<BufferLife> result;
     std::unordered_map<BufferId, std::size_t> indexOf;
-    std::vector<bool> freed, passing; ///< passing: workspace, which may go with its instruction
+    std::vector<bool> freed, passing; ///< passing: workspace, which may end with its instruction
     for (std::size_t i = 0; i < instructions.size(); ++i) {
         const Instruction& instruction = instructions[i];
         if (instruction.kind == InstructionKind::Free) {
             if (instruction.buffer == none)
-                continue; // only waits
+                continue; // this Free only waits
             const auto found = indexOf.find(instruction.buffer);
             if (found == indexOf.end() || freed[found->second])
                 throw Error(place(device, i),
@@ -143,7 +143,7 @@ ArenaPlan planArena(const Program& program, std::span<const BufferLife> lifetime
     ArenaPlan plan;
     plan.offsets.resize(lifetimes.size());
 
-    // What begins at an instruction is placed before what ends with it is given back.
+    // Buffers that begin at an instruction are placed before those that end with it are released.
     std::vector<std::size_t> byEnd(lifetimes.size());
     for (std::size_t i = 0; i < byEnd.size(); ++i)
         byEnd[i] = i;

@@ -18,7 +18,7 @@ std::optional<Nanoseconds> Barrier::arriveAndWait(Nanoseconds clock, const std::
         m_changed.notify_all();
         return m_agreed;
     }
-    constexpr auto pollInterval = std::chrono::milliseconds(20); // how late a stop may be noticed
+    constexpr auto pollInterval = std::chrono::milliseconds(20); // the longest delay until a stop is noticed
     const std::uint64_t round = m_round;
     waits(round);
     while (!m_changed.wait_for(lock, pollInterval, [&] { return m_round != round; }))

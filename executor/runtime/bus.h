@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A bus that emulated links share: it carries one transfer after the other, in the order in which they come. The
-// predictor serves them the same way (core/predict/busqueues.h).
+// A bus that emulated links share: it carries one transfer after another, in order of arrival. The predictor serves
+// transfers the same way (core/predict/busqueues.h).
 #pragma once
 
 #include "executor/runtime/clock.h"
@@ -13,18 +13,18 @@
 
 namespace pipewright {
 
-/// What a transfer, or a sum of gradients, has to do with buses.
+/// How a transfer, or a sum of gradients, uses buses.
 struct BusUse {
     int bus = -1;             ///< counted from 0; -1: its link has a wire of its own
-    Nanoseconds held = 0;     ///< how long it keeps others from it
-    int back = -1;            ///< of a sum, where the way back passes another bus
-    Nanoseconds heldBack = 0; ///< the same of that one
+    Nanoseconds held = 0;     ///< how long it occupies the bus
+    int back = -1;            ///< for a sum whose way back uses another bus: that bus
+    Nanoseconds heldBack = 0; ///< how long it occupies `back`
     Nanoseconds wait = 0;     ///< how long it waits for its turn, as predicted; for the virtual clock
 };
 
 class Bus {
 public:
-    /// Takes one or two buses together, either of which may be null. Returns from when it has both.
+    /// Reserves one or two buses together; either may be null. Returns when the reservation begins.
     static Nanoseconds takeBoth(Bus* bus, Nanoseconds held, Bus* other, Nanoseconds heldOther)
     {
         if (bus == nullptr)
@@ -68,7 +68,7 @@ public:
         }
         return m_taken[task] = Bus::takeBoth(bus, held, other, heldOther);
     }
-    /// Of a step that was broken off.
+    /// Forgets the reservations of a step that was broken off.
     void clear()
     {
         const std::lock_guard lock(m_mutex);

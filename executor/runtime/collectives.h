@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Several devices that move and add up data together, as NCCL has it. Every member calls the same things in the same
-// order with the same sizes, each from the one thread of its device; what a call issues runs behind what the stream
-// was given before, and what it is given later runs behind it.
+// Collectives of several devices, with NCCL's rules. Every member makes the same calls in the same order with the same
+// sizes, each from the thread of its device. Calls run in the order of the stream.
 #pragma once
 
 #include "executor/runtime/backend.h"
@@ -10,47 +9,48 @@
 
 namespace pipewright {
 
-/// What one device sends to and receives from others by their numbers, each pair of them in the same order on both
-/// sides.
+/// Point-to-point transfers of one device, with others named by number. Both devices of a pair make their calls in the
+/// same order.
 class Exchange {
 public:
     virtual ~Exchange() = default;
     virtual void send(Stream& stream, std::span<const float> data, int to) = 0;
     virtual void receive(Stream& stream, std::span<float> data, int from) = 0;
-    /// What is called between the two is issued as one, so that no member of a ring waits for itself.
+    /// Calls between these two are issued as one, so that a ring of sends and receives cannot deadlock.
     virtual void beginGroup() = 0;
     virtual void endGroup() = 0;
-    /// Of the run, by the device's own process: forgets what was sent in it.
+    /// Called by the device's own process: forgets what was sent in the step.
     virtual void endStep() {}
 };
 
-/// One device's part in a group, whose members are numbered within it.
+/// One member of a group. Members are numbered within the group.
 class Communicator : public Exchange {
 public:
     /// `to` may be `from`. Every member gets the same bits.
     virtual void allReduce(Stream& stream, std::span<const float> from, std::span<float> to) = 0;
-    /// Pieces of one size, put one after another.
+    /// Concatenates the members' pieces, all of one size.
     virtual void allGather(Stream& stream, std::span<const float> mine, std::span<float> all) = 0;
     virtual void reduceScatter(Stream& stream, std::span<const float> all, std::span<float> mine) = 0;
     virtual void broadcast(Stream& stream, std::span<float> data, int root) = 0;
-    /// `to` is the root's alone.
+    /// `to` is used on the root only.
     virtual void reduce(Stream& stream, std::span<const float> from, std::span<float> to, int root) = 0;
-    /// `give`, which gives the member's stream what was captured with calls of this, is called in the same turn for all
-    /// members, where these calls would be; not any more once aborted.
+    /// Calls `give`, which issues on the member's stream a graph captured with calls of this communicator. All members'
+    /// graphs are issued in the same turn, in the place of these calls; none after an abort.
     virtual void inTurn(const std::function<void()>& give) { give(); }
-    /// From any thread: what is in flight ends, and nothing more can be done with it.
+    /// From any thread: ends what is in flight. The communicator cannot be used again.
     virtual void abort() = 0;
 };
 
-/// Two devices of which each holds some values, and both are to have their sum: the reductions of replicas' gradients
-/// and of shared parameters, while the devices go on with something else.
+/// Sums of the values of two devices, with the result on both: reductions of replicas' gradients and of shared
+/// parameters, concurrent with the devices' other work.
 class PairSum {
 public:
     virtual ~PairSum() = default;
-    /// One side of sum `index`, in whatever order either side comes to its sums. Does not wait for the other side. What
-    /// `stream` was given before makes the values; they are the sum when `done` has happened, and untouched until then.
+    /// Posts one side of sum `index`; each side may post its sums in any order. Does not wait for the other side. The
+    /// values are complete when `stream` has done the work it was given before; they become the sum when `done` happens
+    /// and must not be touched until then.
     virtual void post(std::size_t index, int device, Stream& stream, const Posting& posting) = 0;
-    /// As a link's, of sums that are over; called by the thread of the first device.
+    /// As Link::finished(), for completed sums; called by the thread of the first device.
     virtual void finished(std::vector<Copied>&) = 0;
     /// Forgets all postings; only between steps.
     virtual void reset() = 0;

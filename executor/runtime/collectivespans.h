@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How long each collective took, where devices do things later than they are issued: every member reports when it
-// reached the collective and when it was done. It lasts from when the last member came until the last was done.
+// Duration of each collective on asynchronous devices: every member reports when it reached the collective and when it
+// was done. The collective lasts from the arrival of the last member until the last is done.
 #pragma once
 
 #include "core/base/units.h"
@@ -17,7 +17,7 @@ public:
     struct Span {
         Nanoseconds start = 0, end = 0;
     };
-    /// Adds one member's times; from any thread. Nothing until `members` of them have reported.
+    /// Adds one member's times; from any thread. Returns the span when all `members` have reported, else nothing.
     std::optional<Span> add(TaskId task, int members, Nanoseconds start, Nanoseconds end);
     /// Between steps: forgets collectives that not all members have reported.
     void clear() { m_open.clear(); }

@@ -12,8 +12,8 @@ namespace pipewright {
 
 Nanoseconds waitedForCore()
 {
-    // "time on a core, time waiting for one, number of turns", the times in nanoseconds. Device threads ask between
-    // steps, where nothing may be allocated.
+    // The file has "time on a core, time waiting for one, number of time slices", times in nanoseconds. Device threads
+    // call this between steps, where nothing may be allocated.
     const int file = ::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
     if (file < 0)
         return -1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How long the calling thread could have run and had no processor core, because other threads or programs had them.
-// What is measured meanwhile comes out too long, and no record of the run itself shows it.
+// How long the calling thread was ready to run but had no processor core, because other threads or programs used them.
+// Such waits lengthen measured times, and the run's own records do not show them.
 #pragma once
 
 #include "core/base/units.h"

@@ -34,7 +34,7 @@ void onDeviceThreads(std::size_t devices, const std::function<void(std::size_t)>
                         letGo(device);
                     }
                 });
-        } catch (const std::exception& error) { // no thread or no memory to be had
+        } catch (const std::exception& error) { // no thread or no memory available
             const std::size_t started = threads.size();
             keep(std::make_exception_ptr(noThread(static_cast<int>(started), error.what())));
             for (std::size_t device = started; device < devices; ++device)

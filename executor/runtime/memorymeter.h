@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Counts what really lives on a device while instructions run, so that the measured peak is measured and
-// not copied from the prediction. In check mode it also keeps the live places, refuses overlaps and
-// double releases, and overwrites what is released, so that a use after the end shows as NaN.
+// Counts the live bytes of a device while instructions run, so that the measured peak is independent of the prediction.
+// In check mode it also keeps the live places, refuses overlaps and double releases, and overwrites released memory, so
+// that a use after release shows as NaN.
 #pragma once
 
 #include "executor/runtime/backend.h"
@@ -19,9 +19,9 @@ public:
     void addPersistent(Bytes bytes);
     /// Throws Error in check mode when the place overlaps a live one.
     void acquire(BufferId buffer, Region place);
-    /// Throws Error in check mode when the buffer does not live there.
+    /// Throws Error in check mode when the buffer is not live there.
     void release(BufferId buffer, Region place);
-    /// Throws Error when something still lives that is not persistent.
+    /// Throws Error when a buffer that is not persistent is still live.
     void expectOnlyPersistent() const;
 
     Bytes live() const { return m_live; }

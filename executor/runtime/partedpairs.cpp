@@ -18,7 +18,7 @@ public:
         : m_doPart(doPart)
     {
         std::array<std::size_t, 2> next{};
-        std::array<std::size_t, 2> awaited{noPart, noPart}; // the last of each block
+        std::array<std::size_t, 2> awaited{noPart, noPart}; // the last awaited part of each block
         for (const bool second : plan.order) {
             const std::size_t block = second, part = next[block]++;
             const BlockPart& what = plan.parts[block][part];
@@ -42,7 +42,7 @@ public:
 private:
     static constexpr std::size_t noPart = static_cast<std::size_t>(-1);
     struct Issued {
-        std::size_t block, part, after; ///< after: a part of the same block
+        std::size_t block, part, after; ///< after: the part of the same block that must be done before
     };
 
     void runStream(PartStream stream)
@@ -70,7 +70,7 @@ private:
     const std::function<void(std::size_t, std::size_t)>& m_doPart;
     std::array<std::vector<Issued>, partStreamCount> m_issued;
     std::array<std::vector<bool>, 2> m_done; ///< per block and part
-    std::exception_ptr m_failure;            ///< the first; what is left is then passed over
+    std::exception_ptr m_failure;            ///< the first; the remaining parts are then skipped
     std::mutex m_mutex;
     std::condition_variable m_changed;
 };

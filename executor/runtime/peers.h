@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The other processes of a run that has one process per device: what they must agree on between steps, what
-// each lets the others know during a step, and how the end of one of them becomes known to all.
-// Process r runs device r; process 0 also writes the trace and speaks to the user.
+// The other processes of a run with one process per device: agreement between steps, status messages during a step, and
+// detection of processes that end. Process r runs device r; process 0 also writes the trace and speaks to the user.
 #pragma once
 
 #include "core/base/unfilled.h"
@@ -17,7 +16,7 @@ namespace pipewright {
 
 class Exchange;
 
-/// Where a device stands; the fields are those of ActorStatus.
+/// A device's progress and status; the fields are those of ActorStatus.
 struct Standing {
     std::uint64_t progress = 0;
     std::uint32_t instruction = 0;
@@ -26,11 +25,11 @@ struct Standing {
     bool ready = false;
 };
 
-/// What each process puts into an all-reduce, and what all get out of it.
+/// A process's input to the all-reduce after a step, and its result.
 struct StepShare {
     Nanoseconds start = 0, end = 0; ///< on process 0's clock; the earliest and the latest
     double loss = 0;                ///< the sum, in the order of the processes
-    bool cancelled = false;         ///< any
+    bool cancelled = false;         ///< true if any process was cancelled
 };
 
 /// Bytes that a process sent to process 0, with a kind and a number of the sender's choice.
@@ -46,36 +45,36 @@ public:
     virtual int self() const = 0;
     virtual int count() const = 0;
 
-    virtual void publish(const Standing& standing) = 0; ///< of the own device
-    virtual Standing standing(int device) const = 0;    ///< as last heard
-    virtual bool gone(int device) const = 0;            ///< its process has ended, however
+    virtual void publish(const Standing& standing) = 0; ///< of this process's device
+    virtual Standing standing(int device) const = 0;    ///< as last received
+    virtual bool gone(int device) const = 0;            ///< its process has ended, for whatever reason
 
-    /// Returns when all processes have come. Throws Error when one cannot come any more, or when no device
-    /// has made progress for the deadline.
+    /// Returns when all processes have called it. Throws Error when one no longer can, or when no device has made
+    /// progress for the deadline.
     virtual StepShare allReduce(const StepShare& own) = 0;
-    /// Returns when all processes have come, as allReduce().
+    /// Returns when all processes have called it; throws as allReduce().
     void barrier() { allReduce({}); }
-    /// Asks all to end the current step.
+    /// Asks all processes to end the current step.
     virtual void cancel() = 0;
     virtual bool cancelled() const = 0;
-    /// Lets the others know that, and why, this process ends the run.
+    /// Tells the others that this process ends the run, and why.
     virtual void fail(const std::string& why) = 0;
-    /// Why another process ends the run, with its device; empty while all is well.
+    /// Why another process ended the run, with its device; empty otherwise.
     virtual std::string failureReason() const = 0;
-    /// The process that has said nothing for longest, if that is too long for one that runs; otherwise empty.
+    /// Names the process that has been silent longest, if too long for a running one; otherwise empty.
     virtual std::string silence() const = 0;
 
-    /// Before the memory of the run goes: after a failure or a cancelled step nothing is carried any more.
+    /// Call before the run's memory is released: after a failure or a cancelled step, nothing is transferred any more.
     virtual void endRun() = 0;
 
     /// To process 0, in order; on process 0 itself nothing happens. After an all-reduce everything that was posted
     /// before it has arrived.
     virtual void post(std::uint32_t kind, std::uint32_t number, std::span<const std::byte> bytes) = 0;
     virtual std::vector<PeerMessage> takeMessages() = 0;
-    /// Between the own device, whose memory the host can touch, and those of some other processes. All that will ever
-    /// exchange anything have made theirs before the next all-reduce.
+    /// An exchange between this process's device, whose memory the host can access, and the devices of some other
+    /// processes. All processes that exchange anything must create theirs before the next all-reduce.
     virtual std::unique_ptr<Exchange> createExchange(std::span<const int> others) = 0;
-    /// What to add to times of that process for process 0's clock, known to process 0 and to the process itself.
+    /// Offset that converts times of that process to process 0's clock; known to process 0 and to that process.
     virtual Nanoseconds clockOffset(int process) const = 0;
     virtual Nanoseconds clockUncertainty(int process) const = 0;
 };

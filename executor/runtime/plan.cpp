@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One pass over the tasks makes the transfers and links, one over each device's instructions resolves buffers, arrivals
-// and where a sum is posted: O(tasks + instructions), and for a reduction a walk back to its stage's last block.
+// One pass over the tasks makes the transfers and links. One pass over each device's instructions resolves buffers,
+// arrivals and where sums are posted. O(tasks + instructions), plus for each reduction a walk back to its stage's last
+// block.
 #include "executor/runtime/plan.h"
 
 #include "core/base/diagnostic.h"
@@ -111,7 +112,7 @@ private:
             m_arrivalOfBuffer[buffer] = transfer;
     }
 
-    /// Without a link: the device's own host memory.
+    /// A copy between a device and its host memory, which needs no link.
     void addHostCopy(TaskId id)
     {
         const Task& task = m_program.tasks[id];
@@ -152,8 +153,8 @@ private:
                     "compile the schedule again");
     }
 
-    /// Where replicas share the optimizer's state out: what the root sends and what the other one sends, of which each
-    /// is what its receiver goes on with.
+    /// For an optimizer state sharded over replicas: the regions that the root and the other device send. Each sends
+    /// the part of the gradients that its receiver keeps.
     std::pair<Region, Region> sentApart(TaskId id) const
     {
         const Task& task = m_program.tasks[id];
@@ -167,11 +168,11 @@ private:
     void addReduction(TaskId id)
     {
         const Task& task = m_program.tasks[id];
-        // One over two stages stays within its replica.
+        // A reduction over two stages stays within its replica.
         BufferView root = gradientsOf(id, task.stage, rootReplica(m_program, task));
         BufferView other = gradientsOf(id, task.microbatch, task.replica);
         const bool scatters = m_program.shardedOptimizer && task.kind == TaskKind::ReplicaSum;
-        if (scatters) { // each goes on with a part of it, of which it is sent the other's
+        if (scatters) { // each side keeps one part and receives the other's values of it
             const ReplicaPair pair = pairOf(m_program, task);
             const Bytes whole = root.description.bytes;
             root.region = partOf(root.region, summedGradients(m_program, whole, pair, pair.root));
@@ -182,7 +183,7 @@ private:
             return;
         const Region rootInbox = inboxOn(id, task.device);
         const Region otherInbox = inboxOn(id, task.peer);
-        // The inbox has the size of the shared parameter; what is sent must be exactly that.
+        // The inbox has the size of the shared parameter; exactly that much is sent.
         Region fromRoot{root.region.data, std::min(root.region.bytes, otherInbox.bytes)};
         Region fromOther{other.region.data, std::min(other.region.bytes, rootInbox.bytes)};
         if (scatters)
@@ -190,7 +191,7 @@ private:
         m_transferOfTask[id] = addTransfer(id, task.device, task.peer, {fromRoot}, {otherInbox});
         addTransfer(id, task.peer, task.device, {fromOther}, {rootInbox});
         if (scatters)
-            return; // no sum of the same values on both sides
+            return; // the two sides get different parts: no PairSum
         const std::pair devices = std::minmax(task.device, task.peer);
         const auto [found, isNew] = m_pairOfDevices.emplace(devices, m_plan.sumPairs.size());
         if (isNew)
@@ -267,8 +268,9 @@ private:
         return plan;
     }
 
-    /// The own values are complete behind the last block of their stage, and from there on the other device's may come,
-    /// beside the blocks of other stages; unless an earlier reduction changes them.
+    /// A device's values are complete after the last block of their stage, so the sum is posted there and may overlap
+    /// with blocks of other stages; if an earlier reduction changes the values later, it is posted at the Reduce
+    /// itself.
     void placePost(const DevicePlan& plan, PlannedInstruction& planned, int device,
                    std::vector<std::pair<std::size_t, std::uint32_t>>& posts) const
     {
@@ -335,7 +337,7 @@ private:
 
     void addArrivals(DevicePlan& plan, PlannedInstruction& planned, std::span<const BufferId> buffers)
     {
-        if (planned.arrivals.begin == planned.arrivals.end) // else those of a pair's second follow
+        if (planned.arrivals.begin == planned.arrivals.end) // else arrivals of a pair's second block are appended
             planned.arrivals.begin = static_cast<std::uint32_t>(plan.arrivals.size());
         for (const BufferId buffer : buffers) {
             if (m_arrivalOfBuffer[buffer] >= 0)

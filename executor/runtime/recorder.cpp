@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One ring per device with one writer and one reader, so that neither locks; the reader hands records to the sink in
-// batches. Steps and what the GPU's profiler collected are few and go through a list with a mutex. O(1) for a device,
-// per record.
+// One ring per device and kind, with one writer and one reader, so that neither locks; the reader passes records to the
+// sink in batches. Step and GPU records, which come between steps, go through lists with a mutex. O(1) per record for a
+// device.
 #include "executor/runtime/recorder.h"
 
 #include <algorithm>
@@ -114,7 +114,7 @@ void Recorder::write()
             last = m_stop;
             m_urgent = false;
             flushes = m_flushes;
-            // Taken before the rings are drained: a step's own records are then written before it.
+            // Taken before the rings are drained, so that a step's task records are written before its step record.
             steps.swap(m_steps);
             gpu.swap(m_gpu);
         }
@@ -125,7 +125,7 @@ void Recorder::write()
             rings->memory.drain(m_memory);
         }
         {
-            const std::lock_guard lock(m_mutex); // so that makeRoom cannot miss it
+            const std::lock_guard lock(m_mutex); // so that makeRoom() cannot miss the notification
         }
         m_drained.notify_all();
         handOn(steps, gpu, last);
@@ -145,7 +145,7 @@ void Recorder::handOn(const std::vector<StepRecord>& steps, const std::vector<Gp
         return;
     }
     try {
-        // At last the sink hands on what came to it from elsewhere, also where nothing is left of this process.
+        // The last call goes to the sink even without records of this process: the sink may hold records of others.
         if (count == 0 && !(last && m_committed)) {
             if (m_committed)
                 m_sink.check();

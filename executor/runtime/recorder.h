@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Records of what ran, from the device threads to the trace. Each device writes into a ring of its own
-// that is allocated beforehand; one thread drains the rings into the sink while the run goes on. A device
-// never waits for the trace: when its ring is full the record is dropped and counted.
+// Carries records from the device threads to the trace. Each device writes into preallocated rings of its own; one
+// thread drains the rings into the sink during the run. A device never waits for the trace: when a ring is full the
+// record is dropped and counted.
 #pragma once
 
 #include "traces/store/tracewriter.h"
@@ -37,7 +37,7 @@ public:
         return m_records.size() - (m_head.load(std::memory_order_acquire) - m_tail.load(std::memory_order_acquire));
     }
 
-    /// Appends everything there is to `to`.
+    /// Appends all records to `to`.
     void drain(std::vector<Record>& to)
     {
         const std::size_t head = m_head.load(std::memory_order_acquire);
@@ -95,15 +95,15 @@ private:
     std::vector<TaskRecord> m_tasks;    ///< the writing thread's
     std::vector<MemoryRecord> m_memory; ///< the writing thread's
     std::exception_ptr m_failure;       ///< the writing thread's until it ended
-    bool m_committed = false;           ///< the writing thread's: once it has, the sink is its alone
+    bool m_committed = false;           ///< the writing thread's: it has committed, and now uses the sink alone
 
     std::mutex m_mutex;
     std::condition_variable m_wake, m_drained;
     std::vector<StepRecord> m_steps;            ///< guarded by m_mutex
     std::vector<GpuRecord> m_gpu;               ///< guarded by m_mutex
-    bool m_urgent = false;                      ///< guarded by m_mutex; somebody waits for room
+    bool m_urgent = false;                      ///< guarded by m_mutex; a thread waits for room
     bool m_stop = false;                        ///< guarded by m_mutex
-    std::uint64_t m_flushes = 0, m_flushed = 0; ///< guarded by m_mutex; asked for, and done
+    std::uint64_t m_flushes = 0, m_flushed = 0; ///< guarded by m_mutex; requested, and done
     std::thread m_thread;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What recording took, which is part of what is measured, so it stands beside it: of the recorder of the GPUs its own
-// records of flushing buffers and the like; of PyTorch's profiler a step with it and one without.
+// The cost of recording, which is part of the measured times and is therefore reported with them. For the GPUs'
+// recorder: its own overhead records, such as buffer flushes. For PyTorch's profiler: the time of a step with it and
+// without it.
 #pragma once
 
 #include "traces/store/tracewriter.h"

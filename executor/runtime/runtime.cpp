@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Links, events and memory are made once. A step wakes one thread per device; the calling thread reads what all devices
-// are doing every watchInterval and ends the step when all are done, one has failed, or nothing has moved for the
-// deadline (stall.h says who waits for whom). O(devices) per look.
+// Links, events and memory are made once. A step wakes one thread per device; the calling thread reads the status of
+// all devices every watchInterval and ends the step when all are done, one has failed, or there was no progress for the
+// deadline (stall.h says who waits for whom). O(devices) per check.
 #include "executor/runtime/runtime.h"
 
 #include "executor/runtime/clock.h"
@@ -41,7 +41,7 @@ Runtime::Runtime(const Program& program, Backend& backend, StageWork& work, Reco
     for (auto first = program.groupOfDevice.begin(); first != program.groupOfDevice.end();) {
         const auto end =
             std::find_if(first, program.groupOfDevice.end(), [first](int group) { return group != *first; });
-        // Members in processes of their own come together in the collective itself.
+        // Members in separate processes synchronise in the collective itself.
         m_run.barriers.push_back(std::make_unique<Barrier>(m_peers ? 1 : static_cast<int>(end - first)));
         first = end;
     }
@@ -71,7 +71,7 @@ Runtime::~Runtime()
         m_peers->endRun();
 }
 
-/// One block per device for what comes and goes, one for what stays.
+/// Two blocks of memory per device: one for transient and one for persistent buffers.
 void Runtime::allocate()
 {
     const Program& program = *m_run.program;
@@ -84,7 +84,7 @@ void Runtime::allocate()
     for (std::size_t d = 0; d < program.devices.size(); ++d) {
         Device& device = m_backend.device(static_cast<int>(d));
         BufferPlaces& own = places[d];
-        // Another process's buffers are only known by their sizes here.
+        // Of another process's buffers only the sizes are known here.
         const bool local = m_backend.isLocal(static_cast<int>(d));
         const auto at = [local](const Allocation& memory, Bytes offset) {
             return local ? memory.region().data + offset : nullptr;
@@ -103,14 +103,14 @@ void Runtime::allocate()
         const auto& lasting = m_memory.emplace_back(device.allocate(local ? own.lastingBytes : 0));
         for (const auto& [buffer, offset] : own.lasting)
             m_run.regions[buffer] = {at(*lasting, offset), program.buffers[buffer].bytes};
-        m_arenaBytes.push_back(own.arena.bytes); // the plan's, on every device
+        m_arenaBytes.push_back(own.arena.bytes); // as planned, for every device
         m_persistentBytes.push_back(own.persistent);
         allLifetimes.push_back(std::move(own.lifetimes));
     }
     plan(std::move(allLifetimes));
 }
 
-/// Null where the device offloads nothing, or is another process's.
+/// Null where the device offloads nothing, or another process runs it.
 std::unique_ptr<HostStore> Runtime::hostStore(int device, Bytes bytes)
 {
     if (bytes == 0 || !m_backend.isLocal(device))
@@ -189,7 +189,7 @@ void Runtime::startActors()
     try {
         for (std::size_t d = 0; d < m_actors.size(); ++d)
             m_threads.emplace_back([this, d] { actorThread(d); });
-    } catch (const std::exception& error) { // no thread or no memory to be had
+    } catch (const std::exception& error) { // no thread or no memory available
         const std::size_t started = m_threads.size();
         endThreads();
         throw noThread(m_actors[started]->device(), error.what());
@@ -209,7 +209,7 @@ void Runtime::endThreads()
 void Runtime::actorThread(std::size_t device)
 {
 #ifdef __linux__
-    // Timed blocks sleep: by default the kernel may wake them 50 microseconds late.
+    // Timed blocks sleep: by default the kernel may wake threads 50 microseconds late.
     prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
 #endif
     for (std::uint32_t seen = 0;;) {
@@ -241,7 +241,7 @@ StepOutcome Runtime::runStep(int step)
         for (const auto& event : *events)
             if (event)
                 event->reset();
-    // Here too, not only while watching: a step may be over before anyone watches.
+    // Checked here as well as in watch(): a step may be over before watch() looks.
     const bool cancelledBefore = m_peers ? m_peers->allReduce({.cancelled = cancelled()}).cancelled : cancelled();
     if (cancelledBefore) {
         StepOutcome outcome;
@@ -331,7 +331,7 @@ Runtime::Verdict Runtime::watch(RunSnapshot& snapshot, std::string& reason)
                 std::any_of(snapshot.actors.begin(), snapshot.actors.end(),
                             [](const ActorStatus& actor) { return actor.state == ActorStatus::State::Failed; });
             if (failed && !provable && !m_peers) {
-                verdict = Verdict::Failed; // whom it keeps waiting cannot be told from who is busy
+                verdict = Verdict::Failed; // devices that wait for it cannot be told from busy ones
                 reason = "a device failed";
             } else if (still && provable && cannotGoOn(snapshot)) {
                 verdict = Verdict::Failed;
@@ -393,7 +393,7 @@ bool Runtime::cancelled() const
     return asked || (m_peers && m_peers->cancelled());
 }
 
-/// Lets the other processes know where the own device stands.
+/// Tells the other processes the status of this process's device.
 void Runtime::publish() const
 {
     for (const auto& actor : m_actors)
@@ -447,7 +447,7 @@ void Runtime::stopActors()
     m_run.work->abort();
 }
 
-/// Called when no actor runs: what they left behind can be read.
+/// Called when no actor runs, so that their failures can be read.
 void Runtime::fail(const std::string& reason, const RunSnapshot& snapshot)
 {
     Diagnostics diagnostics{{Severity::Error, "step " + std::to_string(m_run.step), reason, {}}};
@@ -469,7 +469,7 @@ void Runtime::fail(const std::string& reason, const RunSnapshot& snapshot)
     const Diagnostics stall = explainStall(m_run, snapshot);
     diagnostics.insert(diagnostics.end(), stall.begin(), stall.end());
     if (m_peers && m_peers->failureReason().empty()) {
-        // The others repeat it: what is known of the own device is new to them.
+        // The other processes report this text: include what is known of this process's device.
         std::string why = diagnostics.front().what;
         for (std::size_t i = 1; i < diagnostics.size(); ++i)
             if (diagnostics[i].where == "device " + std::to_string(m_peers->self()))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Runs a Program: one actor thread per device walks its own instruction list, and this thread watches.
-// Memory is planned and allocated before the first step; during a step nothing is allocated and no
-// thread coordinates the others. A step ends when every device has finished its list (a flush), and the run ends with
-// an Error that says who waited for whom when nothing can go on any more.
+// Runs a Program: one actor thread per device walks its own instruction list, and this thread watches. Memory is
+// planned and allocated before the first step; during a step nothing is allocated and no thread coordinates the others.
+// A step ends when every device has finished its list (a flush). When no device can continue, the run ends with an
+// Error that says who waited for whom.
 #pragma once
 
 #include "executor/runtime/heldmemory.h"
@@ -26,15 +26,15 @@ struct StepOutcome {
 
 class Runtime {
 public:
-    /// Plans everything, sees whether it fits, and allocates it. Keeps references to all arguments. `recorder` may be
+    /// Plans everything, checks that it fits, and allocates it. Keeps references to all arguments. `recorder` may be
     /// null. Throws Error when the program is not consistent or memory is short.
     Runtime(const Program& program, Backend& backend, StageWork& work, Recorder* recorder, RuntimeOptions options = {});
     ~Runtime();
     Runtime(const Runtime&) = delete;
     Runtime& operator=(const Runtime&) = delete;
 
-    /// One step. Throws Error when it cannot be finished; the runtime is then of no further use. Returns only
-    /// when no device runs any more, so a block whose maths never returns holds it up: end the process then.
+    /// One step. Throws Error when it cannot be finished; the runtime cannot be used again. Returns only when no device
+    /// runs any more, so a block whose maths never returns blocks it: end the process then.
     StepOutcome runStep(int step);
 
     std::vector<Bytes> hostPeakBytes() const; ///< of the host's memory, as peakBytes()

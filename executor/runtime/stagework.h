@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the blocks do. The runtime moves buffers and keeps the order; a StageWork fills them. There are two:
+// The work of blocks. The runtime moves buffers and keeps the order; a StageWork fills the buffers. There are two:
 // training (real layers, real gradients) and timed (a block sleeps, keeps its core busy or lets a virtual clock pass),
-// so schedules can be run without a model. Each task is called by the thread of its device: different devices
-// call at the same time, one device never does.
+// so schedules can be run without a model. Each task is called by the thread of its device: different devices call at
+// the same time, one device never does.
 #pragma once
 
 #include "executor/runtime/backend.h"
@@ -25,45 +25,45 @@ struct TaskContext {
     int step = 0;
     std::span<const BufferView> reads;
     std::span<const BufferView> writes;
-    Stream* stream = nullptr;                   ///< what the device does, in order
+    Stream* stream = nullptr;                   ///< the device's
     const std::atomic<bool>* stopped = nullptr; ///< long work gives up when it turns true
-    /// The device's; in its memory lies all that is read and written.
+    /// The device's; all buffers that are read and written are in its memory.
     const kernels::Operations* operations = &kernels::hostOperations();
-    int device = 0; ///< that does it; of a collective each member in turn
+    int device = 0; ///< that runs the task; a collective is called once for each member
 };
 
 class StageWork {
 public:
     virtual ~StageWork() = default;
-    /// Before prepare(): whose memory the regions are in. Without it, the host's.
+    /// Call before prepare(): the backend in whose memory the regions are. Default: the host's memory.
     void useDevices(Backend& backend) { m_backend = &backend; }
-    /// What prepare() will take of a device's memory beside the Program's buffers, and keep.
+    /// Device memory that prepare() allocates and keeps, in addition to the Program's buffers.
     virtual Bytes bytesBeside(const Program&, int /*device*/, const Capabilities&) const { return 0; }
-    /// Once, before the first step: where every buffer of the program will be (index = BufferId). The
-    /// persistent ones of this process's devices are this work's to fill, those of others are null; the program and the
-    /// regions stay valid until the end.
+    /// Called once, before the first step, with the place of every buffer (index = BufferId). Must fill the persistent
+    /// buffers of this process's devices; regions of other processes' devices are null. The program and the regions
+    /// stay valid until the end.
     virtual void prepare(const Program& program, std::span<const Region> regions) = 0;
     /// Between steps, while no device runs.
     virtual void beginStep(int step) = 0;
     virtual double endStep(int step) = 0; ///< the step's loss; NaN when there is none
 
     virtual void compute(const TaskContext& context) = 0;
-    /// Whether this task, the second of an overlapped pair, is done when compute() of the first returns, since both ran
-    /// at the same time.
+    /// Whether compute() of the first task of an overlapped pair has also run this one, the second.
     virtual bool endsWithFirst(TaskId) const { return false; }
-    /// Whether compute() or collective() of this task only issues, and the same in every step.
+    /// Whether compute() or collective() of this task only issues work, and the same work in every step.
     virtual bool repeats(const Task&) const { return false; }
     virtual void update(const TaskContext& context) = 0;
     /// Before a collective: waits for members in other processes, unless collective() itself waits for them.
     virtual void beforeCollective(const TaskContext&) {}
     /// Called by every member of the group, each from its own thread, after all have arrived.
     virtual void collective(const TaskContext&) {}
-    /// Of one that repeats: `give` gives the device's stream all of it, in its turn among what the members do together.
+    /// For a collective that repeats: calls `give`, which issues all of it on the device's stream, in its turn among
+    /// the group's collectives.
     virtual void inTurn(const TaskContext&, const std::function<void()>& give) { give(); }
-    /// Of devices that do things later than they are issued: whether none of them begins a collective before all have
-    /// come to it. Otherwise they are waited for on the host.
+    /// For asynchronous devices: whether their streams start a collective only when all members have reached it.
+    /// Otherwise the host waits for them.
     virtual bool collectivesOnStreams() const { return false; }
-    /// From any thread, when nothing is to go on: gives up what is in flight between the devices.
+    /// From any thread, when the run is given up: aborts transfers in flight between the devices.
     virtual void abort() {}
     /// The part of a stage's gradient sums that this reduction adds up: a shared parameter's, or all of it
     /// when the two owners are replicas of the same stage.
@@ -71,7 +71,7 @@ public:
     /// own := own + theirs, element by element. Addition commutes, so both owners get the same bits. With
     /// `both`, theirs := the sum as well (the two owners are on one device).
     virtual void reduce(const TaskContext& context, Region own, Region theirs, bool both) = 0;
-    /// Whether reduce() does only this, so that the backend may do it instead.
+    /// Whether reduce() is just this addition, so that the backend may do it instead.
     virtual bool addsUp() const { return false; }
 
 protected:

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A run is stuck when no device runs and no awaited event has happened (cannotGoOn, O(devices)); the messages then
-// follow every wait to the device it waits for and to the instruction there that would end it: O(devices ·
-// instructions).
+// A run is stuck when no device runs and no awaited event has happened (cannotGoOn, O(devices)). The messages follow
+// every wait to the device that should end it and to the instruction there that would: O(devices · instructions).
 #include "executor/runtime/stall.h"
 
 #include <algorithm>
@@ -91,7 +90,7 @@ std::string explainWait(const RunState& run, const RunSnapshot& snapshot, const 
     return text + fmt::format(", {} ({})", missing, doing(program, other, otherStatus));
 }
 
-/// Of the members of its group, those that have not come.
+/// Names the members of the device's group that have not arrived.
 std::string explainMembers(const RunState& run, const RunSnapshot& snapshot, int device)
 {
     const Program& program = *run.program;

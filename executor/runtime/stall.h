@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Why a run does not go on, said so that a person can act on it: which device waits for what from whom,
+// Explains why a run is stuck, so that the user can act on it: which device waits for which value from which device,
 // and what that device did instead of sending it.
 #pragma once
 
@@ -16,8 +16,8 @@ struct RunSnapshot {
     std::vector<Link::Heads> links;  ///< per planned link
 };
 
-/// Nobody runs, somebody is not done, and no wait can end: without devices that run by themselves this is
-/// final. The snapshot must have been taken while nothing made progress.
+/// Whether no device runs, one is not done, and no wait can end. Without asynchronous devices this is final. The
+/// snapshot must have been taken while nothing made progress.
 bool cannotGoOn(const RunSnapshot& snapshot);
 
 /// One diagnostic per device that is not done, devices that stopped by themselves first. Waits read like

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the thread of a stream sleeps on until something it waits for may have happened.
+// Puts the thread of a stream to sleep until an event for which it waits may have happened.
 #pragma once
 
 #include <atomic>
@@ -8,8 +8,8 @@
 
 namespace pipewright {
 
-/// Shared by the stream and its events: who completes an event may still be waking the stream when the
-/// stream's thread has already seen the event, gone on and ended.
+/// Shared by the stream and its events: a thread that completes an event may still be in raise() when the stream's
+/// thread has already seen the event and destroyed the stream.
 class StreamSignal {
 public:
     std::uint32_t seen() const { return m_raised.load(std::memory_order_acquire); }

@@ -92,7 +92,7 @@ void TimedWork::prepare(const Program& program, std::span<const Region> regions)
         return;
     constexpr Bytes page = 4096;
     for (BufferId b = 0; b < regions.size(); ++b) {
-        // A device that the host cannot look into gives memory that is there.
+        // Memory that the host cannot address is not lazily allocated, so it needs no touching.
         if (m_backend && !m_backend->device(program.buffers[b].device).capabilities().hostAddressable)
             continue;
         for (Bytes at = 0; regions[b].data != nullptr && at < regions[b].bytes; at += page)
@@ -173,7 +173,7 @@ void TimedWork::spend(const TaskContext& context) const
 
 void TimedWork::spendHere(Nanoseconds time, const std::atomic<bool>& stopped) const
 {
-    constexpr Nanoseconds slice = 5'000'000; // how late a stop may be noticed
+    constexpr Nanoseconds slice = 5'000'000; // the longest delay until a stop is noticed
     const Nanoseconds until = steadyNow() + time;
     for (Nanoseconds left = until - steadyNow(); left > 0; left = until - steadyNow()) {
         if (stopped.load(std::memory_order_relaxed))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Blocks without maths: each takes the time it is given and holds the bytes that the Program gives it.
-// With the virtual clock it takes no time at all; the runtime then keeps the time.
+// Blocks without maths: each takes a given time and holds the bytes that the Program gives it. With the virtual clock
+// it returns at once; the runtime then keeps the time.
 #pragma once
 
 #include "core/design/costs.h"
@@ -18,34 +18,34 @@
 
 namespace pipewright {
 
-/// What the predictor gives each task of a program, by TaskId: both blocks of an overlapped pair take as long
-/// as the pair. O(tasks).
+/// The predictor's duration of each task, by TaskId: both blocks of an overlapped pair take as long as the pair.
+/// O(tasks).
 std::vector<Nanoseconds> taskDurations(const Program& program, const Costs& costs);
-/// The same for a device that does one thing at a time: a pair's time, shared out between its two blocks in
-/// proportion to what each takes alone. O(tasks).
+/// The same for a device that runs one block at a time: a pair's time is divided between its two blocks in proportion
+/// to their times alone. O(tasks).
 std::vector<Nanoseconds> workTimes(const Program& program, const Costs& costs);
-/// Which transfers share a bus, by TaskId, for how long each keeps it, and how long the predictor lets it wait for its
-/// turn. Empty when the Program has no bus. O(tasks + transfers log transfers).
+/// By TaskId: which transfers share a bus, how long each occupies it, and how long it waits for its turn in the
+/// prediction. Empty when the Program has no bus. O(tasks + transfers log transfers).
 std::vector<BusUse> busUses(const Program& program, const Costs& costs);
 
-/// What the host lets each block and update wait, by TaskId; empty: nothing. O(tasks).
+/// The host's gap before each block and update, by TaskId; empty: no gaps. O(tasks).
 std::vector<Nanoseconds> hostGaps(const Program& program, const Costs& costs);
 
 class TimedWork final : public StageWork {
 public:
     enum class Pace {
         Virtual, ///< returns at once
-        Sleep,   ///< gives its core away: any number of devices run beside each other
+        Sleep,   ///< leaves its core free, so any number of devices run concurrently
         Burn,    ///< keeps its core busy and really holds its bytes, as real work does
     };
-    /// What to spend on each task, in nanoseconds: see workTimes().
+    /// `durations`: nanoseconds of each task, see workTimes().
     TimedWork(std::vector<Nanoseconds> durations, Pace pace);
-    /// Pairs that run on two threads (partedPairs()), for as long as their parts take and not as `durations` says.
+    /// Pairs that run on two threads (partedPairs()), with the times of their parts instead of `durations`.
     void runOnTwoStreams(const Program& program, std::map<TaskId, PairTimes::Plan> pairs);
-    /// When the parts of such pairs ran since the last call, to be recorded. Between steps.
+    /// Between steps: records of the parts of such pairs that ran since the last call.
     std::vector<GpuRecord> takeParts();
 
-    /// Burning work touches every page once, so that a run needs the memory that it says it needs.
+    /// Pace::Burn touches every page once, so that the run really uses its memory.
     void prepare(const Program& program, std::span<const Region> regions) override;
     void beginStep(int) override {}
     double endStep(int) override;
@@ -71,10 +71,10 @@ private:
     std::mutex m_partsMutex; ///< devices run their pairs at the same time
     std::vector<GpuRecord> m_partsDone;
     Pace m_pace;
-    std::vector<int> m_others; ///< of this process's group, in theirs
+    std::vector<int> m_others; ///< other members of this process's group, in their own processes
     std::unique_ptr<Exchange> m_exchange;
-    float m_here = 0;              ///< what is sent to say so
-    std::vector<float> m_received; ///< of the others
+    float m_here = 0;              ///< the value sent to signal arrival
+    std::vector<float> m_received; ///< from the others
 };
 
 } // namespace pipewright

@@ -26,7 +26,7 @@ double secondsSince(Clock::time_point from)
     return std::chrono::duration<double>(Clock::now() - from).count();
 }
 
-/// Even, twice as much for the first as for the others, and everything on the first.
+/// Shares of the devices: even, twice as much for the first as for the others, and everything on the first.
 std::vector<std::vector<double>> skewsFor(int devices)
 {
     std::vector<std::vector<double>> shares;
@@ -49,13 +49,13 @@ void onThreads(MemberCollectives& collectives, const std::function<void(int)>& w
         [&](std::size_t device) {
             try {
                 work(static_cast<int>(device));
-            } catch (const Stopped&) { // because of another
+            } catch (const Stopped&) { // another device failed
             }
         },
         [&](std::size_t) { collectives.fail(); });
 }
 
-/// One collective on the pieces that the shares make of a square-ish tensor.
+/// One collective on a tensor of 64 columns that is cut into pieces by the given shares.
 class TimedCollective {
 public:
     TimedCollective(Collective kind, std::int64_t elements, const std::vector<double>& shares)
@@ -72,7 +72,7 @@ public:
                 devices * largest / static_cast<double>(m_rows), seconds};
     }
 
-    /// Seconds from when all devices have what it starts from.
+    /// Seconds, from the moment when all devices have their input.
     double run(int device, MemberDevice& member, MemberCollectives& collectives) const
     {
         const Cut rows{0, m_lengths, m_kind == Collective::GroupedBroadcast || m_kind == Collective::GroupedReduce};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Calibration of a backend's devices as those of shared stages: how fast each computes a model while the others do
-// too, and how long every collective takes at several sizes and skews.
+// Calibrates a backend's devices for shared stages: how fast each computes a model while the others compute too, and
+// how long every collective takes at several sizes and skews.
 #pragma once
 
 #include "core/sharding/collectivefit.h"
@@ -12,19 +12,21 @@
 namespace pipewright::sharding {
 
 struct MeasuredGroup {
-    std::vector<double> rates; ///< FLOP/s of every device, in the units of the graph's own FLOPs
+    std::vector<double> rates; ///< FLOP/s of every device, with FLOPs counted as in the graph
     std::vector<CollectiveSample> samples;
 };
 
 struct MeasuredGroupOptions {
-    std::vector<std::int64_t> elements{1 << 10, 1 << 14, 1 << 18, 1 << 20}; ///< of a whole tensor
+    std::vector<std::int64_t> elements{1 << 10, 1 << 14, 1 << 18, 1 << 20}; ///< of the whole tensor
     int repetitions = 5;                                                    ///< the median counts; one more warms up
 };
 
-/// All devices at once. Throws Error with whyNotRunnable(), or when the graph has no FLOPs to go by.
+/// Measures all devices at the same time. Throws Error with whyNotRunnable(), or when the graph has no FLOPs to
+/// measure.
 MeasuredGroup measureDevices(const TensorGraph& graph, Backend& backend, const MeasuredGroupOptions& options = {});
 
-/// The same devices and memories with measured rates and collectives. Memory bandwidth is in the rates.
+/// The cluster with measured rates and collectives; its devices and memories stay. The rates include the effect of
+/// memory bandwidth.
 Cluster calibrated(Cluster cluster, const MeasuredGroup& times);
 
 } // namespace pipewright::sharding

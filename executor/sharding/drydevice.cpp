@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Every member of every stage does F, I, W and then F, B once, with R before them where the stage recomputes, alone:
+// Every member of every stage runs F, I, W and then F, B once, alone, with R before them where the stage recomputes:
 // O(instructions · members) allocations.
 #include "executor/sharding/drydevice.h"
 
@@ -51,7 +51,7 @@ public:
     bool reaches(const Device&) const override { return true; }
 };
 
-/// Addresses that nothing is read from or written to, far apart so that no two regions touch.
+/// Addresses that are never read or written, so far apart that no two regions touch.
 Region nowhere(int number)
 {
     constexpr std::uintptr_t apart = std::uintptr_t{1} << 44;
@@ -91,7 +91,7 @@ public:
     }
 
 private:
-    /// What the backward finds kept.
+    /// Runs R where the stage recomputes. Returns the bytes that the backward finds kept.
     Bytes recompute(StageCosts& found)
     {
         if (m_recomputes)
@@ -99,7 +99,7 @@ private:
         return m_member.savedUsed();
     }
 
-    /// Workspace that was used.
+    /// Runs one pass and returns the workspace that it used.
     Bytes run(Op op)
     {
         GroupMember::Block block;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How much memory a member's blocks take: the blocks are done on a device that computes nothing and has no memory, so
-// that what is counted is what the real ones ask for.
+// Finds out how much memory a member's blocks need: it runs them on a device that computes nothing and has no memory,
+// and counts what the real blocks would allocate.
 #pragma once
 
 #include "core/design/groupstages.h"
@@ -8,11 +8,11 @@
 
 namespace pipewright::sharding {
 
-/// Where the members of a run are, which decides what memory their collectives take.
+/// Where the members of a run are. This decides how much memory their collectives need.
 struct MemberPlaces {
-    bool apart = false;         ///< in processes of their own, which have copies of what the others send them …
-    bool communicators = false; ///< … or on GPUs of such, which communicators connect
-    Backend* backend = nullptr; ///< its devices, in their order; null: threads that read each other's memory
+    bool apart = false;         ///< each in its own process, with copies of what the others send …
+    bool communicators = false; ///< … or each on a GPU of its own process, connected by communicators
+    Backend* backend = nullptr; ///< its devices, in order; null: threads that read each other's memory
 };
 
 /// Replaces the bytes of every member of every stage by those that training needs; a parameter has `stateValues` values
@@ -21,7 +21,8 @@ struct MemberPlaces {
 void measureMembers(GroupStages& stages, int stateValues, const std::vector<Recompute>& recompute = {},
                     const MemberPlaces& places = {});
 
-/// Of every stage the bytes of the member that needs most in all, of whatever copy: those of the group's lane.
+/// Sets each stage's costs, those of the group's lane, to the bytes of the member that needs most in total, over all
+/// replicas.
 void takeFullestMembers(const GroupStages& stages, Costs& costs);
 
 } // namespace pipewright::sharding

@@ -10,7 +10,7 @@ namespace {
 using Gradients = std::vector<Tensor>;
 using kernels::TensorOperation;
 
-/// groups, tokens, experts, slots: of weights [g, t, e, c], and how wide a token is.
+/// Calls an operation on weights [group, token, expert, slot]; `width` is the width of a token.
 void callSlots(MemberDevice& member, TensorOperation operation, const Shape& weights, std::int64_t width,
                std::initializer_list<const float*> in, Tensor& out)
 {

@@ -13,7 +13,7 @@ namespace pipewright::sharding {
 
 namespace {
 
-/// A token that all members route, and not to the same experts, visited none that a reference could follow.
+/// Marks tokens that all members route but not to the same experts: a reference cannot follow these.
 void leaveOutUnlike(std::vector<std::int32_t>& choices, std::span<const std::int32_t> others, std::size_t perToken)
 {
     for (std::size_t first = 0; first + perToken <= std::min(choices.size(), others.size()); first += perToken) {
@@ -55,14 +55,14 @@ void GroupTraining::keepChoices()
             sum += static_cast<std::int64_t>(routing.count);
         return sum;
     };
-    m_choices.emplace(count, KeptChoices::On::AllDevices); // pieces add up in another order on every device
+    m_choices.emplace(count, KeptChoices::On::AllDevices); // each adds up in another order
 }
 
 FollowedGroups GroupTraining::followed(double tolerance) const
 {
     FollowedGroups followed{{}, tolerance};
     followed.choices.resize(static_cast<std::size_t>(m_program->microbatches));
-    // Members are numbered as their pieces lie, and a Program lists their tasks in any order.
+    // Members are numbered in the order of their pieces, but a Program may list their tasks in any order.
     std::map<std::tuple<int, std::size_t, int>, std::span<const std::int32_t>> kept; // microbatch, copy, member
     for (TaskId t = 0; t < m_program->tasks.size(); ++t)
         if (const std::span<const std::int32_t> values = std::as_const(*m_choices).of(t); !values.empty()) {

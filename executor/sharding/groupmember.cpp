@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Each step is an instruction's forward, or one of its two mirror images (arXiv 2401.05965): what is whole has a
-// gradient that is a sum over members, and the reverse; pieces stay pieces.
+// Each step is an instruction's forward, or one of its two backward counterparts (arXiv 2401.05965). A tensor that is
+// whole on every member has a gradient that is a sum over members, and the reverse; pieces stay pieces.
 #include "executor/sharding/groupmember.h"
 
 #include "core/sharding/shards.h"
@@ -45,7 +45,7 @@ GroupMember::GroupMember(int member, MemberDevice& device, const Theory& theory,
       m_microbatches(static_cast<std::size_t>(microbatches))
 {
     m_full.insert(m_full.end(), m_passes.weightGrad.begin(), m_passes.weightGrad.end());
-    // What is handed over, or the loss, is read behind the last step.
+    // The value that is handed over, or the loss, is read after the last step.
     const ShardingInstruction& last = stage.plan.program.instructions.back();
     std::set<Property> seen(last.before.begin(), last.before.end());
     seen.insert(last.after);
@@ -55,7 +55,7 @@ GroupMember::GroupMember(int member, MemberDevice& device, const Theory& theory,
         for (const Property& property : instruction.before)
             if (seen.insert(property).second)
                 m_lastReadBy[i].push_back(property);
-        if (seen.insert(instruction.after).second) // nobody reads it
+        if (seen.insert(instruction.after).second) // no step reads it
             m_lastReadBy[i].push_back(instruction.after);
     }
     std::set<int> loaded;
@@ -119,7 +119,8 @@ void GroupMember::begin(const Block& block)
     if (makesInputGrad(block.op)) {
         const Property last = m_stage.plan.program.instructions.back().after;
         if (!isHandOver(m_stage.plan.program.instructions.back())) {
-            // Of a loss that is a sum over members the gradient is the weight everywhere; of a whole one it is a sum.
+            // If the loss is a sum over members, its gradient is the weight on each of them. If it is whole on every
+            // member, the gradient is a sum, and the first member alone has the weight.
             Tensor one = m_device.make(Shape{});
             const bool counts = last.relation.kind == RelationKind::Reduce || m_member == 0;
             m_device.operations().run(kernels::Fill{one.data, counts ? block.lossWeight : 0});
@@ -133,7 +134,8 @@ void GroupMember::part(int index)
     const auto at = static_cast<std::size_t>(index);
     const std::size_t from = at == 0 ? 0 : m_collectivesOfPass[at - 1] + 1;
     const std::size_t to = at < m_collectivesOfPass.size() ? m_collectivesOfPass[at] : passOf(m_block.op).size();
-    // By the part that the Program has it of, also where the last step for the input gradient is a collective.
+    // The input gradient is sent after this part, as in the Program, also when its last step is the collective before
+    // the part.
     if (const std::size_t whole = m_passes.inputGrad.size(); m_block.handsEarly && from <= whole && whole <= to) {
         run(from, whole);
         handBack();
@@ -269,8 +271,8 @@ std::vector<Tensor> GroupMember::operandsOf(const ShardingInstruction& instructi
 LocalPart GroupMember::partOf(const ShardingInstruction& instruction) const
 {
     LocalPart part;
-    // What stands under a sum over members counts once: rules write it as 1, and a tensor that others use as well as
-    // whole.
+    // An operand that is added to a sum over members counts once: on the first member. The rule marks it with
+    // Need::Once, even where the member has the tensor whole because other nodes use it so.
     for (std::size_t o = 0; o < instruction.before.size(); ++o)
         if (countsOnce(instruction, o))
             part.countsOnce = m_member == 0;
@@ -392,7 +394,8 @@ void GroupMember::addOperandGradients(const ShardingInstruction& instruction, st
         const Leaf leaf = leafOf(instruction.before[o]);
         if (leaf == Leaf::Input || (leaf == Leaf::Parameter) != ofParameters)
             continue;
-        // What only the first member counted has its gradient there, unless everyone keeps it whole for itself.
+        // An operand that only the first member counted has its gradient there alone, unless it is kept as Once on
+        // every member.
         if (countsOnce(instruction, o) && instruction.kinds[o] != Need::Once && m_member != 0)
             continue;
         addGradient(instruction.before[o], std::move(found[o]));
@@ -446,7 +449,8 @@ void GroupMember::gatherFactors(const ShardingInstruction& instruction)
                                             cutOf(instruction.after, exact));
 }
 
-/// Everyone has the rows of the input and of the result's gradient, and makes the whole weight gradient of them.
+/// Every member has all rows of the input and of the result's gradient, and computes the whole weight gradient from
+/// them.
 void GroupMember::factorGrad(const ShardingInstruction& instruction)
 {
     std::vector<Tensor> operands = operandsOf(instruction);

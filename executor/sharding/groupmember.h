@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // One member's side of a stage that a group holds: it does the steps of a pass (core/sharding/memberpasses.h) on real
-// tensors in uneven pieces, part by part, in memory that the Program's buffers give it. What a forward makes is kept
-// until the weight gradient, or where the stage recomputes made again by R before it; gradients pass through the
-// workspace, but for those that the weight gradient needs.
+// tensors in uneven pieces, part by part, in the memory of the Program's buffers. The values of a forward are kept
+// until the weight gradient; where the stage recomputes, R makes them again before it. Gradients live in the workspace,
+// except those that the weight gradient needs.
 //
-// The same steps on a device that computes nothing (drydevice.h) say how large the buffers must be. A stage may stand
-// alone, without a pipeline around it: what it would receive is data then, and what it would hand on is summed up.
+// The same steps on a device that computes nothing (drydevice.h) tell how large the buffers must be. A stage may also
+// stand alone, without a pipeline around it: then its received values are data, and the values that it would hand over
+// are summed up.
 #pragma once
 
 #include "core/design/groupstages.h"
@@ -20,13 +21,13 @@
 
 namespace pipewright::sharding {
 
-/// A value that a member keeps: as it is computed with, or narrowed to bf16.
+/// A value that a member keeps: as fp32, or narrowed to bf16.
 struct KeptTensor {
     Tensor wide; ///< without data where there is `narrow`
     std::span<std::uint16_t> narrow{};
 };
 
-/// Where a parameter that a member has, or a piece of it, lies among the member's parameters.
+/// The place of a parameter, or of the member's piece of it, among the member's parameters.
 struct MemberParameter {
     Property stored;
     std::size_t offset = 0, count = 0; ///< floats
@@ -34,12 +35,12 @@ struct MemberParameter {
     bool isMatrix() const { return rank > 1; }
 };
 
-/// Sees what a member makes, when it is there: for checks of what a program says of it.
+/// Gets the values that a member makes, as soon as they exist: for checks against the program's properties.
 class MemberObserver {
 public:
     virtual ~MemberObserver() = default;
     virtual void value(MemberDevice& member, const Property& property, const Tensor& value) = 0;
-    /// What came back to a property, before sums over members and behind them.
+    /// The gradient of a property, both before and after sums over members.
     virtual void gradient(MemberDevice& member, const Property& property, const Tensor& gradient) = 0;
 };
 
@@ -49,7 +50,7 @@ inline bool standsAlone(const CopyEdges& edges)
     return edges.in.empty() && edges.out.empty();
 }
 
-/// Of what a member has of a tensor.
+/// The shape of a member's piece of a tensor.
 Shape shapeOfPiece(const Theory& theory, const Property& property, int member);
 
 class GroupMember {
@@ -60,19 +61,20 @@ public:
 
     const std::vector<MemberParameter>& parameters() const { return m_parameters; }
     std::size_t parameterCount() const { return m_parameterCount; }
-    /// Whether parameters, and what is kept and handed over, are bf16: with fp32 copies for what is computed.
+    /// Whether parameters, kept values and handed-over values are bf16; computing uses fp32 copies.
     bool isNarrow() const { return m_narrow; }
     Bytes bytesOf(std::size_t values) const { return static_cast<Bytes>(values) * (m_narrow ? 2 : 4); }
-    /// What the member has of a leaf: [first, first + length) of its dimension, or all of it.
+    /// The member's piece of a leaf: [first, first + length) of its dimension, or all of it.
     HostTensor pieceOf(const HostTensor& whole, const Property& stored) const;
 
     Shape shapeOf(const Property& property) const { return shapeOfPiece(m_theory, property, m_member); }
-    /// How much of a parameter's piece lies in one run, and where each run begins among the member's parameters.
+    /// Visits the contiguous runs of a parameter's piece: where each begins among the member's parameters, and its
+    /// length.
     void eachRun(int tensor, const BoundaryPiece& piece,
                  const std::function<void(std::size_t first, std::size_t count)>& visit) const;
 
-    /// Where a block works, and what comes and goes at its ends. Pieces are in the order of the stage's edges and of
-    /// their pieces that concern this member.
+    /// The memory of a block, and its pieces that arrive and leave. These are in the order of the stage's edges, and
+    /// per edge in the order of its pieces that concern this member.
     struct Block {
         Op op = Op::F;
         int microbatch = 0;
@@ -80,15 +82,15 @@ public:
         std::span<float> gradients;
         Region saved, savedFromInputGrad, workspace;
         std::vector<Region> arrived, handed;
-        std::span<float> loss;     ///< where an F in the stage with the loss puts what this member has to add to it
-        float lossWeight = 1;      ///< of the loss, in what the gradients are of
-        bool keepsNothing = false; ///< an F, which R does again
-        bool handsEarly = false;   ///< a B, whose input gradient leaves before its weight gradients are made
+        std::span<float> loss;     ///< where F in the stage with the loss writes this member's share of it
+        float lossWeight = 1;      ///< weight of this loss in the quantity that is differentiated
+        bool keepsNothing = false; ///< for an F that R computes again
+        bool handsEarly = false;   ///< for a B whose input gradient is sent before its weight gradients are made
     };
-    /// F takes its data from here: so many values, the member's piece of a leaf, in memory that its device reads.
+    /// Source of F's data: `count` values, the member's piece of a leaf, in memory that its device reads.
     using Data = std::function<std::span<const float>(const Property& stored, int microbatch, std::size_t count)>;
     void setData(Data data) { m_data = std::move(data); }
-    /// The leaves that are data, as the member has them.
+    /// The leaves that are data, with the relation in which the member has them.
     const std::vector<Property>& inputs() const { return m_inputs; }
 
     void begin(const Block& block);
@@ -96,7 +98,7 @@ public:
     void collective(int index); ///< with all other members, each on its own thread
     void end();
 
-    /// Null: nobody looks on. Must outlive this.
+    /// Null: no observer. Must outlive this.
     void watch(MemberObserver* observer) { m_observer = observer; }
 
     Bytes workspaceUsed() const { return m_passing.highest(); }
@@ -166,17 +168,17 @@ private:
     CopyEdges m_edges;
     MemberPasses m_passes;
     MemberPass m_full;                               ///< input gradient, then weight gradient
-    std::vector<std::vector<Property>> m_lastReadBy; ///< per step of the forward: values that none behind it reads
+    std::vector<std::vector<Property>> m_lastReadBy; ///< per step of the forward: values that no later step reads
     std::vector<MemberParameter> m_parameters;
     std::map<Property, std::size_t> m_parameterAt;
     std::size_t m_parameterCount = 0;
     std::vector<Property> m_inputs;
-    std::optional<Property> m_receivedLoad; ///< of what comes from the stage before
+    std::optional<Property> m_receivedLoad; ///< how the stage's received input is loaded
     Data m_data;
 
     Block m_block;
     std::vector<std::size_t> m_collectivesOfPass;
-    KeptMemory m_kept, m_keptGradients; // longer than the tensors, which give it back
+    KeptMemory m_kept, m_keptGradients; // declared before the tensors, which give memory back to it
     PassingMemory m_passing;
     std::vector<Kept> m_microbatches;
     std::map<Property, Tensor> m_gradients; ///< of the present pass

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the members of groups train, by the names of tensors: where parameters begin, and the data of every step.
+// The model that members of groups train, by names of tensors: its initial parameters, and the data of every step.
 #pragma once
 
 #include "core/design/groupstages.h"
@@ -13,19 +13,19 @@ namespace pipewright::sharding {
 class GroupModel {
 public:
     virtual ~GroupModel() = default;
-    /// Of a parameter, or another node, of a copy of a stage.
+    /// Name of a parameter, or of another node, in a copy of a stage.
     virtual std::string nameOf(std::size_t copy, const Node& node) const = 0;
-    virtual WholeTensors parameters() const = 0; ///< to begin with
+    virtual WholeTensors parameters() const = 0; ///< initial values
     virtual void beginStep(int step) = 0;
-    virtual const HostTensor& data(const Node& leaf, int microbatch) const = 0; ///< of the step that was begun
-    virtual float lossWeight() const = 0;        ///< of what a microbatch adds up, in the loss of a step
+    virtual const HostTensor& data(const Node& leaf, int microbatch) const = 0; ///< of the current step
+    virtual float lossWeight() const = 0;        ///< weight of a microbatch's summed loss in the loss of a step
     virtual bool learns() const { return true; } ///< false: parameters stay as they are
 };
 
 /// The model of a design, trained on text or chunks of files.
 class DesignModel final : public GroupModel {
 public:
-    /// Design and data must outlive this. `start`: what parameters are in place of random ones. Throws Error with
+    /// Design and data must outlive this. `start`: initial parameters in place of random ones. Throws Error with
     /// whyGroupsDoNotTrain().
     DesignModel(const Design& design, const TrainingData& data, std::uint64_t seed, TrainingWork::Start start = {});
 
@@ -40,7 +40,7 @@ private:
     const TrainingData& m_data;
     std::uint64_t m_seed;
     TrainingWork::Start m_start;
-    std::vector<int> m_firstLayer; ///< per stage: by how much its plan's layer numbers are too low
+    std::vector<int> m_firstLayer; ///< per stage: to be added to the layer numbers of its plan
     StepData m_step;
 };
 

@@ -16,7 +16,7 @@ namespace pipewright::sharding {
 
 namespace {
 
-/// Of a decoder a row of tokens for each sequence; of a classifier a row of features, or a class.
+/// For a decoder a row of tokens per sequence; for a classifier a row of features, or the classes.
 HostTensor asFloats(std::span<const std::int32_t> values, const ModelShape& shape)
 {
     const auto each = static_cast<std::int64_t>(values.size()) / shape.microbatchSize;
@@ -26,7 +26,7 @@ HostTensor asFloats(std::span<const std::int32_t> values, const ModelShape& shap
     return tensor;
 }
 
-/// Between the transformer layers of the whole model.
+/// The skip connections as connections between the transformer layers of the whole model.
 std::vector<LayerSkip> skipsOf(const Design& design)
 {
     std::vector<int> first; // transformer layers before a stage

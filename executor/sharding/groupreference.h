@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the training of groups is compared with: a step of the whole model on one device of the host, node by node; and
-// the data that both read.
+// The reference for the training of groups: a step of the whole model on one device of the host, node by node, and the
+// data that both use.
 #pragma once
 
 #include "core/design/design.h"
@@ -14,11 +14,11 @@
 
 namespace pipewright::sharding {
 
-/// Of a loss summed over the tokens of a microbatch, in the mean of a step.
+/// Weight of a loss that is summed over the tokens of a microbatch, in the mean of a step.
 float lossWeight(const ModelShape& shape, int microbatches);
 
-/// What keeps the model of a design with groups from being trained on this host: operations without maths, and what
-/// tensor graphs leave out (attention sinks, latent attention …). Empty: nothing.
+/// The reasons why the model of a design with groups cannot be trained on this host: operations without maths, and
+/// features that tensor graphs leave out (attention sinks, latent attention …). Empty: it can.
 Diagnostics whyGroupsDoNotTrain(const ModelShape& shape);
 
 /// The data of one step, per microbatch.
@@ -34,8 +34,8 @@ struct FollowedGroups {
     double tolerance = 0;
 };
 
-/// One step of the whole model on one device, node by node, microbatch after microbatch. `followed`: null where tokens
-/// go where they go here.
+/// One step of the whole model on one device, node by node, microbatch after microbatch. `followed`: choices of experts
+/// to follow; null: this step's own choices.
 struct ReferenceStep {
     WholeTensors gradients;
     double loss = 0; ///< mean over tokens and microbatches

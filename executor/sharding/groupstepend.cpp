@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What members do at the end of a step: sums with other stages and replicas, and updates. O(parameters of the member)
-// each.
+// The work of members at the end of a step: gradient sums with other stages and replicas, and updates. O(parameters of
+// the member) each.
 #include "core/program/memberstepend.h"
 #include "executor/sharding/trainedmember.h"
 #include "executor/training/blockmemory.h"
 
 namespace pipewright::sharding {
 
-/// Of the own share; or puts in place what another replica updated.
+/// Updates this replica's share, or copies in the parameters that another replica updated.
 void GroupTraining::update(const TaskContext& context)
 {
     const kernels::Operations& on = *context.operations;
@@ -50,7 +50,7 @@ void GroupTraining::reduce(const TaskContext& context, Region, Region, bool)
     };
     if (const auto share = partOfSum(*m_program, m_stages, sum, toRoot, own)) {
         constexpr std::int64_t each = sizeof(float);
-        for (const BufferView& view : views) // one, or none of a part that is empty
+        for (const BufferView& view : views) // one view, or none when the part is empty
             move(member.gradients.subspan(static_cast<std::size_t>(share->begin / each),
                                           static_cast<std::size_t>(share->count() / each)),
                  floats(view.region));

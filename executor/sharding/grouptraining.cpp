@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Binds the buffers of a member Program to the members' blocks, and puts pieces together for whoever looks on.
+// Binds the buffers of a member Program to the members' blocks, and puts pieces together for callers that read whole
+// tensors.
 #include "executor/sharding/grouptraining.h"
 
 #include "core/base/diagnostic.h"
@@ -74,7 +75,7 @@ void GroupTraining::prepare(const Program& program, std::span<const Region> regi
         const auto group = static_cast<std::size_t>(m_stages.deviceOfCopy[s]);
         for (int m = 0; m < m_stages.membersOfDevice[group]; ++m) {
             const auto device = static_cast<std::size_t>(m_stages.firstOf(static_cast<int>(group)) + m);
-            // Of another process's member only where its parameters lie is asked for here.
+            // For another process's member only the places of its parameters are needed here.
             GroupMember work(m, m_devices[device] ? *m_devices[device] : *here, *m_theories[s], m_stages.plans[s],
                              *m_collectives[group], CopyEdges(m_stages, static_cast<int>(s)), program.microbatches);
             std::vector<StageOptimizer::Range> ranges;
@@ -160,7 +161,7 @@ void GroupTraining::initialise(Member& member, std::size_t copy, const WholeTens
     write(regionOf(member.masters), all.data() + (member.work.isNarrow() ? member.begin() : 0));
     if (!member.state.empty())
         device.operations().run(kernels::Fill{member.state, 0});
-    device.synchronize(); // what was written is read until then
+    device.synchronize(); // the written host memory is read until then
 }
 
 ReplicaShare GroupTraining::shareOf(std::size_t count, int replica) const
@@ -276,7 +277,7 @@ void GroupTraining::bind(const Buffer& buffer, Region region, GroupMember::Block
         block.savedFromInputGrad = region;
     else if (kind == Workspace)
         block.workspace = region;
-    else if (kind != OffloadedUntilWeightGrad) // which is not of a pass
+    else if (kind != OffloadedUntilWeightGrad) // no pass uses this kind
         throw Error("group", "a member's block has a buffer that it does not know",
                     "this is a fault of the program: please report it with the design");
 }
@@ -366,11 +367,12 @@ void GroupTraining::collective(const TaskContext& context)
     member.device->workOn(*context.stream, *context.operations);
     try {
         member.work.collective(m_program->partOfTask[context.id]);
-    } catch (const Stopped&) { // the runtime knows
+    } catch (const Stopped&) { // the runtime already knows the reason
     }
 }
 
-/// All of a block or nothing: who launches some of it does not make the tensors that the rest would read.
+/// A block is captured as a whole or not at all: launching a captured part would not make the tensors that the
+/// remaining parts read.
 bool GroupTraining::repeats(const Task& task) const
 {
     const auto group = static_cast<std::size_t>(
@@ -390,7 +392,7 @@ void GroupTraining::abort()
         collectives->fail();
 }
 
-/// What a member of a copy of a stage has, between steps; nothing where that is not known here.
+/// The values of a member of a stage's copy, between steps; empty where they are not known here.
 std::vector<float> GroupTraining::valuesOf(std::size_t copy, std::size_t member, BufferKind kind) const
 {
     const Member& of = *m_members[copy][member];
@@ -412,12 +414,12 @@ std::vector<float> GroupTraining::valuesOf(std::size_t copy, std::size_t member,
 
 WholeTensors GroupTraining::whole(BufferKind kind) const
 {
-    const bool gradients = kind == BufferKind::Gradients; // of which every replica has room for all
+    const bool gradients = kind == BufferKind::Gradients; // a replica has room for all of them
     const bool inShares =
         m_program->shardedOptimizer && (gradients || kindOfParameters() == BufferKind::OptimizerState);
     WholeTensors found;
     const auto perReplica = static_cast<std::size_t>(m_stages.perReplica);
-    for (std::size_t s = 0; s < perReplica; ++s) { // replicas have the same, or shares of it
+    for (std::size_t s = 0; s < perReplica; ++s) { // replicas have equal values, or shares of them
         std::vector<std::vector<float>> values(m_members[s].size());
         for (std::size_t m = 0; m < values.size(); ++m) {
             values[m].resize(m_members[s][m]->work.parameterCount());

@@ -32,13 +32,14 @@ public:
 
     /// To be called before a run is prepared: members keep which experts tokens visit.
     void keepChoices();
-    /// Of the last step; null where nobody keeps them.
+    /// Choices of the last step; null where they are not kept.
     KeptChoices* choices() { return m_choices ? &*m_choices : nullptr; }
-    /// What a reference is to follow, once they are fetched; -1 for a token that all members of a group route, and not
-    /// to the same experts.
+    /// The choices for a reference to follow, after they were fetched; -1 for a token that all members of a group
+    /// route, but not to the same experts.
     FollowedGroups followed(double tolerance) const;
 
-    /// What a device's member makes in steps from now on; once a run is prepared. The observer must outlive it.
+    /// Passes the values and gradients that a device's member makes from now on to `observer`, which must outlive this.
+    /// To be called once a run is prepared.
     void watch(int device, MemberObserver& observer);
 
     Bytes bytesBeside(const Program& program, int device, const Capabilities& capabilities) const override;
@@ -53,17 +54,18 @@ public:
     bool collectivesOnStreams() const override { return true; }
     void abort() override;
     Region sharedPart(const Task&, const BufferView& gradients) override { return gradients.region; }
-    /// What a member sets out of its sum of gradients, or adds to it.
+    /// Packs a member's part of a gradient sum for sending, or adds a received part to the member's gradients.
     void reduce(const TaskContext& context, Region, Region, bool) override;
 
-    /// Where the parameters that the optimizer moves are: in bf16 they are its master copies.
+    /// The kind of buffer with the parameters that the optimizer updates: in bf16 the master copies.
     BufferKind kindOfParameters() const;
-    /// Where the parameters or gradients in this buffer are to be read, or, if another process has it, are to be put.
+    /// The host's memory for the parameters or gradients in this buffer: read them there, or, if the buffer is in
+    /// another process, write them there.
     Region mirrorOf(BufferId buffer);
-    /// Between steps: brings the buffers of one kind that devices here have, and the host does not reach, to where they
-    /// are read.
+    /// Between steps: copies the buffers of one kind from this process's devices to their mirrors, where the host
+    /// cannot address the devices' memory.
     void fetch(BufferKind kind);
-    /// Between steps: what the members have, put together; of members in other processes what was put there.
+    /// Between steps: the members' values, put together; for members in other processes the values in their mirrors.
     WholeTensors parameters() const { return whole(BufferKind::Parameters); }
     WholeTensors gradients() const { return whole(BufferKind::Gradients); }
 
@@ -74,13 +76,13 @@ private:
     void bindBlocks(std::span<const Region> regions);
     static void bind(const Buffer& buffer, Region region, GroupMember::Block& block, bool read);
     void initialise(Member& member, std::size_t copy, const WholeTensors& values);
-    /// Of so many parameters of a member, those that its replica updates.
+    /// Which of a member's `count` parameters its replica updates.
     ReplicaShare shareOf(std::size_t count, int replica) const;
     std::vector<float> valuesOf(std::size_t copy, std::size_t member, BufferKind kind) const;
     WholeTensors whole(BufferKind kind) const;
     std::string nameOf(std::size_t copy, const Property& parameter) const;
     bool recomputesAll(int stage) const;
-    /// A node that chooses experts, as a member has it, and how many numbers it chooses there.
+    /// A node that chooses experts on a member, and how many expert numbers it chooses there.
     struct Routing {
         Property made;
         std::size_t perToken, count;
@@ -96,7 +98,7 @@ private:
     const Program* m_program = nullptr;
     std::vector<std::unique_ptr<Theory>> m_theories;
     std::vector<std::unique_ptr<MemberDevice>> m_devices; ///< per device of the program; null: another process's
-    std::unique_ptr<Exchange> m_exchange;                 ///< with the others of the own group, in their processes
+    std::unique_ptr<Exchange> m_exchange;                 ///< to the other members of this group, in other processes
     std::vector<std::unique_ptr<MemberCollectives>> m_collectives; ///< per group
     std::vector<std::vector<std::unique_ptr<Member>>> m_members;   ///< per copy of a stage, then member of its group
     std::vector<std::unique_ptr<GroupMember::Block>> m_blocks;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A dense tensor in host memory, and how pieces of one are cut, put back together and added. Whole numbers
-// (tokens, classes) are kept as floats, which hold them exactly up to 16 million.
+// A dense tensor in host memory, with functions to cut, join and add pieces. Whole numbers (tokens, classes) are kept
+// as floats, which hold them exactly up to 16 million.
 #pragma once
 
 #include "core/sharding/tensorgraph.h"

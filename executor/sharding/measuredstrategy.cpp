@@ -16,7 +16,7 @@ MeasuredStrategy measureStrategy(const TensorGraph& graph, const Machine& machin
 {
     ShardingRunOptions options;
     options.emulateSpeed = !backend;
-    options.warmUp = backend != nullptr; // memory, libraries and connections come with the first step
+    options.warmUp = backend != nullptr; // the first step also sets up memory, libraries and connections
     options.backend = backend;
     options.steps = steps;
     const Theory theory(graph, machine, ratios);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How long a step of a program takes, on the host's devices of emulated speed or on a backend's own, beside what was
-// predicted: of the program that was chosen, and of the common ways that it is to beat.
+// Measures the step time of a program, on the host's devices with emulated speed or on a backend's own, and compares it
+// with the prediction: for the chosen program and for the common strategies that it should beat.
 #pragma once
 
 #include "core/sharding/shardingplan.h"
@@ -23,7 +23,7 @@ struct MeasuredStrategy {
 MeasuredStrategy measureStrategy(const TensorGraph& graph, const Machine& machine, std::string name,
                                  const ShardingProgram& program, const Ratios& ratios, const LeafValues& leaves,
                                  int steps, Backend* backend = nullptr);
-/// The plan first, by the name of "plan", then the others.
+/// The plan first, with the name "plan", then the others.
 std::vector<MeasuredStrategy> measureWays(const TensorGraph& graph, const Machine& machine, const ShardingPlan& plan,
                                           const std::vector<Alternative>& others, const LeafValues& leaves, int steps,
                                           Backend* backend = nullptr);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a member puts together from the pieces that arrived, and cuts into those that leave; where pieces of its
-// parameters lie.
+// Assembles a tensor from the pieces that arrived, cuts a tensor into the pieces that leave, and finds where pieces of
+// a member's parameters are.
 #include "executor/sharding/groupmember.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace pipewright::sharding {
 
-/// Of the pieces that arrived, over every edge; zeros where none did.
+/// The sum of the pieces that arrived over every edge, each in its place; zeros where none did.
 Tensor GroupMember::assembled(const Property& property, const std::vector<const StageEdge*>& edges, Pieces pieces)
 {
     Tensor tensor = m_device.zeros(shapeOf(property));
@@ -19,8 +19,8 @@ Tensor GroupMember::assembled(const Property& property, const std::vector<const 
         const std::size_t count = product(piece.length.begin(), piece.length.end());
         Tensor block = m_narrow ? widened(piece.length, {reinterpret_cast<const std::uint16_t*>(region.data), count})
                                 : Tensor{piece.length, {reinterpret_cast<float*>(region.data), count}, nullptr};
-        // Put in place along one dimension after the other, from the last: a dimension that is shorter than the whole's
-        // is widened.
+        // The piece is put in place along one dimension after the other, from the last: a dimension shorter than the
+        // tensor's is padded with zeros.
         for (std::size_t d = piece.length.size(); d-- > 0;) {
             if (block.shape[d] == tensor.shape[d])
                 continue;
@@ -68,7 +68,7 @@ void GroupMember::eachRun(int tensor, const BoundaryPiece& piece,
                                     [&](const MemberParameter& one) { return one.stored.tensor == tensor; });
     const Shape own = shapeOf(place->stored);
     const std::vector<std::int64_t> first = firstOf(place->stored);
-    // The last dimensions of which the piece has all make one run, together with the part of the next.
+    // A run covers the last dimensions that the piece has completely, and its part of the dimension before these.
     std::size_t outer = own.size(), count = 1;
     while (outer > 0) {
         --outer;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Collectives without communicators: every member shows its tensor at a barrier, reads what it wants of the others',
-// and leaves at a second barrier; or sends it to the others, and has what they sent. Sums are made in the order of the
-// members on each device, so all get the same bits. A device reads up to (devices - 1) times the tensor.
+// Collectives without communicators. Members of one process publish their tensors at a barrier, read what they need of
+// the others', and leave at a second barrier; members of several processes send each other their tensors. Sums are made
+// in the order of the members on each device, so all get the same bits. A device reads up to (devices - 1) times the
+// tensor.
 #include "executor/sharding/membercollectives.h"
 
 #include "executor/sharding/packedcollectives.h"
@@ -101,12 +102,12 @@ public:
     }
 
 private:
-    /// Everyone's tensor, in memory that this device can read.
+    /// The tensors of all members, in memory that this device can read.
     struct Seen : std::vector<const Tensor*> {
         std::vector<Tensor> own;
     };
 
-    /// `cut`: how the devices' tensors differ in length; null: they do not.
+    /// `cut`: the lengths of the devices' tensors where they differ; null: all have the same shape.
     template<typename Work>
     Tensor together(int device, const Tensor& mine, const Cut* cut, Work work)
     {
@@ -116,17 +117,17 @@ private:
         if (m_imagined)
             return work(imagined(device, mine, cut));
         m_shown[device] = &mine;
-        if (devices() == 1) // nobody to wait for, which a capture could not
+        if (devices() == 1) // no wait, which could not be captured
             return work(seenBy(device));
         here.synchronize();
         wait();
         Tensor result = work(seenBy(device));
-        here.synchronize(); // nobody reads from the others any more
+        here.synchronize(); // this device has finished reading the others' tensors
         wait();
         return result;
     }
 
-    /// Of another device.
+    /// The shape of another device's tensor.
     static Shape shapeOf(int device, const Tensor& mine, const Cut* cut)
     {
         Shape shape = mine.shape;
@@ -135,7 +136,7 @@ private:
         return shape;
     }
 
-    /// Everyone's tensor as it would be.
+    /// The tensors of all members as they would be; for a dry run.
     Seen imagined(int device, const Tensor& mine, const Cut* cut)
     {
         if (m_imagined->way == ImaginedOthers::Way::Apart)
@@ -147,7 +148,7 @@ private:
             Tensor& other = seen.own.emplace_back();
             if (m_imagined->reached.empty() || m_imagined->reached[static_cast<std::size_t>(d)]) {
                 const std::size_t elements = product(shape.begin(), shape.end());
-                // An address that nothing is read from; this member may hold none of the tensor.
+                // An address that is never read; this member may have none of the tensor.
                 float* const imagined = mine.data.empty() ? reinterpret_cast<float*>(alignof(float)) : mine.data.data();
                 other = {std::move(shape), {imagined, elements}, {}};
             } else { // copied here, as seenBy() does
@@ -158,8 +159,8 @@ private:
         return seen;
     }
 
-    /// What goes to other processes and comes from there: the tensors themselves, or, of bf16 values, two in the room
-    /// of a float.
+    /// The tensors as they are sent to and received from other processes: unchanged or, if they hold bf16 values, with
+    /// two values in the space of a float.
     struct Sent {
         Sent(ReadingCollectives& all, int self, const Tensor& mine, const Cut* cut)
             : here(all.member(self)), narrow(all.narrow(self) != 0)
@@ -176,7 +177,7 @@ private:
         {
             return {reinterpret_cast<std::uint16_t*>(onWire[device].data.data()), seen[device]->elements()};
         }
-        /// After everything has come.
+        /// To be called after everything has arrived.
         Seen taken()
         {
             for (Tensor& other : seen.own)
@@ -193,7 +194,7 @@ private:
         std::vector<Tensor> onWire; ///< per device
     };
 
-    /// Everyone's tensor, brought here.
+    /// The tensors of all members, received here.
     Seen exchanged(int device, const Tensor& mine, const Cut* cut)
     {
         Sent sent(*this, device, mine, cut);
@@ -242,10 +243,10 @@ private:
         return pieces;
     }
 
-    /// In the order of the devices.
+    /// Adds up in the order of the devices.
     Tensor sum(int device, const Seen& parts)
     {
-        Tensor total = *parts.front(); // of which a sum is made when something is added
+        Tensor total = *parts.front(); // a new tensor is made only if something is added
         if (parts.size() == 1)
             return total;
         MemberDevice& here = member(device);
@@ -260,7 +261,7 @@ private:
 
     std::optional<ImaginedOthers> m_imagined; ///< a dry run: there are no others
     Exchange* m_exchange = nullptr;           ///< to the others' processes
-    std::vector<int> m_numbers;               ///< of the members, as it counts them
+    std::vector<int> m_numbers;               ///< the members' device numbers in the run
     std::vector<const Tensor*> m_shown;
 };
 

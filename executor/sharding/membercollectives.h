@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Collectives among the devices of a shared stage, one thread each, all of which call the same in the same order. A
-// device whose piece is empty takes part like the others, and every device gets the same bits of a sum.
+// Collectives among the devices of a shared stage. Each device has a thread, and all call the same collectives in the
+// same order. A device whose piece is empty takes part like the others, and every device gets the same bits of a sum.
 //
-// Three ways: where devices have a communicator (NCCL), what is to move is packed, padded to the largest piece or moved
-// piece by piece as the program chose for the site, and issued without anybody waiting on the host. Devices of several
-// processes send each other their tensors. Everywhere else each device publishes the address of its tensor,
-// all wait, and each reads what it needs from the others. The last two add up in the order of the devices, and come to
-// the same bits.
+// There are three ways. Devices with a communicator (NCCL) pack the data, padded to the largest piece or piece by piece
+// as the program chose for this site, and issue the call without waiting on the host. Devices of several processes send
+// each other their tensors. All others publish the address of their tensor, wait for each other, and read what they
+// need. The last two add up in the order of the devices and give the same bits.
 #pragma once
 
 #include "executor/runtime/collectives.h"
@@ -37,30 +36,31 @@ public:
     virtual ~MemberCollectives() = default;
 
     int devices() const { return static_cast<int>(m_members.size()); }
-    /// Until all devices are here. Throws Stopped when one has failed, or when `stopped` has turned true.
+    /// Waits until all devices are here. Throws Stopped when one has failed, or when `stopped` has become true.
     void wait();
-    /// Looked at while a device waits; null: only fail() ends a wait. `waiter` is interrupted then: where another
-    /// process is waited for, on it.
+    /// `stopped` is checked while a device waits; null: only fail() ends a wait. `waiter`: the stream that waits for
+    /// other processes; the runtime interrupts it.
     void stopWith(const std::atomic<bool>* stopped, Stream* waiter = nullptr)
     {
         m_stopped.store(stopped, std::memory_order_relaxed);
         m_waiter = waiter;
     }
-    /// Once a device has failed: lets the others go, from any thread.
+    /// Called from any thread once a device has failed: releases the devices that wait.
     void fail();
-    /// The device's own: whether what it shows holds nothing but bf16 values, which go to other processes as such.
+    /// Set by each device for itself: whether its tensor holds only bf16 values. They are then sent to other processes
+    /// in two bytes.
     char& narrow(int device) { return m_narrow[static_cast<std::size_t>(device)]; }
 
-    /// Whether a collective only issues, the same each time, so that it can be captured. It is then launched in the
-    /// device's turn among the others.
+    /// Whether a collective only issues calls, the same ones every time, so that it can be captured. It is then
+    /// launched in the device's turn among the others.
     virtual bool repeats() const { return false; }
     virtual void inTurn(int /*device*/, const std::function<void()>& give) { give(); }
 
     virtual Tensor allGather(int device, const Tensor& piece, const Cut& cut) = 0;
     virtual Tensor allReduce(int device, const Tensor& part) = 0;
-    /// The device's own piece of the sum.
+    /// This device's piece of the sum.
     virtual Tensor reduceScatter(int device, const Tensor& part, const Cut& cut) = 0;
-    /// From pieces along one dimension to pieces along another, or other pieces along the same.
+    /// From pieces along one dimension to pieces along another dimension, or to other pieces along the same.
     virtual Tensor allToAll(int device, const Tensor& piece, const Cut& from, const Cut& to) = 0;
 
 protected:
@@ -86,27 +86,26 @@ private:
     std::atomic<Stream*> m_waiter{nullptr};
 };
 
-/// Through `communicators`, one per member, null where another process has it, or, when there are none, by reading each
-/// other's memory.
+/// With `communicators`, one per member (null: another process's). Without any, members read each other's memory.
 std::unique_ptr<MemberCollectives> createCollectives(std::vector<MemberDevice*> members,
                                                      std::vector<std::unique_ptr<Communicator>> communicators);
 
-/// Of a process that has one of the members, `own`, and null for the others, which are devices `numbers` of the run.
+/// For a process with one of the members; the others are null. `numbers`: the members' device numbers in the run.
 std::unique_ptr<MemberCollectives> createCollectives(std::vector<MemberDevice*> members, Exchange& exchange,
                                                      std::vector<int> numbers);
 
-/// How a member would get at what the others have.
+/// How a member would access the other members' data.
 struct ImaginedOthers {
     enum class Way {
-        Memory,       ///< it reads theirs, or has copies of what it does not reach
-        Apart,        ///< they are processes, of whose tensors it has copies
-        Communicator, ///< one that moves and adds up for it
+        Memory,       ///< reads it, or copies what it cannot read
+        Apart,        ///< the others are processes; it has copies of their tensors
+        Communicator, ///< moves the data and adds up for it
     };
     Way way = Way::Memory;
-    std::vector<bool> reached{}; ///< per member; empty: all
+    std::vector<bool> reached{}; ///< per member: whether it can be read; empty: all
 };
-/// Of one device that does all of it alone: it makes the tensors that it would make with the others there, whose own
-/// hold nothing. For finding out how much memory it takes.
+/// For one device alone, to find out how much memory it needs: it makes the tensors that it would make together with
+/// the others, whose own tensors have no memory.
 std::unique_ptr<MemberCollectives> createLoneCollectives(MemberDevice& member, int devices, ImaginedOthers others);
 
 } // namespace pipewright::sharding

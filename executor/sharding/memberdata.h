@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a member of a group reads of every microbatch, cut to its pieces, and what it has to add to the losses, in
-// memory that its device reads: where the host reaches the device's it is the host's own, elsewhere the device's,
-// beside the Program's buffers. Data goes there before a step, and losses come back behind it, so that no block waits
-// for either.
+// The input data of a member for every microbatch, cut to its pieces, and the member's shares of the losses, in memory
+// that its device reads: the host's where the device can use that, otherwise the device's own, beside the Program's
+// buffers. Data is copied there before a step and losses are copied back after it, so no block waits for either.
 #pragma once
 
 #include "executor/sharding/groupmember.h"
@@ -17,11 +16,11 @@ public:
     /// All must outlive this.
     MemberData(const GroupMember& work, const SharedStage& stage, const CopyEdges& edges, MemberDevice& device,
                int microbatches);
-    /// Of a device's memory, where the host does not reach it.
+    /// Device memory that this takes where the host cannot address the device's memory.
     static Bytes bytes(const Theory& theory, const SharedStage& stage, const CopyEdges& edges, int member,
                        int microbatches);
 
-    /// Between steps: the data of the next step, and no losses. `whole`: a leaf's value, of a microbatch.
+    /// Between steps: writes the data of the next step and clears the losses. `whole`: a leaf's value for a microbatch.
     void write(const std::function<const HostTensor&(const Node& leaf, int microbatch)>& whole);
     std::span<const float> piece(const Property& stored, int microbatch) const;
     std::span<float> loss(int microbatch); ///< empty in a stage without the loss

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Blocks of memory by size, taken again when their last tensor goes; cut, paste and joined copy rows of strided pieces.
+// Blocks of memory by size, reused after their last tensor is gone; cut, paste and joined copy rows of strided pieces.
 // O(bytes copied).
 #include "executor/sharding/memberdevice.h"
 
@@ -35,7 +35,8 @@ std::int64_t lengthOf(const Shape& shape, int dim)
 
 } // namespace
 
-/// Blocks of powers of two. What is given back is used again on the same stream, behind what still reads it.
+/// Blocks with sizes of powers of two. A returned block is reused on the same stream, so after the work that still
+/// reads it.
 class MemberDevice::Pool {
 public:
     explicit Pool(Device& device) : m_device(device) {}
@@ -61,7 +62,7 @@ public:
 
 private:
     Device& m_device;
-    std::mutex m_mutex; ///< results are dropped by whoever asked for the run
+    std::mutex m_mutex; ///< the caller of the run drops results on its own thread
     std::map<std::size_t, std::vector<std::unique_ptr<Allocation>>> m_free;
 };
 
@@ -76,7 +77,7 @@ MemberDevice::~MemberDevice()
     try {
         m_stream->resume();
         m_stream->synchronize();
-    } catch (const Error&) { // nothing runs on a device that fails
+    } catch (const Error&) { // a failed device runs nothing
     }
 }
 
@@ -214,7 +215,7 @@ void accumulate(MemberDevice& member, Tensor& to, const Tensor& from)
 {
     if (to.elements() == 0)
         return;
-    if (to.memory.use_count() != 1) { // others see it
+    if (to.memory.use_count() != 1) { // others may see it
         Tensor sum = member.make(to.shape);
         member.call(TensorOperation::Add, {count(to)}, {to.data.data(), from.data.data()}, sum.data.data());
         to = std::move(sum);

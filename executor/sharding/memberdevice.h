@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A device of a shared stage: its memory, its maths and the stream both are in the order of. Tensors lie in its memory
-// and are never changed once others may see them, so copying one copies nothing. Their memory comes from blocks that
-// are kept and used again: a step after the first allocates nothing. One thread uses a member at a time.
+// A device of a shared stage: its memory, its maths and the stream that orders both. Tensors are in its memory and are
+// never changed once others may see them, so copying a Tensor copies no data. Memory comes from blocks that are reused:
+// after the first step nothing is allocated. One thread uses a member at a time.
 #pragma once
 
 #include "executor/runtime/backend.h"
@@ -18,7 +18,7 @@ class Stopped {};
 struct Tensor {
     Shape shape;
     std::span<float> data;          ///< addresses of the device
-    std::shared_ptr<void> memory{}; ///< null: not this tensor's to keep
+    std::shared_ptr<void> memory{}; ///< null: the tensor does not own its memory
     std::size_t elements() const { return data.size(); }
 };
 
@@ -27,17 +27,17 @@ inline Region regionOf(std::span<float> values)
     return {reinterpret_cast<std::byte*>(values.data()), static_cast<Bytes>(values.size_bytes())};
 }
 
-/// Elements, as the kernels want them.
+/// Number of elements, in the type that the kernels take.
 inline std::int64_t count(const Tensor& tensor)
 {
     return static_cast<std::int64_t>(tensor.elements());
 }
 
-/// Where a member's tensors come from, when that is not the member's own blocks: a part of a Program's buffer.
+/// Memory for a member's tensors in place of the member's own blocks: a part of a Program's buffer.
 class TensorMemory {
 public:
     virtual ~TensorMemory() = default;
-    /// Of the device's memory, aligned to 64 bytes. Throws Error when there is not so much.
+    /// Device memory, aligned to 64 bytes. Throws Error when there is not enough.
     virtual std::byte* take(std::size_t bytes) = 0;
     virtual void giveBack(std::byte* data, std::size_t bytes) = 0;
 };
@@ -45,7 +45,7 @@ public:
 class MemberDevice {
 public:
     explicit MemberDevice(Device& device);
-    ~MemberDevice(); ///< waits for what was issued, also when it was interrupted: it works in this memory
+    ~MemberDevice(); ///< waits for the issued work, also after an interrupt: that work uses this memory
     MemberDevice(const MemberDevice&) = delete;
     MemberDevice& operator=(const MemberDevice&) = delete;
 
@@ -53,37 +53,37 @@ public:
     Stream& stream() { return *m_currentStream; }
     const kernels::Operations& operations() const { return *m_currentOperations; }
 
-    /// From now on, in place of the member's own: what a pipeline's device does in order, and the maths of it. The
-    /// member's own are for what is done between steps.
+    /// From now on uses the stream and the operations of a pipeline's device in place of the member's own, which are
+    /// for work between steps.
     void workOn(Stream& stream, const kernels::Operations& operations)
     {
         m_currentStream = &stream;
         m_currentOperations = &operations;
     }
     void workOnOwn() { workOn(*m_stream, *m_operations); }
-    /// From any thread: nobody waits for its own stream any more.
+    /// From any thread: ends all waits for the member's own stream.
     void interrupt() { m_stream->interrupt(); }
 
-    /// From now on; null: the member's own blocks again. Must outlive the tensors that are made in it.
+    /// From now on makes tensors in this memory; null: in the member's own blocks again. Must outlive these tensors.
     void useMemory(TensorMemory* memory) { m_given = memory; }
 
     Tensor make(Shape shape); ///< contents undefined
     Tensor zeros(Shape shape);
     Tensor put(const HostTensor& tensor);
     HostTensor get(const Tensor& tensor); ///< waits for it
-    /// Whole numbers; as long as `memory`.
+    /// Whole numbers; valid as long as `memory`.
     struct Whole {
         std::span<std::int32_t> data;
         std::shared_ptr<void> memory;
     };
-    /// Of what is kept as floats.
+    /// From a tensor that has them as floats.
     Whole wholeNumbers(const Tensor& tensor);
     Whole makeWhole(std::size_t count); ///< contents undefined
 
     /// An operation of kernels/tensors.h; a null input is not used.
     void call(kernels::TensorOperation operation, std::initializer_list<std::int64_t> sizes,
               std::initializer_list<const float*> inputs, float* out, float number = 0);
-    /// All that was issued is done. Throws Stopped.
+    /// Waits until all issued work is done. Throws Stopped.
     void synchronize();
 
 private:

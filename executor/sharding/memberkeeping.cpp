@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How a member keeps a value between passes: where its stage is stored in bf16, in two bytes, of which every read makes
-// an fp32 copy. What is computed, and summed up, is fp32 in both.
+// How a member keeps a value between passes. In a bf16 stage it is stored in two bytes per value, and every read makes
+// an fp32 copy. Computing and summing up are in fp32 in any case.
 #include "executor/sharding/groupmember.h"
 
 #include <utility>
 
 namespace pipewright::sharding {
 
-/// In kept memory; what lies there, or among the parameters, is not copied.
+/// Copies a tensor into kept memory, unless it is already there or among the parameters.
 KeptTensor GroupMember::keep(Tensor tensor, const Property& property, KeptMemory& memory)
 {
     const bool rounded = isRounded(property.tensor);
@@ -34,7 +34,7 @@ KeptTensor GroupMember::keep(Tensor tensor, const Property& property, KeptMemory
     return {{std::move(tensor.shape), here, nullptr}};
 }
 
-/// What was in the host's memory meanwhile is back in another place.
+/// Kept values that were offloaded to the host have come back to another place.
 void GroupMember::moveKept(Region to)
 {
     Region& from = kept().region;

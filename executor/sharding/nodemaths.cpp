@@ -38,7 +38,7 @@ Tensor linear(MemberDevice& member, const Node&, const Operands& in, const Local
     Shape shape = in[0]->shape;
     shape.back() = in[1]->shape[0];
     const bool bias = in.size() > 2 && part.countsOnce;
-    if (in[1]->elements() == 0) { // no inputs here: nothing but the bias
+    if (in[1]->elements() == 0) { // no inputs here: only the bias
         Tensor out = member.zeros(std::move(shape));
         if (bias && out.elements() > 0)
             member.call(TensorOperation::AddRepeated, {count(out), count(*in[2])},
@@ -132,7 +132,7 @@ Gradients layerNormBack(MemberDevice& member, const Node& node, const Operands& 
     return grads;
 }
 
-/// Of as many columns as there are gains: of rows, or of heads.
+/// Rows that are as long as the gains: whole rows, or one per head.
 struct NormRows {
     int rows, columns;
     explicit NormRows(const Operands& in)
@@ -227,7 +227,7 @@ kernels::GroupedAttentionShape attentionShape(const Node& node, const Operands& 
             .softCap = static_cast<float>(attributeOr(node, "soft_cap", 0))};
 }
 
-/// Queries or keys, or their gradients, by their positions; in place.
+/// Rotates queries or keys, or their gradients, by their positions; in place.
 void turn(MemberDevice& member, const Node& node, Tensor& heads, bool backwards)
 {
     const auto number = [&](std::string_view name) { return attributeOr(node, name, 1); };
@@ -261,7 +261,7 @@ struct AttentionParts {
     Tensor query, key, logSums, output;
 };
 
-/// Computed, from the beginning.
+/// Computes the whole attention.
 AttentionParts attend(MemberDevice& member, const Node& node, const Operands& in)
 {
     AttentionParts parts{attentionShape(node, in), turned(member, node, *in[0]), turned(member, node, *in[1]), {}, {}};
@@ -293,7 +293,7 @@ Gradients attentionBack(MemberDevice& member, const Node& node, const Operands& 
     return grads;
 }
 
-/// Turned into probabilities on the way; rows of them.
+/// Also computes the probabilities. Returns the number of rows.
 int crossEntropyOf(MemberDevice& member, const Operands& in, const MemberDevice::Whole& targets, Tensor& probabilities,
                    Tensor& loss)
 {
@@ -324,7 +324,7 @@ Gradients crossEntropyBack(MemberDevice& member, const Node&, const Operands& in
     const int rows = crossEntropyOf(member, in, targets, probabilities, ignored);
     member.operations().run(kernels::CrossEntropyInputGrad{rows, static_cast<int>(in[0]->shape.back()),
                                                            probabilities.data, targets.data, 1, grads[0].data});
-    // How much the loss counts is known to the device alone.
+    // The weight of the loss is a value in the device's memory, so the device scales by it.
     member.call(TensorOperation::ScaleBy, {count(grads[0])}, {grads[0].data.data(), grad.data.data()},
                 grads[0].data.data());
     return grads;
@@ -342,7 +342,7 @@ constexpr NodeMaths kernelMaths[] = {
     {"cross_entropy", crossEntropy, crossEntropyBack},
 };
 
-/// The kernels go by one size of all heads. Null: nothing.
+/// The kernels need one size for all heads. Null: no objection.
 const char* whyNotHeads(const TensorGraph& graph, const Node& node)
 {
     const std::string_view name = operations()[node.operation].name;

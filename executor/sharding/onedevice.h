@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A whole model on one device, node by node and back: what every shared run is compared with, and by how long it
-// takes, what a device's rate is measured.
+// A whole model on one device, forward and backward node by node: the reference for every shared run. Its duration
+// measures a device's rate.
 #pragma once
 
 #include "executor/sharding/nodemaths.h"
@@ -13,18 +13,16 @@ namespace pipewright::sharding {
 
 class OneDevice {
 public:
-    /// Throws Error with whyNotRunnable().
-    /// `rounds`: to bf16, whatever groups store in it.
+    /// Throws Error with whyNotRunnable(). `rounds`: rounds to bf16 every value that groups store in bf16.
     OneDevice(MemberDevice& member, const TensorGraph& graph, const LeafValues& leaves, bool rounds = false);
 
-    /// Operations in place of the member's own, for the forward of a node; null: the member's. Of every step from now
-    /// on.
+    /// From the next step on: replaces the operations for the forward of a node; null: the member's own operations.
     using Operations = std::function<std::unique_ptr<kernels::Operations>(const Node& node)>;
     void forwardWith(Operations operations) { m_operations = std::move(operations); }
 
-    /// Issues one step; the member knows when it is done. `weight`: of the loss, in what the gradients are of.
+    /// Issues one step without waiting for it. `weight`: of the loss in the quantity that is differentiated.
     void step(float weight = 1);
-    /// Of the last step, brought to the host.
+    /// The result of the last step, copied to the host.
     SingleRun result();
 
 private:

@@ -37,7 +37,7 @@ Tensor view(std::span<float> data, Shape shape)
     return {std::move(shape), data, {}};
 }
 
-/// What one device has, or wants, of what another holds along a dimension.
+/// The elements that one device has, or needs, of another's along a dimension.
 struct Range {
     std::int64_t first = 0, length = 0;
 };
@@ -81,7 +81,7 @@ Tensor PackedCollectives::allGather(int device, const Tensor& piece, const Cut& 
     Tensor whole = here.make(withLength(piece.shape, cut.dim, cut.whole()));
     if (whole.elements() == 0)
         return whole;
-    // Everyone's piece has a place of its own here, of its own size or of the largest.
+    // Every device's piece has its own place here, of exact or of padded size.
     const auto placeOf = [&](int d) { return cut.pieceByPiece ? cut.first(d) * unit : d * padded; };
     const Tensor all = here.make({cut.pieceByPiece ? cut.whole() * unit : devices() * padded});
     const auto packed = [&](int d) { return all.data.subspan(size(placeOf(d)), size(cut.length(d) * unit)); };
@@ -134,7 +134,7 @@ Tensor PackedCollectives::reduceScatter(int device, const Tensor& part, const Cu
     }
     Tensor mine = here.make({padded});
     group.reduceScatter(here.stream(), all.data, mine.data);
-    mine.data = mine.data.first(size(cut.length(device) * unit)); // what was padded stays behind
+    mine.data = mine.data.first(size(cut.length(device) * unit)); // without the padding
     mine.shape = own;
     return mine;
 }
@@ -148,7 +148,8 @@ Tensor PackedCollectives::allToAll(int device, const Tensor& piece, const Cut& f
     Tensor result = here.make(own);
     std::vector<Tensor> leaving, coming;
     for (int d = 0; d < devices(); ++d) {
-        // Along the same dimension what the two have in common, else all that is held here of the other's piece.
+        // Along the same dimension the overlap of the two pieces, otherwise the whole part of the other's piece that is
+        // here.
         const Range out = same ? overlap(from, device, to, d) : Range{to.first(d), to.length(d)};
         const Range in = same ? overlap(from, d, to, device) : Range{from.first(d), from.length(d)};
         leaving.push_back(sharding::cut(here, piece, to.dim,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The collectives of a shared stage on communicators, which move whole buffers of one size: pieces are packed and
-// unpacked around them. Padded, every piece is as large as the largest; piece by piece, each has its own size, and
-// empty ones are not moved, which everyone knows from the lengths.
+// The collectives of a shared stage on communicators, which move contiguous buffers: pieces are packed before and
+// unpacked after. When padded, every piece is as large as the largest. Piece by piece, each has its own size, and empty
+// pieces are not moved; every member knows the lengths.
 #pragma once
 
 #include "executor/sharding/membercollectives.h"

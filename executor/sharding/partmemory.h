@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Memory of a Program's buffers as tensors take it: kept tensors one behind the other, passing ones wherever there is a
-// hole. Both give the same places for the same calls, so a dry run (drydevice.h) finds how large the buffers must be.
+// Memory for tensors within a Program's buffers: kept tensors one after another, temporary ones in the first hole that
+// fits. Both give the same places for the same calls, so a dry run (drydevice.h) finds the size of the buffers.
 #pragma once
 
 #include "executor/runtime/backend.h"
@@ -10,10 +10,10 @@
 
 namespace pipewright::sharding {
 
-/// One behind the other; nothing comes back before rewind().
+/// Tensors one after another; nothing is freed before rewind().
 class KeptMemory final : public TensorMemory {
 public:
-    /// From the region's beginning. Throws Error when a region that is used is too small.
+    /// Starts again at the region's beginning. take() throws Error when the region is too small.
     void rewind(Region region);
     std::byte* take(std::size_t bytes) override;
     void giveBack(std::byte*, std::size_t) override {}
@@ -25,10 +25,10 @@ private:
     Bytes m_used = 0;
 };
 
-/// First fit; neighbouring holes are joined. O(holes) per call, of which there are few.
+/// First fit; neighbouring holes are merged. O(holes) per call; there are few holes.
 class PassingMemory final : public TensorMemory {
 public:
-    /// Everything must have been given back.
+    /// Requires that everything has been given back.
     void rewind(Region region);
     std::byte* take(std::size_t bytes) override;
     void giveBack(std::byte* data, std::size_t bytes) override;

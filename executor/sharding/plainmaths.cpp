@@ -10,7 +10,7 @@ namespace {
 using Gradients = std::vector<Tensor>;
 using kernels::TensorOperation;
 
-constexpr std::int64_t sumParts = 1024; ///< that a GPU adds up beside each other
+constexpr std::int64_t sumParts = 1024; ///< partial sums that a GPU computes in parallel
 
 /// An elementwise operation of one or two operands of one shape.
 Tensor mapped(MemberDevice& member, TensorOperation operation, const Tensor& a, const Tensor* b = nullptr,
@@ -88,7 +88,7 @@ Tensor ofRows(MemberDevice& member, TensorOperation operation, const Tensor& a, 
     return out;
 }
 
-/// Of rows: what the operation says, in the first operand's shape.
+/// Applies an operation to rows; the result has the first operand's shape.
 Tensor inRows(MemberDevice& member, TensorOperation operation, std::initializer_list<const Tensor*> in)
 {
     const Tensor& first = **in.begin();

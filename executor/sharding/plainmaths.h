@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Operations that are made of small ones; and the form of a table of operations' maths.
+// Operations that consist of small tensor operations, and the entry type of the tables of operations' maths.
 #pragma once
 
 #include "executor/sharding/nodemaths.h"

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t mostFailures = 8;
 constexpr double gradientTolerance = 5;   // times that of values: sums over rows lose more digits
-constexpr double smallestGradient = 1e-3; // of the largest of all; below it there is nothing but rounding
+constexpr double smallestGradient = 1e-3; // relative to the largest of all; smaller gradients are only rounding
 
 double largestOf(const HostTensor& tensor)
 {
@@ -25,7 +25,7 @@ double largestOf(const HostTensor& tensor)
 
 using Held = std::vector<const HostTensor*>;
 
-/// Of what stands on every device.
+/// Largest error of a tensor that is whole on every device.
 double worstOf(const Held& held, const HostTensor& truth)
 {
     double error = 0;
@@ -73,7 +73,8 @@ public:
             if (expected == m_expected.end() || m_graph.node(property.tensor).leaf == Leaf::Input)
                 continue;
             const HostTensor& truth = expected->second;
-            // An error is relative to the largest element; where that is rounding, to what is not.
+            // The error is relative to the largest element of this gradient, or to a part of the largest of all if this
+            // one is only rounding.
             const double own = std::max(largestOf(truth), 1e-6),
                          relative = own / std::max(own, smallestGradient * scale);
             double error = relative * gradientError(*it, truth);
@@ -86,8 +87,8 @@ public:
     }
 
 private:
-    /// What has to come back to each property: the shares of the nodes that use it and what comes back to the
-    /// properties that were made of it.
+    /// The expected gradient of each property: the sum of the shares from the nodes that use it and of the gradients of
+    /// the properties that were made from it.
     void expect()
     {
         HostTensor one{Shape{}};

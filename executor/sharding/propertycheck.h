@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Whether what the devices hold in a step is what the program says of it, in both directions.
+// Checks that the devices hold in a step what the program's properties say, forwards and backwards.
 #pragma once
 
 #include "executor/sharding/groupmember.h"
@@ -10,7 +10,7 @@
 
 namespace pipewright::sharding {
 
-/// What a member made, brought to the host.
+/// A member's values and gradients, copied to the host.
 class MemberRecord final : public MemberObserver {
 public:
     void value(MemberDevice& member, const Property& property, const Tensor& value) override;

@@ -25,9 +25,9 @@ namespace pipewright::sharding {
 
 namespace {
 
-constexpr Nanoseconds longestPart = 600'000'000'000; // of a step at an emulated rate
+constexpr Nanoseconds longestPart = 600'000'000'000; // limit for a part of a step at an emulated rate
 
-/// Of a leaf that holds whole numbers: how many there are to choose from. 0: it holds any.
+/// For a leaf with whole numbers: how many values they can have. 0: it holds any numbers.
 std::int64_t classesOf(const TensorGraph& graph, int leaf)
 {
     for (const Node& node : graph.nodes()) {
@@ -131,7 +131,7 @@ struct LonePipeline {
     }
 };
 
-/// Seconds of each step, of which the first is left out where it only warms up.
+/// Seconds of each timed step, without the step that warms up.
 std::vector<double> timed(Runtime& runtime, const ShardingRunOptions& options, double* loss = nullptr)
 {
     std::vector<double> seconds;
@@ -197,7 +197,7 @@ double gradientError(const ShardingRun& run, const SingleRun& single)
         const auto found = run.gradients.find(parameter);
         if (found == run.gradients.end())
             return std::numeric_limits<double>::infinity();
-        // Some are nothing but rounding, such as a key's bias, to which a softmax is blind.
+        // Some gradients are only rounding, such as that of a key's bias, which does not change a softmax.
         const double own = std::max(largestOf(gradient), 1e-6);
         worst = std::max(worst, difference(found->second, gradient) * own / std::max(own, 1e-3 * scale));
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Runs a synthesised program on a backend's devices, those of the host or GPUs, as the one stage of a pipeline that a
-// group holds (grouptraining.h): real tensors in uneven pieces, forward and then backward as the mirror image, each
-// instruction's gradient by the dual of its communication. Where a device's speed is emulated its parts and collectives
-// take their time and compute nothing.
+// Runs a synthesised program on a backend's devices (host or GPUs) as the only stage of a pipeline that a group holds
+// (grouptraining.h): real tensors in uneven pieces, forward and then backward in reverse, each instruction's gradient
+// by the dual of its communication. Where a device's speed is emulated, its parts and collectives only take their time
+// and compute nothing.
 //
-// In checking mode every instruction's property is verified on the data of all devices against the value that
-// a single device computes: equal, put together or added up, as its relation says. So is the gradient that comes
-// back to it, as the dual relation says: what is whole has a gradient that is a sum over devices, and the reverse.
+// In checking mode every instruction's property is verified on the data of all devices against the value that a single
+// device computes: equal, joined or added up, as its relation says. Its gradient is verified likewise by the dual
+// relation: a tensor that is whole has a gradient that is a sum over devices, and the reverse.
 #pragma once
 
 #include "core/sharding/shardingprogram.h"
@@ -21,15 +21,15 @@
 
 namespace pipewright::sharding {
 
-/// A value for every input and parameter, the same for the same seed: normal numbers, for tokens and classes
-/// whole ones.
+/// A value for every input and parameter, the same for the same seed: normal numbers; for tokens and classes whole
+/// numbers.
 using LeafValues = std::map<int, HostTensor>;
 LeafValues randomLeaves(const TensorGraph& graph, std::uint64_t seed);
 
 struct SingleRun {
     std::vector<HostTensor> values;                   ///< of every tensor
     std::map<int, HostTensor> gradients;              ///< of every parameter
-    std::map<std::pair<int, int>, HostTensor> shares; ///< what a node gives back to its operand of an index
+    std::map<std::pair<int, int>, HostTensor> shares; ///< gradient of a node's operand, by node and operand index
     double loss = 0;
 };
 /// On one device of the host, node by node. Throws Error with whyNotRunnable().
@@ -38,8 +38,8 @@ SingleRun runSingle(const TensorGraph& graph, const LeafValues& leaves);
 struct ShardingRunOptions {
     int steps = 1;
     bool emulateSpeed = false;        ///< times alone: no loss, no gradients
-    bool warmUp = false;              ///< one step more, before those that are timed
-    Backend* backend = nullptr;       ///< its devices, as many as the program has at least; null: the host's
+    bool warmUp = false;              ///< one more step before the timed ones
+    Backend* backend = nullptr;       ///< its devices, at least as many as the program has; null: the host's
     const SingleRun* check = nullptr; ///< verify every instruction against it
     double tolerance = 2e-4;          ///< relative to the largest element; gradients may be off by five times as much
 };

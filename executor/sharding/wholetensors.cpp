@@ -13,13 +13,13 @@ namespace pipewright::sharding {
 
 namespace {
 
-/// Numbers of a parameter that lie in one run of a tensor of the graph, from `first` on.
+/// Values of a parameter that are contiguous in a tensor of the graph, from `first` on.
 struct Run {
     std::string tensor;
     std::size_t first = 0, count = 0;
 };
 
-/// Of one parameter, one behind the other: the one table of it.
+/// The runs of one parameter, in order. The only table from parameters to tensors.
 class RunsOf {
 public:
     RunsOf(const ModelShape& shape, const Parameter& parameter) : m_shape(shape), m_parameter(parameter)
@@ -91,7 +91,7 @@ private:
             add(name(shared ? "shared.up" : "mlp.up"), gated ? rows() / 2 : rows());
         } else if (part == "fc2" || part == "shared.fc2") {
             whole(name(part == "fc2" ? "mlp.down" : "shared.down"));
-        } else if (part == "experts.fc1") { // an expert's gate before its other factor, theirs one tensor each
+        } else if (part == "experts.fc1") { // here expert by expert, gate before up; in the graph one tensor each
             for (std::int64_t e = 0; e < m_shape.experts; ++e)
                 for (const char* factor : {"experts.gate", "experts.up"})
                     add(name(factor), m_shape.expertFfn, e * m_shape.expertFfn);

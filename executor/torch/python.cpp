@@ -38,7 +38,8 @@ std::string findOnPath(const std::string& program)
 
 const std::string beginningOfName = "pipewright-torch-";
 
-/// Below 0: another process has it, it is not this user's, or it is no folder. The lock ends with its process.
+/// The descriptor of the locked folder; below 0: another process has it, another user owns it, or it is no folder. The
+/// lock ends with its process.
 int lockedFolder(const fs::path& folder)
 {
     const int opened = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -50,7 +51,7 @@ int lockedFolder(const fs::path& folder)
     return -1;
 }
 
-/// Those of processes that were killed.
+/// Removes the folders of killed processes.
 void removeLeftovers(const fs::path& folder)
 {
     std::error_code error;
@@ -65,11 +66,11 @@ void removeLeftovers(const fs::path& folder)
         }
 }
 
-/// Where an interpreter begins to import, for -c. Before 3.11, which knows PYTHONSAFEPATH, it looks in the current
-/// folder first, as an empty name.
+/// The start of code for -c: removes the empty name, that is the current folder, from the import path. Python before
+/// 3.11 does not know PYTHONSAFEPATH and puts it first.
 const std::string beginning = "import sys\nsys.path[:] = filter(None, sys.path)\n";
 
-/// Of PYTHONPATH without its empty entries, which stand for the current folder.
+/// The entries of PYTHONPATH, without empty ones, which mean the current folder.
 std::vector<std::string> ownImportFolders()
 {
     const char* own = std::getenv("PYTHONPATH");
@@ -96,7 +97,7 @@ RunFolder::RunFolder()
     const fs::path folder = fs::temp_directory_path();
     removeLeftovers(folder);
     std::error_code error;
-    // Another process may take it for a leftover until it is locked.
+    // Until it is locked, another process may remove the folder as a leftover.
     for (int tries = 0; tries < 8; ++tries) {
         std::string name = (folder / (beginningOfName + "XXXXXX")).string();
         if (mkdtemp(name.data()) == nullptr)
@@ -139,7 +140,7 @@ ProcessToStart pythonCode(const std::string& python, const std::string& code)
     if (const std::string package = torchPackageDirectory(); !package.empty())
         folders.insert(folders.begin(), package);
     process.environment = {{"PYTHONUNBUFFERED", "1"},
-                           {"PYTHONSAFEPATH", "1"}, // also of the processes that it starts itself
+                           {"PYTHONSAFEPATH", "1"}, // also for processes that it starts itself
                            {"PYTHONPATH", fmt::format("{}", fmt::join(folders, ":"))}};
     return process;
 }

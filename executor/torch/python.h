@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How Python processes of the package are started: the interpreter, the package on its path, a folder for what is
-// handed over.
+// Starts Python processes with the package on their path, and gives a run a folder for the files that it passes to
+// them.
 #pragma once
 
 #include "executor/torch/rankprocesses.h"
@@ -10,7 +10,7 @@
 
 namespace pipewright {
 
-/// A folder of this run alone; gone with it. That of a run which was killed goes when the next one is made.
+/// A folder for this run alone, removed at its end. Folders of killed runs are removed when the next one is made.
 class RunFolder {
 public:
     RunFolder(); ///< throws Error
@@ -24,20 +24,20 @@ private:
     int m_lock = -1; ///< the folder, locked for as long as this process lives
 };
 
-/// Throws Error when the file of a person's module, FILE.py:NAME, is there and is no regular file; the interpreter says
-/// what else is wrong with it.
+/// Throws Error when the file of the user's module, FILE.py:NAME, exists and is not a regular file; the interpreter
+/// reports all other faults.
 void requireModuleFile(const std::string& module);
 
-/// `python -c code`, which imports nothing from the folder one happens to stand in: a file planted there does not run.
-/// Throws Error when there is no such interpreter, and for a PYTHONPATH that names folders relative to the current one.
+/// `python -c code`, which imports nothing from the current folder, so that a file planted there does not run. Throws
+/// Error when there is no such interpreter, and for a PYTHONPATH with folders relative to the current one.
 ProcessToStart pythonCode(const std::string& python, const std::string& code);
 
-/// As `python -m module arguments…` and with that care, reporting to descriptor 3. Throws Error likewise.
+/// As `python -m module arguments…`, just as safe, reporting to descriptor 3. Throws Error likewise.
 ProcessToStart pythonProcess(const std::string& python, const std::string& module,
                              const std::vector<std::string>& arguments);
 
-/// The folder to put on PYTHONPATH: beside the installed program, else in the source tree; empty when there is none,
-/// and the package must have been installed with pip.
+/// The folder to put on PYTHONPATH: beside the installed program, else in the source tree. Empty when neither exists;
+/// then the package must have been installed with pip.
 std::string torchPackageDirectory();
 
 } // namespace pipewright

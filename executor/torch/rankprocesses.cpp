@@ -80,7 +80,7 @@ void RankProcesses::start(const ProcessToStart& wanted)
     std::vector<std::string> words = wanted.words, environment = environmentWith(wanted.environment);
     const std::vector<char*> arguments = pointers(words), variables = pointers(environment);
     const pid_t parent = getpid();
-    // Our own handlers are not the child's: nothing arrives until they are gone there.
+    // This process's signal handlers must not run in the child: signals are blocked until the child has reset them.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
@@ -94,7 +94,7 @@ void RankProcesses::start(const ProcessToStart& wanted)
         throw Error(wanted.words.front(), std::string("cannot be started: ") + std::strerror(why),
                     "close other programs");
     }
-    if (id == 0) { // only calls that are safe between fork and exec
+    if (id == 0) { // from here to exec only async-signal-safe calls
         setpgid(0, 0);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
@@ -105,14 +105,14 @@ void RankProcesses::start(const ProcessToStart& wanted)
         else
             dup2(ends[1], reportDescriptor);
         for (int number = 1; number < NSIG; ++number)
-            signal(number, SIG_DFL); // those that cannot be set are so already
+            signal(number, SIG_DFL); // it fails only for signals that are SIG_DFL anyway
         sigset_t none;
         sigemptyset(&none);
         pthread_sigmask(SIG_SETMASK, &none, nullptr);
         execvpe(arguments[0], arguments.data(), variables.data());
         _exit(127);
     }
-    setpgid(id, id); // whoever is first
+    setpgid(id, id); // in parent and child, whichever runs first
     close(ends[1]);
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
     m_processes.push_back({id, ends[0], true, {}});
@@ -127,7 +127,7 @@ bool RankProcesses::read(std::size_t index, std::vector<ProcessEvent>& events)
         if (count < 0 && errno == EINTR)
             continue;
         if (count <= 0)
-            return count < 0; // nothing more for now; 0: nobody writes any more
+            return count < 0; // below 0: nothing more for now; 0: all writers have closed the pipe
         process.text.append(buffer, static_cast<std::size_t>(count));
         std::size_t begin = 0;
         for (std::size_t end = 0; (end = process.text.find('\n', begin)) != std::string::npos; begin = end + 1)
@@ -148,7 +148,7 @@ std::vector<ProcessEvent> RankProcesses::wait(std::chrono::milliseconds atMost)
             indices.push_back(i);
         }
     std::vector<ProcessEvent> events;
-    // Without a pipe to watch this only waits: the end of a process does not wake it up.
+    // Without a pipe to watch this only sleeps: the end of a process does not wake it.
     poll(watched.data(), watched.size(), static_cast<int>(atMost.count()));
     for (std::size_t i = 0; i < watched.size(); ++i)
         if (watched[i].revents != 0 && !read(indices[i], events)) {
@@ -163,7 +163,7 @@ std::vector<ProcessEvent> RankProcesses::wait(std::chrono::milliseconds atMost)
         process.runs = false;
         if (process.pipe >= 0)
             read(i, events);
-        kill(-process.id, SIGKILL); // what it started itself
+        kill(-process.id, SIGKILL); // also the processes that it started
         events.push_back({static_cast<int>(i), true, {}, status});
     }
     return events;

@@ -24,8 +24,8 @@ namespace {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-constexpr auto waitForReasons = std::chrono::seconds(2); ///< after the first failure: the others' may say more
-constexpr Nanoseconds leastForStart = 300'000'000'000;   ///< importing torch from a cold disk
+constexpr auto waitForReasons = std::chrono::seconds(2); ///< after the first failure: other ranks may report its cause
+constexpr Nanoseconds leastForStart = 300'000'000'000;   ///< importing torch from a cold disk takes long
 
 std::vector<ProcessToStart> processesOf(const TorchOptions& options, int ranks, const RunFolder& folder)
 {
@@ -44,7 +44,7 @@ std::vector<ProcessToStart> processesOf(const TorchOptions& options, int ranks, 
     return processes;
 }
 
-/// The trace, the program it is of, and the reports that fill it.
+/// The trace, its program, and the reports that fill it.
 struct Recording {
     Recording(const Design& design, const TorchOptions& options)
         : program(compile(design.schedule, design.costs, design.dataflow))
@@ -79,7 +79,7 @@ struct Recording {
     std::optional<TorchRecords> records;
 };
 
-/// Of a run that broke off: what is in its trace.
+/// For a run that failed: how much is in its trace.
 std::string keptText(const TorchRecords& records)
 {
     return records.stepsDone() > 0
@@ -87,7 +87,8 @@ std::string keptText(const TorchRecords& records)
                : std::string();
 }
 
-/// Whether its last line is cut, as of a rank that was killed; that line is left out. Throws Error for any other fault.
+/// Returns whether the last line is incomplete, as after a kill; that line is left out. Throws Error for any other
+/// fault.
 bool takeFile(TorchRecords& records, int rank, const std::string& path)
 {
     InputFile file(path);
@@ -101,7 +102,8 @@ bool takeFile(TorchRecords& records, int rank, const std::string& path)
     return false;
 }
 
-/// What ended the run: a rank that died of itself, else the first that did not only miss another.
+/// Throws the cause: the first failure that is not a consequence of another one, else a rank that died without a
+/// report, else the first failure.
 [[noreturn]] void throwFailure(const TorchRecords& records, const std::vector<std::pair<int, int>>& ended)
 {
     const std::string kept = keptText(records);
@@ -129,7 +131,7 @@ public:
     {
     }
 
-    /// Until all ranks are done. Throws Error when the run broke off; a cancelled run returns.
+    /// Runs until all ranks are done. Throws Error when the run failed; returns when it was cancelled.
     void run()
     {
         while (m_processes.anyRuns()) {

@@ -23,7 +23,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// A run that was asked for: what is known before it begins, and its part of the job.
+/// A planned run: what is known before it begins, and its part of the job.
 struct Planned {
     ExperimentRun run;
     JsonValue job;
@@ -101,7 +101,7 @@ void take(const Json& report, ExperimentRun& run)
         run.staleErrors.push_back(number(error));
 }
 
-/// What the process reports, as runs.
+/// Turns the reports of the process into runs.
 class ExperimentReports {
 public:
     ExperimentReports(std::vector<Planned>& runs, const TorchExperimentOptions& options)
@@ -160,7 +160,7 @@ private:
 
     std::vector<Planned>& m_runs;
     const TorchExperimentOptions& m_options;
-    std::string m_reference; ///< of this seed, which comes first
+    std::string m_reference; ///< the reference of this seed, which runs first
 };
 
 } // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// An experiment on a person's own module: designs trained by PyTorch on the same rows from the same weights, all stages
-// in one process (pipewright/experiment.py). What the runs come to is the same as of the built-in models, and beside it
-// how far predicted weights were from those that then came.
+// An experiment on the user's own module: designs trained by PyTorch on the same rows from the same weights, all stages
+// in one process (pipewright/experiment.py). The results have the same form as those of the built-in models, and also
+// say how far predicted weights were from the weights that followed.
 #pragma once
 
 #include "executor/experiment/experiment.h"
@@ -12,7 +12,7 @@ namespace pipewright {
 
 struct TorchExperimentOptions {
     int updates = 100, seeds = 1;
-    std::string module; ///< FILE.py:build; data, loss and optimizer are in that file too
+    std::string module; ///< FILE.py:build; the file also has data, loss and optimizer
     std::string python = "python3";
     const std::atomic<bool>* cancel = nullptr;
     std::function<void(const ExperimentProgress&)> progress{};

@@ -18,7 +18,7 @@ namespace pipewright {
 
 namespace {
 
-/// The first block that says what PyTorch lacks, for the place of a fault.
+/// The first block to which `asked` applies: the place of a fault that PyTorch cannot run.
 template<class Asked>
 std::string firstBlock(const Schedule& schedule, Asked asked)
 {
@@ -152,12 +152,12 @@ std::string torchJob(const Design& design, const TorchOptions& options, Diagnost
     }
     for (const char* format : {"pytorch-comms-csv", "pytorch-2.14-comms-csv"}) {
         if (updates)
-            break; // not PyTorch's schedule runtime, which has no updates amid the step
+            break; // no PyTorch schedule runtime here: it has no updates within the step
         ExportedText order = exportFormat(format).write(design, {});
         job["orders"][format] = std::move(order.text);
         if (std::string_view(format) == "pytorch-comms-csv")
             std::copy_if(order.diagnostics.begin(), order.diagnostics.end(), std::back_inserter(notes),
-                         [](const Diagnostic& each) { // what is shared is said below, of a person's module
+                         [](const Diagnostic& each) { // shared parameters of a user's module are reported below
                              return each.severity != Severity::Note && each.where != "dataflow.shared";
                          });
     }

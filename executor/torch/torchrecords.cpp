@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr Nanoseconds inFlight = 50'000; ///< a shorter wait is the call itself
+constexpr Nanoseconds inFlight = 50'000; ///< a wait shorter than this is only the call itself
 
 [[noreturn]] void noReport(int rank, std::string_view line, std::string_view why)
 {
@@ -27,7 +27,7 @@ constexpr Nanoseconds inFlight = 50'000; ///< a shorter wait is the call itself
                 "the pipewright package in this Python is of another version than the program");
 }
 
-/// A fraction, or what is too large for sums of some, would be undefined as a whole number. Throws out_of_range.
+/// Reads a whole number. Throws out_of_range for fractions and for numbers so large that sums of them could overflow.
 template<typename Number>
 Number whole(const Json& value)
 {
@@ -119,7 +119,7 @@ void TorchRecords::takeBlocks(int rank, int step, const void* json)
     m_sink->commit();
 }
 
-/// What the replicas of a device did together, under the block in which it began.
+/// The collectives of a device's replicas, under the block in which each began.
 std::vector<GpuRecord> TorchRecords::exchangesOf(int rank, int step, const void* json) const
 {
     std::vector<GpuRecord> exchanges;
@@ -140,7 +140,7 @@ std::vector<GpuRecord> TorchRecords::exchangesOf(int rank, int step, const void*
     return exchanges;
 }
 
-/// What PyTorch's profiler saw, under the block that it is of (pipewright/activities.py).
+/// The activities that PyTorch's profiler saw, under the blocks that they belong to (pipewright/activities.py).
 std::vector<GpuRecord> TorchRecords::activitiesOf(int rank, int step, const void* json) const
 {
     const Json& report = *static_cast<const Json*>(json);
@@ -212,7 +212,7 @@ void TorchRecords::take(int rank, const std::string& line)
             step.end = std::max(step.end, end);
             if (const Json loss = report.value("loss", Json()); loss.is_number()) {
                 step.loss = (step.losses == 0 ? 0 : step.loss * step.losses) + loss.get<double>();
-                step.loss /= ++step.losses; // the mean over the replicas, each with rows of its own
+                step.loss /= ++step.losses; // the mean over the replicas, each with its own rows
             }
             if (++step.ended == static_cast<int>(m_ranks.size())) {
                 m_result.stepTimes.push_back(step.end - step.start);
@@ -256,8 +256,8 @@ void TorchRecords::writeTransfers(int number)
     std::vector<TaskRecord> seen;
     for (const Wait& wait : step.waits) {
         const auto made = step.blockEnds.find(m_producer[wait.transfer]);
-        // The value was on its way when the wait began, or was made only later; else it may have been there long
-        // before.
+        // The wait shows the arrival if the value was in flight when the wait began, or was made later. Otherwise the
+        // value may have been there long before.
         if (made != step.blockEnds.end() && made->second < wait.end
             && (made->second >= wait.start || wait.end - wait.start > inFlight))
             seen.push_back({wait.transfer, number, m_peerOf[wait.transfer], made->second, wait.end});

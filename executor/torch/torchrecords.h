@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The lines that ranks report in, as records of a trace: blocks and memory of every step, what a rank is at, what
+// Turns the lines that ranks report into records of a trace: blocks and memory of every step, where a rank is, what
 // failed. The other end is executor/torch/pipewright/record.py. A step is written once all ranks have ended it.
 //
-// A transfer is recorded where its receiver waited for it: only then is its arrival seen. It lasts from the end of the
-// block that made the value.
+// A transfer is recorded only if its receiver waited for it, since its arrival is not seen otherwise. It lasts from the
+// end of the block that made the value to the end of the wait.
 #pragma once
 
 #include "core/program/program.h"
@@ -22,16 +22,16 @@ namespace pipewright {
 struct RankFailure {
     int rank = 0;
     std::string where, what, hint;
-    bool consequence = false; ///< only says that another rank is gone
+    bool consequence = false; ///< only reports that another rank is gone
 };
 
 class TorchRecords {
 public:
-    /// `sink` gets the records; null: they are only checked. Of several replicas of the pipeline, whose ranks come one
-    /// replica after the other, the first one's are recorded.
+    /// `sink` gets the records; null: they are only checked. With several replicas of the pipeline, whose ranks follow
+    /// replica by replica, only the first replica is recorded.
     TorchRecords(const Program& program, RecordSink* sink, int replicas = 1);
 
-    /// Throws Error (where = the rank) for a line that is no report, or of a block that is not this rank's.
+    /// Throws Error (where = the rank) for a line that is not a report, or for a block that is not this rank's.
     void take(int rank, const std::string& line);
 
     bool begun() const; ///< all ranks are connected
@@ -49,14 +49,14 @@ private:
         bool here = false, done = false;
         std::string at = "the start", name;
     };
-    /// A rank waited for a value until it was there.
+    /// A rank's wait for a value, until it arrived.
     struct Wait {
         TaskId transfer = none;
         Nanoseconds start = 0, end = 0;
     };
     struct Step {
         int ended = 0, losses = 0;
-        std::map<TaskId, Nanoseconds> blockEnds; ///< of what makes the values that ranks wait for
+        std::map<TaskId, Nanoseconds> blockEnds; ///< to find the end of the block that made a value
         std::vector<Wait> waits;
         Nanoseconds start = 0, end = 0;
         double loss = std::numeric_limits<double>::quiet_NaN();
@@ -70,11 +70,11 @@ private:
 
     RecordSink* m_sink;
     std::map<std::tuple<char, int, int>, TaskId> m_tasks;     ///< by letter, stage and microbatch
-    std::map<std::tuple<char, int, int>, TaskId> m_transfers; ///< by F or I, and whose block needs the value
+    std::map<std::tuple<char, int, int>, TaskId> m_transfers; ///< by F or I, and the block that needs the value
     std::vector<int> m_deviceOf, m_peerOf;                    ///< by task
     std::vector<TaskId> m_producer;                           ///< of a transfer: the block that makes its value
     std::vector<Rank> m_ranks;
-    std::map<int, Step> m_steps; ///< not yet ended by all
+    std::map<int, Step> m_steps; ///< those that not all ranks have ended
     std::vector<RankFailure> m_failures;
     RunResult m_result;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Whether an interpreter has a PyTorch that can run designs, and which: for lists of what can run here.
+// Whether an interpreter has a PyTorch that can run designs, and its version and backends.
 #pragma once
 
 #include <chrono>

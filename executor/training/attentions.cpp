@@ -46,7 +46,7 @@ std::vector<kernels::GroupedAttentionShape> attentionsOf(const ModelShape& shape
     for (int number = 0; number < shape.layers; ++number) {
         const kernels::GroupedAttentionShape of = attentionOf(shape, number);
         if (std::none_of(all.begin(), all.end(), [&of](const auto& other) { return other.window == of.window; }))
-            all.push_back(of); // in nothing else layers differ
+            all.push_back(of); // layers differ only in their windows
     }
     return all;
 }

@@ -9,10 +9,10 @@
 
 namespace pipewright {
 
-/// Of the transformer layer of this number, for one microbatch or piece of one.
+/// The attention of the transformer layer `number`, for one microbatch or piece of one.
 kernels::GroupedAttentionShape attentionOf(const ModelShape& shape, int number);
 
-/// Those that differ, once each; none of a model without attention.
+/// All different attentions, once each; none for a model without attention.
 std::vector<kernels::GroupedAttentionShape> attentionsOf(const ModelShape& shape);
 
 } // namespace pipewright

@@ -64,7 +64,7 @@ void BlockMemory::place(const BufferView& view, bool written)
     case BufferKind::PartialGradient:
     case BufferKind::ReceivedPartialGradient:
     case BufferKind::OffloadedUntilInputGrad:
-    case BufferKind::OffloadedUntilWeightGrad: break; // not of a pass
+    case BufferKind::OffloadedUntilWeightGrad: break; // not used by a pass
     }
 }
 

@@ -35,16 +35,16 @@ struct BlockMemory {
     std::vector<std::span<const std::byte>> skipInputs, skipGrads;
     std::vector<std::span<std::byte>> skipOutputs, skipInputGrads;
 
-    /// `piece`: so many pieces of its sequence come before it.
+    /// `piece`: how many pieces of its sequence come before it.
     explicit BlockMemory(const TaskContext& context, int piece = 0);
-    BlockMemory(const BlockMemory&) = delete; // a view of its own list is in it
+    BlockMemory(const BlockMemory&) = delete; // it holds a view of its own list
     BlockMemory& operator=(const BlockMemory&) = delete;
 
 private:
     void place(const BufferView& view, bool written);
 
-    /// What a forward kept for its input gradient, here or in what came back from the host: its own, or that of an
-    /// earlier piece.
+    /// Values that a forward kept for its input gradient, here or reloaded from the host: of this piece, or of an
+    /// earlier one.
     void placeKept(const BufferView& view);
 
     int m_microbatch;

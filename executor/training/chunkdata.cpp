@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint32_t byteFeatures = 256;
-constexpr std::size_t leastChunks = 20; ///< of a kind, so that its held-back tenth has a few
+constexpr std::size_t leastChunks = 20; ///< per kind, so that its held-back tenth has a few
 
 std::string kindOf(const fs::path& path)
 {
@@ -51,7 +51,7 @@ std::vector<fs::path> filesBelow(const fs::path& folder)
 
 void appendFile(const fs::path& path, std::string& bytes)
 {
-    // One that may not be read is none of the data.
+    // A file that cannot be read is left out of the data.
     bytes += beginningOf(path.string(), ChunkData::byteLimit - bytes.size());
 }
 

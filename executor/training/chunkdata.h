@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Which kind of file is this chunk of bytes from? A classifier's data, made from real files: the files of a folder,
-// put together by the ending of their names, and of those kinds the ones with the most bytes, as many as the model
-// has classes. Every kind is drawn equally often, so guessing is right once in so many times. A chunk is shown as
-// the bag of its bytes and of its pairs of bytes, the latter hashed into the rest of the feature table.
+// Data for a classifier that tells the kind of file from a chunk of its bytes. It is made from real files: those of a
+// folder, grouped by the ending of their names. The kinds with the most bytes are used, as many as the model has
+// classes. Every kind is drawn equally often, so guessing is right once in as many times. A chunk is given as the bag
+// of its bytes and of its byte pairs, the latter hashed into the rest of the feature table.
 #pragma once
 
 #include "executor/training/trainingdata.h"
@@ -25,7 +25,7 @@ public:
     /// Hidden files and folders (a leading dot) and links are left out. Throws Error when the folder cannot be read or
     /// holds too few kinds with enough bytes, naming those it has.
     static ChunkData fromFolder(const std::filesystem::path& folder, const ModelShape& shape, std::uint64_t seed);
-    /// Of exactly these kinds, a class each. Throws Error when they are not as many as the model's classes.
+    /// From exactly these kinds, one class each. Throws Error when their number is not the model's number of classes.
     static ChunkData fromKinds(std::vector<Kind> kinds, std::string source, const ModelShape& shape,
                                std::uint64_t seed);
 

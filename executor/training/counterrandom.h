@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Random numbers as a function of (seed, name, counter): no state, so a value does not depend on what was
-// drawn before it, on which device it is drawn, or on how the model is cut. The mixing is the finaliser of
+// Random numbers as a function of (seed, name, counter): no state, so a value does not depend on what was drawn before
+// it, on which device it is drawn, or on how the model is divided into stages. The mixing is the finaliser of
 // SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
 #pragma once
 

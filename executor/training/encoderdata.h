@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What an encoder is trained on, made of the sequences of a text or a file of tokens. With a tied head, masked tokens
-// (Devlin et al., arXiv 1810.04805, section 3.1): of the 15 % that are chosen in every sequence 80 % become the mask,
-// here the vocabulary's last token, 10 % a random token, and 10 % stay; all other targets are -1. Otherwise the target
-// of a sequence is the token behind it, counted round in as many classes as the pooler has outputs.
+// Training data of an encoder, made from the sequences of a text or of a file of tokens. With a tied head the task is
+// masked tokens (Devlin et al., arXiv 1810.04805, section 3.1): 15 % of the tokens of every sequence are chosen; 80 %
+// of these become the mask, here the vocabulary's last token, 10 % a random token, and 10 % stay; all other targets are
+// -1. Otherwise the target of a sequence is the token after it, modulo the number of the pooler's outputs.
 #pragma once
 
 #include "executor/training/trainingdata.h"
@@ -23,7 +23,7 @@ public:
     const std::string& source() const override { return m_text->source(); }
 
 private:
-    /// Turns one sequence and its next tokens into what the model is given and asked.
+    /// Turns one sequence and its next tokens into the model's input and targets.
     void ask(std::uint64_t random, std::span<std::int32_t> tokens, std::span<const std::int32_t> next,
              std::span<std::int32_t> targets) const;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The two ends of an encoder like BERT (Devlin et al., arXiv 1810.04805). Before the layers a token's row, its
-// position's and its segment's are summed and normed; segments here are the two halves of a sequence. Behind them
-// stands one of two heads: with a tied table the one of masked tokens (a square matrix, an activation, a norm, the
-// table and a bias), otherwise the pooler, a square matrix and tanh on the first token. A published pooler has no loss
-// of its own without a task; the one here takes its outputs as scores of classes: which token follows the sequence,
-// counted round in as many classes as it has outputs.
+// The two ends of an encoder like BERT (Devlin et al., arXiv 1810.04805). Before the layers, the embeddings of a token,
+// of its position and of its segment are summed and normed; segments here are the two halves of a sequence. After the
+// layers comes one of two heads. With a tied table it is the masked-token head: a square matrix, an activation, a norm,
+// the table and a bias. Otherwise it is the pooler: a square matrix and tanh on the first token. A published pooler has
+// no loss of its own; here its outputs are scores of classes, and the class is the token after the sequence, modulo the
+// number of outputs.
 #pragma once
 
 #include "executor/training/endlayers.h"
@@ -23,7 +23,8 @@ public:
     void weightGrad(const StageMemory& memory, std::span<float> gradients) const;
 
 private:
-    /// Calls visit(first value of a half of a sequence, values of it, which half) for all of a microbatch.
+    /// Calls visit(first value of a half of a sequence, number of its values, which half) for every half of a
+    /// microbatch.
     template<class Visit>
     void forEachHalf(std::size_t values, Visit visit) const;
 

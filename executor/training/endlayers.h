@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The two ends of a model: an embedding of tokens, or a classifier's bag of features, before the layers; the final
-// norm, the projection to the vocabulary and the loss behind them. An encoder's are in encoderends.h, the first of a
-// vision transformer in patchembedding.h. What stands between is in parts of its own (plainattention.h,
+// The two ends of a model. Before the layers: an embedding of tokens, or a classifier's bag of features. After them:
+// the final norm, the projection to the vocabulary and the loss. The ends of an encoder are in encoderends.h, the first
+// layer of a vision transformer in patchembedding.h. The layers between have files of their own (plainattention.h,
 // groupedattention.h, mlp.h).
 //
-// Each owns nothing but places: which parameters and which saved tensors are its own. Values pass through a residual
-// stream of tokens x hidden that a layer changes in place: F turns it from the layer's input into its output, I from
-// the gradient of the output into the gradient of the input. Hence the stream itself is the only memory handed from
-// layer to layer, and F needs no scratch at all.
+// A part owns no memory; it only knows which parameters and which saved tensors are its own. Values pass through a
+// residual stream of tokens x hidden that a layer changes in place: F turns it from the layer's input into its output,
+// I from the gradient of the output into the gradient of the input. Hence the stream itself is the only memory handed
+// from layer to layer, and F needs no scratch at all.
 //
-// I also accumulates the gradients of the norms, because they need tensors that are kept until I only; W accumulates
-// everything that belongs to a matrix, its bias included. Both add, with +=.
+// I also accumulates the gradients of the norms, because they need tensors that are kept only until I; W accumulates
+// the gradients of everything that belongs to a matrix, its bias included. Both add, with +=.
 #pragma once
 
 #include "executor/training/linear.h"
@@ -31,7 +31,7 @@ public:
                  std::span<float> stream) const;
     /// The place of the stream's gradient in I: it is what W needs.
     std::span<float> outputGrad(const StageMemory& memory) const { return memory.floats(m_outputGrad); }
-    /// Turns it into the gradient of the table's rows, where they are multiplied.
+    /// Scales the stream's gradient as the table's rows were scaled; nothing without a scale.
     void inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> gradients) const;
     void weightGrad(const StageMemory& memory, std::span<float> gradients) const;
 
@@ -62,7 +62,7 @@ public:
     /// Keeps the features and fills the stream.
     void forward(std::span<const float> parameters, std::span<const std::int32_t> features, const StageMemory& memory,
                  std::span<float> stream) const;
-    /// As the embedding's.
+    /// The place of the stream's gradient in I, as in EmbeddingLayer.
     std::span<float> outputGrad(const StageMemory& memory) const { return memory.floats(m_outputGrad); }
     void inputGrad(std::span<const float>, const StageMemory&, std::span<float>) const {}
     void weightGrad(const StageMemory& memory, std::span<float> gradients) const;
@@ -94,7 +94,7 @@ public:
 
 private:
     int m_rows, m_vocabulary;
-    int m_apart; ///< rows of the stream from one that is read to the next: 1, or a sequence whose first is
+    int m_apart; ///< rows from one that is read to the next: 1, or a sequence if only its first is read
     float m_lossScale, m_softCap; ///< 0: logits stay as they are
     Norm m_norm;
     Linear m_projection;

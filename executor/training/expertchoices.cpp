@@ -58,7 +58,7 @@ std::vector<std::int32_t> FollowingChoices::judged(const kernels::Router& router
         if (!kernels::couldChoose(router, correction, p, theirs, float(m_tolerance) * most)
             && ++m_check.unexplained == 1)
             m_check.first = fmt::format("{}, token {}", m_where, token);
-        // No memory is reached by an expert that there is not.
+        // An expert number out of range must not be used as an index into memory.
         if (std::any_of(theirs.begin(), theirs.end(),
                         [&router](std::int32_t expert) { return expert < 0 || expert >= router.experts; }))
             std::copy(own.begin(), own.end(), theirs.begin());

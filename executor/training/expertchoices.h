@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Which experts the tokens of a run visited. Sums in another order, as a GPU has them, differ in their last digits, and
-// a token whose two best experts score alike then goes to the other one: its gradients differ by more than any
-// rounding, and neither is wrong. So the run keeps its choices, and the reference follows them, after it has asked of
-// each that is not its own whether scores that differ by no more than roundings could lead to it.
+// Which experts the tokens of a run visited. A GPU sums in another order than the host, so scores differ in their last
+// digits, and a token whose two best experts score almost alike may go to the other one. Its gradients then differ by
+// more than any rounding, though neither run is wrong. So the run keeps its choices and the reference follows them.
+// Where a choice differs from the reference's own, the reference first checks whether score differences within rounding
+// could explain it.
 #pragma once
 
 #include "core/workload/workload.h"
@@ -16,10 +17,11 @@
 
 namespace pipewright {
 
-/// Numbers that a forward of these layers chooses per microbatch: tokens · experts per token of each that has experts.
+/// Expert numbers that a forward of these layers chooses per microbatch: tokens · experts per token, summed over the
+/// layers with experts.
 std::int64_t choicesOf(std::span<const Layer> layers);
 
-/// What a call chooses, per token; empty: it routes no tokens.
+/// The experts that a call chooses, per token; empty: it routes no tokens.
 template<class Call>
 std::span<std::int32_t> chosenBy(const Call& call)
 {
@@ -33,21 +35,22 @@ std::span<std::int32_t> chosenBy(const Call& call)
         return {};
 }
 
-/// By stage · microbatches + microbatch what its forward chose, layer after layer.
+/// At index stage · microbatches + microbatch: the choices of that forward, layer after layer.
 using ExpertChoices = std::vector<std::vector<std::int32_t>>;
 
-/// What came of following them.
+/// How the followed choices compare with the reference's own.
 struct RoutingCheck {
     std::int64_t tokens = 0;      ///< choices of a token in a layer
-    std::int64_t otherwise = 0;   ///< of these, to other experts than the reference's own
-    std::int64_t unexplained = 0; ///< of these, by more than roundings
+    std::int64_t otherwise = 0;   ///< of these, those with other experts than the reference's own
+    std::int64_t unexplained = 0; ///< of these, those that roundings cannot explain
     std::string first{};          ///< where the first of the unexplained is
 };
 
-/// The host's operations, by which tokens visit the experts that they visited in the run.
+/// The host's operations, but tokens visit the experts that they visited in the run.
 class FollowingChoices final : public kernels::Operations {
 public:
-    /// `tolerance`: by which a score may be off, of the token's largest probability. `where` begins what is said of it.
+    /// `tolerance`: how far a score may be off, as a part of the token's largest probability. `where` begins the place
+    /// of a finding.
     FollowingChoices(std::span<const std::int32_t> kept, double tolerance, std::string where, RoutingCheck& check)
         : m_left(kept), m_tolerance(tolerance), m_where(std::move(where)), m_check(check)
     {
@@ -61,7 +64,8 @@ protected:
 private:
     void route(const kernels::RouteTokens& call) const;
     void choose(const kernels::TensorCall& call) const;
-    /// Judges what the run kept beside what is chosen here. What tokens are to visit instead; empty: as here.
+    /// Judges the run's choices against those made here. Returns the experts that tokens are to visit; empty: those
+    /// chosen here.
     std::vector<std::int32_t> judged(const kernels::Router& router, std::span<const float> correction,
                                      std::span<const float> probabilities, std::span<const std::int32_t> chosen) const;
 
@@ -77,7 +81,7 @@ struct FollowedRun {
     double tolerance;
     RoutingCheck check{};
 
-    /// For the forward of a stage on a microbatch of so many.
+    /// For the forward of a stage on one of `microbatches` microbatches.
     FollowingChoices of(int stage, int microbatch, int microbatches);
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Rows are sorted by expert, so that each expert's products are one call over its rows; the results go back to their
+// Rows are sorted by expert, so that an expert's products are one call over its rows; the results are added to their
 // tokens with the router's weights. I routes gradients the same way, W sums those of the matrices. O(chosen experts x
 // tokens x width x ffn).
 #include "executor/training/experts.h"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A mixture of experts as a residual part of a layer: norm, a router that chooses some experts for every token, gated
-// MLPs of those, their weighted sum, and perhaps experts that every token visits; added to the stream (endlayers.h says
-// what a stream is). No token is dropped. The router learns through the weights and, where the
-// model has one, a load-balancing term: the mean over layers and microbatches of coefficient · experts · the sum over
-// experts of copies / tokens · mean probability. Its value is not in the losses that a run shows. A correction of the
-// choice (DeepSeek-V3) has, in place of a gradient, the number of copies that visited each expert, from which the step
-// moves it (optimizer.h).
+// MLPs of these experts, their weighted sum, and optionally shared experts that every token visits; added to the stream
+// (endlayers.h says what a stream is). No token is dropped. The router learns through the weights and, where the model
+// has one, a load-balancing term: the mean over layers and microbatches of coefficient · experts · the sum over experts
+// of copies / tokens · mean probability. Its value is not in the losses that a run shows. A correction of the choice
+// (DeepSeek-V3) has no gradient: in its place the number of copies that visited each expert is counted, and the
+// optimizer step moves the correction by it (optimizer.h).
 #pragma once
 
 #include "executor/training/linear.h"
@@ -43,14 +43,14 @@ private:
         std::span<float> chosen, shared;
     };
     Parts partsOf(std::span<float> values) const;
-    /// Gradients of gates and factors: gates of the chosen, their factors, and likewise of the shared.
+    /// Gradients of gates and factors, of the chosen experts and of the shared ones.
     struct Fc1Grads {
         std::span<float> gate, factor, sharedGate, sharedFactor;
     };
     Fc1Grads fc1Grads(const StageMemory& memory) const;
     kernels::ExpertsShape fc1Shape() const;
     kernels::ExpertsShape fc2Shape() const;
-    /// The weights of gates or factors, from the first expert's on.
+    /// The weights of gates or factors, starting with the first expert's.
     template<class T>
     std::span<T> fc1Weights(std::span<T> flat, bool factors) const
     {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Attention in tiles with an online softmax, which keeps one log-sum per row and computes the probabilities again in
-// the backward (Dao et al., arXiv 2205.14135); the kernels do that. O(tokens^2 x width), or O(tokens x window x
+// Attention in tiles with an online softmax, which keeps one log-sum per row and recomputes the probabilities in the
+// backward pass (Dao et al., arXiv 2205.14135); the kernels do that. O(tokens^2 x width), or O(tokens x window x
 // width).
 #include "executor/training/groupedattention.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The attention of today's models as a residual part of a layer (residual.h): query, key and value with heads in
-// groups, a norm on queries and keys where the model has one, rotary positions (or a table's), attention that keeps one
-// number per query and head, possibly within a window, projection, added to the stream (endlayers.h says what a stream
-// is).
+// The attention of current models as a residual part of a layer (residual.h): query, key and value with grouped heads,
+// a norm on queries and keys where the model has one, positions (rotary or from a table), attention that keeps one
+// number per query and head and may be limited to a window, and a projection, added to the stream (endlayers.h says
+// what a stream is).
 #pragma once
 
 #include "executor/training/linear.h"
@@ -19,7 +19,7 @@ namespace pipewright {
 /// The frequencies of a model's rotary positions, and what its scores are multiplied by because of them.
 kernels::RotaryFrequencies frequenciesOf(const Rotary& rotary);
 
-/// Throws Error where the model is to keep more than a number per query and head.
+/// Throws Error where the model asks to keep more than one number per query and head.
 void requireStreamed(const kernels::GroupedAttentionShape& shape, const Slice& logSums);
 
 class GroupedAttention {
@@ -28,7 +28,7 @@ public:
                      const ParameterLayout& parameters);
 
     void forward(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream) const;
-    /// The kept numbers and the context again from the kept queries, keys and values; they come out the same.
+    /// Recomputes the kept numbers and the context from the kept queries, keys and values; the result is the same.
     void recomputeCore(std::span<const float> parameters, const StageMemory& memory) const;
     void inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,
                    std::span<float> gradients) const;
@@ -45,7 +45,7 @@ private:
     Heads headsOf(const ModelShape& shape, const char* name, int firstOutput, int heads, int layer,
                   const StageLayout& layout, const ParameterLayout& parameters) const;
     void turn(const StageMemory& memory, const Heads& of, std::span<float> values, bool backwards) const;
-    /// Of queries, keys and values: three matrices one behind the other.
+    /// Gradients of queries, keys and values: three consecutive matrices.
     std::array<std::span<float>, 3> gradients(const StageMemory& memory) const;
 
     int m_rows, m_headSize;

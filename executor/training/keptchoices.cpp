@@ -36,7 +36,7 @@ void KeptChoices::prepare(const Program& program, Backend& backend)
             kept.values.resize(static_cast<std::size_t>(count));
         }
     for (std::size_t d = 0; d < m_places.size(); ++d) {
-        if (!backend.isLocal(static_cast<int>(d))) // it is of the same kind
+        if (!backend.isLocal(static_cast<int>(d))) // another process's device is of the same kind as this one's
             continue;
         Device& device = backend.device(static_cast<int>(d));
         const bool onHost = device.capabilities().hostAddressable;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Where devices keep which experts tokens visit, for a reference that follows them (expertchoices.h): as many integers
-// as a step's forwards choose, in a device's own memory beside the Program's buffers. A forward copies them there in
-// the order of its stream, so that nobody waits; they come to the host after the step. Where the host reaches the
-// device's memory they are in the host's at once.
+// as a step's forwards choose, in the device's own memory beside the Program's buffers. A forward copies its choices
+// there in stream order, so nothing waits; they are copied to the host after the step. Where the host can address the
+// device's memory, they are written to the host's copy directly.
 #pragma once
 
 #include "executor/runtime/backend.h"
@@ -15,13 +15,13 @@
 
 namespace pipewright {
 
-/// A device's operations which also copy what tokens choose behind what they chose last.
+/// A device's operations, which also append the experts that each call chooses to the kept ones.
 class KeepingChoices final : public kernels::Operations {
 public:
     KeepingChoices(const kernels::Operations& on, std::span<std::int32_t> kept) : m_on(on), m_left(kept) {}
     bool keepsProbabilities() const override { return m_on.keepsProbabilities(); }
     bool computesWithStored() const override { return m_on.computesWithStored(); }
-    /// Room for what is yet to be chosen.
+    /// Room for the choices still to come.
     std::span<std::int32_t> left() const { return m_left; }
 
 protected:
@@ -35,28 +35,30 @@ private:
 
 class KeptChoices {
 public:
-    /// How many numbers a task chooses on its device: 0 but of forwards with experts.
+    /// How many expert numbers a task chooses; 0 for all but forwards with experts.
     using Count = std::function<std::int64_t(const Program& program, TaskId task)>;
-    /// Who keeps them: devices whose memory the host cannot touch, which add up in another order than it; or all.
+    /// Which devices keep choices: those whose memory the host cannot touch, which add up in another order than the
+    /// host, or all.
     enum class On { OtherMemory, AllDevices };
     KeptChoices(Count count, On on) : m_count(std::move(count)), m_keeps(on) {}
 
-    /// What prepare() takes of a device's memory.
+    /// The device memory that prepare() allocates.
     Bytes bytesOn(const Program& program, int device, const Capabilities& capabilities) const;
     void prepare(const Program& program, Backend& backend);
-    /// Where its device keeps what this task chooses; empty: it chooses nothing, or it is not kept here.
+    /// Where this task's choices are kept on its device; empty: it chooses nothing, or they are not kept here.
     std::span<std::int32_t> on(TaskId task) const;
-    /// Those of this process's devices, behind all that they were given.
+    /// Between steps: copies the choices of this process's devices to the host.
     void fetch();
 
-    /// Whether any device of the run keeps them.
+    /// Whether any device of the run keeps choices.
     bool isAnywhere() const { return m_isAnywhere && !m_kept.empty(); }
     /// The tasks whose choices this process's devices keep.
     std::vector<TaskId> here() const;
-    /// On the host, where other processes' are to be put; empty for a task that chooses nothing.
+    /// This task's choices on the host, also the place for those of other processes; empty for a task that chooses
+    /// nothing.
     std::span<std::int32_t> of(TaskId task);
     std::span<const std::int32_t> of(TaskId task) const;
-    /// As a reference of stages follows them.
+    /// All choices in the form that a reference follows.
     ExpertChoices byBlock(const Program& program) const;
 
 private:

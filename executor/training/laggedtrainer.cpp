@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Runs the blocks in a topological order of the schedule's own graph. Gradients are summed where the schedule's devices
-// sum them, in their order, since the bits depend on it: each device has a sum of its own, and what changes devices is
-// said by partialSums().
+// sum them and in the same order, since the bits depend on it: each device has its own sum, and partialSums() says
+// which sums move between devices.
 #include "executor/training/laggedtrainer.h"
 
 #include "core/base/diagnostic.h"
@@ -51,7 +51,7 @@ public:
             case Op::I:
             case Op::W: backward(i, block); break;
             case Op::U: update(i, block); break;
-            case Op::R: break; // here all is kept
+            case Op::R: break; // nothing to do: all activations are kept
             }
             if (usesWeights(block.op))
                 release(block.stage, m_plan.reads[i].version);
@@ -82,7 +82,8 @@ private:
         return memory;
     }
 
-    /// The version that a block reads, predicted where the rule says so: once, by the block that makes it.
+    /// The version that a block reads. If the rule asks for prediction, the block that makes the prediction computes it
+    /// once.
     std::span<const std::byte> weights(BlockIndex i)
     {
         const WeightRead& read = m_plan.reads[i];
@@ -174,7 +175,7 @@ private:
             stage.versions[static_cast<std::size_t>(before)] = {};
     }
 
-    /// A version that is not the newest goes with its last reader.
+    /// Frees a version with its last reader, unless it is the newest.
     void release(int stage, std::int32_t version)
     {
         std::vector<LaggedTrainer::Version>& versions = at(stage).versions;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The oracle of schedules that update their weights amid the step: the same model, data and stage maths, block after
-// block on the calling thread, with every version of every stage's weights kept for whoever reads it. Which version a
-// block reads, and which gradients an update takes, it asks the schedule's rule (schedule/weightplan.h); of the Program
-// and of how versions travel in memory it knows nothing. A run of that schedule must end with the same bits.
+// The reference for schedules that update their weights within the step: the same model, data and stage maths, one
+// block after another on the calling thread, keeping every version of a stage's weights until its last reader. Which
+// version a block reads, and which gradients an update takes, comes from the schedule's rule (schedule/weightplan.h).
+// It knows nothing of the Program or of how versions travel in memory. A run of that schedule must end with the same
+// bits.
 #pragma once
 
 #include "core/schedule/schedule.h"
@@ -35,14 +36,14 @@ public:
     /// As SequentialTrainer::follow().
     void follow(FollowedRun* run) { m_followed = run; }
 
-    /// One step from there, on the microbatches of that number.
+    /// One step from this start, on the microbatches of step `number`.
     void step(int number, std::vector<StageStart> start);
 
     int stages() const { return static_cast<int>(m_stages.size()); }
     const StoredStage& maths(int stage) const { return m_stages[static_cast<std::size_t>(stage)].maths; }
     /// After the step's last update.
     std::span<const float> parameters(int stage) const;
-    /// Of the last step.
+    /// Number of updates in the last step.
     int updates(int stage) const
     {
         return static_cast<int>(m_stages[static_cast<std::size_t>(stage)].versions.size()) - 1;
@@ -64,7 +65,7 @@ private:
         StageOptimizer optimizer;
         std::vector<std::byte> workspace;
         std::vector<Microbatch> microbatches;
-        std::vector<Version> versions{}; ///< by updates of this step; emptied when nobody reads them any more
+        std::vector<Version> versions{}; ///< by number of updates in this step; emptied after the last reader
 
         void add(StageStart version); ///< the newest
     };

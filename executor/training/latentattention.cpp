@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Down-projections, norms and up-projections around the same attention kernels as groupedattention.cpp; the backward
-// goes through them in reverse. O(tokens^2 x width) for the attention, else the products'.
+// goes through them in reverse. O(tokens^2 x width) for the attention, plus the matrix products.
 #include "executor/training/latentattention.h"
 
 #include "executor/training/attentions.h"

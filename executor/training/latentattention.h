@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// DeepSeek's latent attention as a residual part of a layer: queries, and keys with values, each pass through a narrow
-// latent with a norm; every head's key ends with one rotary part that all heads share (arXiv 2405.04434, section 2.1).
-// It is computed in the expanded form, as in training. Keys are joined in the room that queries get afterwards, so the
-// forward needs no scratch.
+// DeepSeek's latent attention as a residual part of a layer: queries go through one narrow latent with a norm, keys and
+// values together through another; every head's key ends with one rotary part that all heads share (arXiv 2405.04434,
+// section 2.1). It is computed in the expanded form, as in training. Keys are assembled in the memory that queries get
+// afterwards, so the forward needs no scratch.
 #pragma once
 
 #include "executor/training/linear.h"
@@ -20,7 +20,7 @@ public:
                     const ParameterLayout& parameters);
 
     void forward(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream) const;
-    /// The kept numbers and the context again from the kept queries, keys and values; they come out the same.
+    /// Recomputes the kept numbers and the context from the kept queries, keys and values; the result is the same.
     void recomputeCore(std::span<const float> parameters, const StageMemory& memory) const;
     void inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,
                    std::span<float> gradients) const;
@@ -33,12 +33,12 @@ private:
         Linear up;
         Slice normInput, input, outputGrad;
     };
-    /// Gradients of what the first linear layer gives: queries (or their latent), latent, rotary part.
+    /// Gradients of the outputs of the first linear layer: queries (or their latent), latent, rotary part.
     struct DownGrads {
         std::span<float> query, latent, shared;
     };
     DownGrads downGrads(const StageMemory& memory) const;
-    /// Likewise of what comes out of the latent of keys and values.
+    /// Gradients of the outputs of the up-projections of keys and values.
     struct UpGrads {
         std::span<float> own, value;
     };

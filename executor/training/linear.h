@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A linear layer among a stage's parameters: its three passes with a bias where the model has one. Owns only where its
-// parameters lie.
+// A linear layer of a stage: its three passes, with a bias if the model has one. Stores only the offsets of its
+// parameters.
 #pragma once
 
 #include "executor/training/parameterlayout.h"

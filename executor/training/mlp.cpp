@@ -37,7 +37,7 @@ void Mlp::forward(std::span<const float> parameters, const StageMemory& memory, 
         m_fc1.part(width, width).forward(on, m_rows, parameters, input, memory.floats(m_factor));
         on.run(kernels::GatedForward{m_activation, activationInput, memory.floats(m_factor), output});
     } else {
-        // GELU's tanh form goes with the product.
+        // The tanh form of GELU can be fused with the product.
         const bool fused = m_activation == kernels::ActivationKind::GeluTanh;
         m_fc1.forward(on, m_rows, parameters, input, activationInput, kernels::Store::Replace,
                       fused ? output : std::span<float>());

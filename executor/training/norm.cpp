@@ -27,7 +27,7 @@ void Norm::inputGrad(const kernels::Operations& on, int rows, std::span<const fl
                      std::span<const float> input, std::span<const float> outputGrad, std::span<float> stream,
                      std::span<float> gradients, kernels::Store store) const
 {
-    // The parameters' gradients first: in place, the output's is gone afterwards.
+    // The parameters' gradients come first: in place, the output's gradient is overwritten.
     const int columns = m_gamma.columns;
     if (m_beta) {
         on.run(kernels::LayerNormWeightGrad{rows, columns, input, outputGrad, m_gamma.in(gradients),

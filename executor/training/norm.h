@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A norm among a stage's parameters: a layer norm where it has a shift ("NAME.beta"), an RMS norm otherwise. Its
-// gradients belong to I, which has the tensors that they need.
+// A norm of a stage: a layer norm if it has a shift ("NAME.beta"), else an RMS norm. I computes its parameters'
+// gradients, since it has the tensors that they need.
 #pragma once
 
 #include "executor/training/parameterlayout.h"
@@ -17,7 +17,7 @@ public:
 
     void forward(const kernels::Operations& on, int rows, std::span<const float> parameters,
                  std::span<const float> input, std::span<float> output,
-                 kernels::Store store = kernels::Store::Replace) const; ///< of a layer norm, always that
+                 kernels::Store store = kernels::Store::Replace) const; ///< a layer norm supports only Replace
     /// Adds the gradient of the norm's input to the stream, or replaces it, and adds those of its parameters to the
     /// gradients.
     void inputGrad(const kernels::Operations& on, int rows, std::span<const float> parameters,

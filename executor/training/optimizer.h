@@ -16,7 +16,7 @@ struct OptimizerSettings {
     Optimizer kind = Optimizer::AdamW; ///< Adam is AdamW without decay
     kernels::AdamWSettings adamW{.weightDecay = 0.01f};
     kernels::SgdSettings sgd{};
-    float rmsSmoothing = 0.99f; ///< RMSProp, of the squared gradient; its rate and epsilon are those of adamW
+    float rmsSmoothing = 0.99f; ///< RMSProp: smoothing of the squared gradient; its rate and epsilon are those of adamW
 };
 
 class StageOptimizer {
@@ -24,15 +24,15 @@ public:
     struct Range { ///< neighbouring parameters that are treated alike
         std::size_t offset = 0, count = 0;
         bool decays = false;
-        bool isCorrection = false; ///< of a choice of experts: moved by `correctionRate`, whatever the optimizer
+        bool isCorrection = false; ///< of the experts' choice: moved by `correctionRate`, whatever the optimizer
         float correctionRate = 0;
     };
 
     StageOptimizer(const ParameterLayout& layout, const OptimizerSettings& settings);
-    /// Of parameters that lie in other ways; `ranges` cover [0, count) in order.
+    /// For parameters in another layout; `ranges` cover [0, count) in order.
     StageOptimizer(std::size_t count, std::vector<Range> ranges, const OptimizerSettings& settings);
 
-    /// Of `count` of the parameters, from `begin` on, which have a state of their own.
+    /// The optimizer of `count` of the parameters, from `begin` on, which have a state of their own.
     StageOptimizer part(std::size_t begin, std::size_t count) const;
 
     /// Floats of state. AdamW, Adam: all first moments, then all second moments. SGD: the momentum. RMSProp: the mean
@@ -43,12 +43,12 @@ public:
     void update(const kernels::Operations& operations, int step, std::span<float> parameters,
                 std::span<const float> gradients, std::span<float> state) const;
 
-    /// Where `steps` more updates in the direction of the last one would lead, without weight decay. `updates` is
-    /// how many there have been; before the first one there is no direction, and the weights stay (arXiv 2312.00839).
-    /// Of all parameters, those from `first` on, as many as `predicted` has.
+    /// Where `steps` more updates in the direction of the last one would lead, without weight decay. `updates`: the
+    /// number of updates so far; before the first one there is no direction, and the weights stay (arXiv 2312.00839).
+    /// Predicts the parameters from `first` on, as many as `predicted` has.
     void predict(const kernels::Operations& operations, int updates, int steps, std::span<const float> parameters,
                  std::span<const float> state, std::span<float> predicted, std::size_t first = 0) const;
-    /// The same, rounded to bf16, of a device that computes with bf16.
+    /// The same, rounded to bf16, for a device that computes with bf16.
     void predict(const kernels::Operations& operations, int updates, int steps, std::span<const float> parameters,
                  std::span<const float> state, std::span<std::uint16_t> predicted) const;
 

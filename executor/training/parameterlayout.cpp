@@ -79,7 +79,7 @@ const Parameter* ParameterLayout::embeddingMatrix() const
 const Parameter* ParameterLayout::headMatrix() const
 {
     const Parameter* matrix = find(headMatrixName);
-    return matrix && matrix->drawnAs == embeddingMatrixName ? matrix : nullptr; // a head of its own is tied to nothing
+    return matrix && matrix->drawnAs == embeddingMatrixName ? matrix : nullptr; // an untied head has no such matrix
 }
 
 void ParameterLayout::initialise(std::span<float> parameters, std::uint64_t seed) const

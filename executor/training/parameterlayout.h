@@ -30,7 +30,7 @@ struct Parameter {
     std::string drawnAs;  ///< name that its random numbers are drawn under; differs from `name` for a tied copy
 
     std::size_t count() const { return std::size_t(rows) * std::size_t(columns); }
-    double correctionRate = 0; ///< of a choice of experts, whose gradients are counts of copies: BalanceStep moves it
+    double correctionRate = 0; ///< of a correction of the experts' choice: BalanceStep applies it; gradients are counts
     bool isCorrection = false;
     bool isMatrix() const { return start == Start::Normal; } ///< weight decay is for matrices only
 
@@ -69,8 +69,8 @@ private:
     std::size_t m_count = 0;
 };
 
-/// In a stage that holds both embedding and head: their gradients become embedding + head in both places,
-/// exactly what the reduction between two stages computes. Nothing in any other stage.
+/// In a stage that holds both embedding and head: both gradients become embedding + head, exactly what the reduction
+/// between two stages computes. Does nothing in any other stage.
 void sumTiedGradients(const kernels::Operations& operations, const ParameterLayout& layout, std::span<float> gradients);
 
 } // namespace pipewright

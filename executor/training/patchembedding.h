@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The beginning of a vision transformer (Dosovitskiy et al., arXiv 2010.11929): a picture's patches through one linear
-// layer, a learned class token before them, and a table of positions added to all. Pictures come as bytes.
+// The first layer of a vision transformer (Dosovitskiy et al., arXiv 2010.11929): one linear layer on the patches of a
+// picture, a learned class token before them, and a position table added to all. Pictures come as bytes.
 #pragma once
 
 #include "executor/training/endlayers.h"

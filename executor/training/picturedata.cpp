@@ -14,7 +14,7 @@ namespace {
 
 constexpr int dotColumns = 5, dotRows = 7;
 
-/// Row by row, a bit per dot, the leftmost the highest.
+/// Row by row, one bit per dot; the leftmost dot is the highest bit.
 constexpr std::array<std::array<unsigned char, dotRows>, 10> digits{{{14, 17, 19, 21, 25, 17, 14},
                                                                      {4, 12, 4, 4, 4, 4, 14},
                                                                      {14, 17, 1, 2, 4, 8, 31},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Pictures for a vision transformer, drawn rather than read: a digit of five by seven dots, at some size and place, of
-// some brightness, on noise. There are ten classes, or as many as the model tells apart where those are fewer. A
-// picture's bytes come patch by patch, as the model's first layer takes them.
+// Pictures for a vision transformer, drawn rather than read: a digit of five by seven dots with random size, place and
+// brightness, on noise. There are ten classes, or fewer where the model has fewer. A picture's bytes come patch by
+// patch, in the order in which the model's first layer takes them.
 #pragma once
 
 #include "executor/training/trainingdata.h"

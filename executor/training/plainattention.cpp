@@ -24,7 +24,7 @@ void PlainAttention::forward(std::span<const float> parameters, const StageMemor
     const kernels::Operations& on = *memory.operations;
     on.copy(stream, memory.floats(m_normInput));
     m_norm.forward(on, m_rows, parameters, memory.floats(m_normInput), memory.floats(m_qkvInput));
-    // Query, key and value are tensors of their own: a third of the outputs each.
+    // Query, key and value are separate tensors: a third of the outputs each.
     const int hidden = m_qkv.outputs() / 3;
     const Slice* parts[] = {&m_query, &m_key, &m_value};
     for (int part = 0; part < 3; ++part)

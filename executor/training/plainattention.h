@@ -16,7 +16,7 @@ public:
     PlainAttention(const ModelShape& shape, int layer, const StageLayout& layout, const ParameterLayout& parameters);
 
     void forward(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream) const;
-    /// Scores, softmax and context again from the kept queries, keys and values; the context comes out the same.
+    /// Recomputes scores, softmax and context from the kept queries, keys and values; the context is the same.
     void recomputeCore(std::span<const float> parameters, const StageMemory& memory) const;
     void inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,
                    std::span<float> gradients) const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What replicas of a stage do together: sums of gradients, which stages with a shared parameter make too, and their
-// shares of the optimizer's state. O(parameters of the stage) each.
+// What the replicas of a stage do together: the sums of gradients (also those over stages with a shared parameter) and,
+// with a sharded optimizer, the update by shares. O(parameters of the stage) each.
 #include "core/base/diagnostic.h"
 #include "executor/training/blockmemory.h"
 #include "executor/training/trainingwork.h"
@@ -19,7 +19,7 @@ std::span<const float> TrainingWork::ofShares(int stage, BufferKind kind) const
 {
     std::vector<float>& whole = m_ofShares[{stage, kind}];
     whole.resize(at(stage).maths.parameters().count());
-    const bool gradients = kind == BufferKind::Gradients; // of which every replica has room for all
+    const bool gradients = kind == BufferKind::Gradients; // a replica has room for all of them
     for (int replica = 0; replica < replicas(); ++replica) {
         const StageCopy& copy = copyOf(stage, replica);
         const ReplicaShare share = shareOf(stage, replica);
@@ -44,7 +44,7 @@ void TrainingWork::findLastWeightGrads()
         m_sumsTied[task] = !m_program->versioned();
 }
 
-/// Updates the own share, or puts in place what another replica updated.
+/// Updates this replica's share, or copies in the parameters that another replica updated.
 void TrainingWork::updateShare(const TaskContext& context, StageCopy& copy) const
 {
     const Task& task = *context.task;

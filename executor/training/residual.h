@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How a part of a layer, attention or MLP, reads the stream and adds to it, once for all parts: behind a norm (GPT and
-// what came after it), with the norm behind the sum (BERT), or with norms on both sides of the part (Gemma 2). F calls
-// enter(), computes from input() to sum(), and calls leave(); I calls enterGrad(), computes from outputGrad() to the
-// gradient of the input, and calls leaveGrad().
+// How a part of a layer, attention or MLP, reads the stream and adds to it. All parts share this code. A part has one
+// norm before it (GPT and later models), one norm after the sum (BERT), or norms before and after the part (Gemma 2). F
+// calls enter(), computes from input() to sum(), and calls leave(); I calls enterGrad(), computes from outputGrad() to
+// the gradient of the input, and calls leaveGrad().
 #pragma once
 
 #include "executor/training/norm.h"
@@ -25,7 +25,7 @@ public:
     Residual(const ModelShape& shape, int layer, const StageLayout& layout, const ParameterLayout& parameters,
              const Names& names);
 
-    /// Fills what the part reads.
+    /// Fills the part's input.
     void enter(std::span<const float> parameters, const StageMemory& memory, std::span<const float> stream) const;
     std::span<float> input(const StageMemory& memory) const { return memory.floats(m_input); }
     /// Where the part's last step writes, and whether it adds there.
@@ -36,7 +36,7 @@ public:
     kernels::Store store() const { return m_behind ? kernels::Store::Replace : kernels::Store::Add; }
     void leave(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream) const;
 
-    /// Fills the gradient of the part's output, `outputGrad` its memory of the stream's size.
+    /// Fills the gradient of the part's output. `outputGrad`: memory of the stream's size.
     void enterGrad(std::span<const float> parameters, const StageMemory& memory, std::span<float> stream,
                    std::span<float> outputGrad, std::span<float> gradients) const;
     void leaveGrad(std::span<const float> parameters, const StageMemory& memory, std::span<const float> inputGrad,

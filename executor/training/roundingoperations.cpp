@@ -7,12 +7,12 @@ namespace pipewright {
 
 using namespace kernels;
 
-/// Rounds what an operation hands on: a line per call of the list.
+/// Rounds the results of an operation; one overload per call of the list.
 class RoundingOperations::Results {
 public:
     explicit Results(const RoundingOperations& on) : m_on(on) {}
 
-    void of(const Copy& call) const // of values that are rounded
+    void of(const Copy& call) const // the values are rounded already
     {
         m_on.written({static_cast<const float*>(call.to), call.bytes / sizeof(float)});
     }
@@ -51,7 +51,7 @@ public:
     void of(const PredictAdam&) const {}
     void of(const TensorCall& call) const
     {
-        // The only ones of them among the layers' passes whose results are handed on.
+        // The only tensor operations in the layers' passes whose results go on to other operations.
         if (call.operation == TensorOperation::AddRepeated || call.operation == TensorOperation::Scale)
             round({call.out, static_cast<std::size_t>(call.size[0])});
     }
@@ -147,7 +147,7 @@ void RoundingOperations::written(std::span<const float> values) const
         own->isStored = false;
         return;
     }
-    for (HeldTwice& each : m_held) // those of which it is a part
+    for (HeldTwice& each : m_held) // the entries that it overlaps
         if (overlap(values, each.wide))
             each.isStored = false;
 }
@@ -170,7 +170,7 @@ void RoundingOperations::rounded(std::span<float> values) const
 
 std::uint16_t* RoundingOperations::stored(std::span<const float> values) const
 {
-    // Behind what was cut lies the rest of the same tensor.
+    // After a cut, the rest of the same tensor is the next entry.
     std::uint16_t* first = nullptr;
     std::size_t done = 0;
     for (HeldTwice& each : m_held) {

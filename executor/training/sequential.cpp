@@ -158,7 +158,8 @@ double SequentialTrainer::step(const AccumulationOrder& order)
     draw();
     const double loss = forward();
     backward(order);
-    // What two stages share, or the two ends of one, is added within a replica first, as the Program does.
+    // A parameter that two stages share, or embedding and head of one stage, is summed within a replica first, as in
+    // the Program.
     for (std::size_t replica = 0; replica < replicas; ++replica)
         if (m_stages.size() > 1)
             reduceTied(replica);
@@ -183,7 +184,7 @@ Evaluation SequentialTrainer::evaluate()
     for (int m = 0; m < m_microbatches; ++m) {
         correct += std::size_t(m_stages.back().maths.correct(m_stages.back().memory(m)));
         for (const std::int32_t target : m_targets[std::size_t(m)])
-            all += target >= 0; // others have no part in the loss
+            all += target >= 0; // negative targets have no part in the loss
     }
     evaluation.accuracy = double(correct) / double(all);
     return evaluation;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The oracle that every synchronous schedule is checked against: the same model, data and stage maths, run
-// plainly, one stage and one microbatch after another on the calling thread. Floating-point sums depend on
-// their order, so the order in which each stage's microbatches are accumulated is an argument; a pipelined run with
-// that order must give the same bits. It keeps all microbatches of a step in memory at once.
+// The reference that every synchronous schedule is checked against: the same model, data and stage maths, run in plain
+// order, one stage and one microbatch after another on the calling thread. Floating-point sums depend on their order,
+// so the order in which each stage accumulates its microbatches is an argument; a pipelined run with that order must
+// give the same bits. It keeps all microbatches of a step in memory at once.
 #pragma once
 
 #include "core/schedule/validate.h"
@@ -52,7 +52,7 @@ public:
     /// Throws Error when the sizes are not this model's.
     void startAt(int completedSteps, const std::vector<std::vector<float>>& parameters);
 
-    /// Tokens of the next step visit the experts that they visited there. It must outlive that step.
+    /// Tokens of the next step visit the experts that they visited in this run. It must outlive that step.
     void follow(FollowedRun* run) { m_followed = run; }
 
     /// Forward only, on the microbatches of the present step; the parameters stay.
@@ -61,7 +61,7 @@ public:
     int stages() const { return int(m_stages.size()); }
     const StoredStage& maths(int stage) const { return m_stages[std::size_t(stage)].maths; }
     std::span<const float> parameters(int stage) const { return m_stages[std::size_t(stage)].parameters; }
-    /// Of the last step, after the reductions: what every replica ends with.
+    /// Of the last step, after the reductions: the gradients that every replica ends with.
     std::span<const float> gradients(int stage) const { return m_stages[std::size_t(stage)].gradients.front(); }
 
 private:
@@ -89,7 +89,7 @@ private:
         StageMemory memory(int microbatch);
     };
 
-    /// What skip connections bring to a stage: outputs of earlier stages, or gradients of later stages' inputs.
+    /// The inputs of a stage from skip connections: outputs of earlier stages, or gradients of later stages' inputs.
     std::vector<std::span<const std::byte>> skipInputs(std::size_t stage, std::size_t microbatch) const;
     std::vector<std::span<const std::byte>> skipGrads(std::size_t stage, std::size_t microbatch) const;
 

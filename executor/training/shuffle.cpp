@@ -20,7 +20,7 @@ std::uint64_t Shuffle::at(std::uint64_t number) const
     constexpr int rounds = 4;
     const std::uint64_t mask = (std::uint64_t{1} << m_halfBits) - 1;
     if (m_halfBits == 0)
-        return number; // the only one
+        return number; // the only number
     do {
         std::uint64_t left = number >> m_halfBits, right = number & mask;
         for (int round = 0; round < rounds; ++round) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A permutation of the numbers below a size, by a seed, without a table of them: a Feistel network over the next power
-// of four, whose results beyond the size pass through it again (Black and Rogaway, "Ciphers with arbitrary finite
-// domains", CT-RSA 2002). Expected O(1), since at least a quarter of the results is within.
+// A seeded permutation of the numbers below a size, without a table: a Feistel network over the next power of four; a
+// result beyond the size goes through the network again (Black and Rogaway, "Ciphers with arbitrary finite domains",
+// CT-RSA 2002). Expected O(1), since at least a quarter of the results is below the size.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ class Shuffle {
 public:
     Shuffle(std::uint64_t size, std::uint64_t seed);
 
-    /// Where the number stands; every number below the size is somebody's.
+    /// The place of a number; every place below the size is taken once.
     std::uint64_t at(std::uint64_t number) const;
 
 private:

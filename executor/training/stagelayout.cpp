@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One pass over the layers' kept tensors: each is put behind the last one in the buffer of its lifetime, and the
-// scratch of a pass is as large as the largest layer needs. O(tensors).
+// One pass over the layers' kept tensors: each is appended to the buffer of its lifetime; the scratch of a pass has the
+// size that the largest layer needs. O(tensors).
 #include "executor/training/stagelayout.h"
 
 #include "core/base/diagnostic.h"

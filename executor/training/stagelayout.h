@@ -29,14 +29,14 @@ struct Slice {
 /// does not touch may be empty.
 struct StageMemory {
     std::span<std::byte> savedUntilInputGrad, savedUntilWeightGrad, savedFromInputGrad, workspace;
-    // Of a piece of a sequence: which one it is, and for F, I and B where savedUntilInputGrad of the pieces
-    // before it begins, oldest first. I and B hand on what they owe to those in sequenceGradient.
+    // Of a piece of a sequence: its number, and for F, I and B where savedUntilInputGrad of each earlier piece begins,
+    // oldest first. I and B pass the gradients for earlier pieces on in sequenceGradient.
     int piece = 0;
     std::span<const float* const> earlier{};
     std::span<std::byte> sequenceGradient{};
     const kernels::Operations* operations = &kernels::hostOperations();
-    // Where the stage recomputes, what R writes and F only passes through. A forward that does not keep them has room
-    // for one layer's: the spans then begin with the stage's byte of that number.
+    // Where the stage recomputes: the tensors that R writes and that F does not keep. Such a forward has memory for one
+    // layer's; the spans then begin at that byte of the stage's buffer.
     std::span<std::byte> recomputedUntilInputGrad{}, recomputedUntilWeightGrad{};
     Bytes firstRecomputedUntilInputGrad = 0, firstRecomputedUntilWeightGrad = 0;
 
@@ -50,9 +50,9 @@ struct StageMemory {
 
 class StageLayout {
 public:
-    /// The stage of layers [first, last) of the workload. Throws Error for a model that the built-in layers
-    /// cannot run (naming every reason) and for a range outside the workload.
-    /// `recompute`: what R writes lies in buffers of its own.
+    /// The stage of layers [first, last) of the workload. Throws Error for a model that the built-in layers cannot run
+    /// (naming every reason) and for a range outside the workload. `recompute`: the tensors that R writes get buffers
+    /// of their own.
     StageLayout(const Workload& workload, int first, int last, Recompute recompute = Recompute::None);
 
     /// The place of a tensor of the workload's layer number `layer`. Throws Error when there is none.
@@ -61,11 +61,11 @@ public:
     /// Size of the stage's buffer for one microbatch: the three Saved and the two Recomputed kinds, Workspace (of the
     /// input gradient), or SequenceGradient (one for all pieces of a sequence).
     Bytes bytes(BufferKind kind) const;
-    /// Of a pass that the Program has for the stage: 0 where it needs none.
+    /// Workspace of a pass of this stage: 0 where it needs none.
     Bytes workspace(Op op) const;
 
     Recompute recompute() const { return m_recompute; }
-    /// In F of a stage that recomputes: the memory of one layer, whose tensors that are not kept lie in the workspace.
+    /// In F of a stage that recomputes: the memory of one layer, with the tensors that are not kept in the workspace.
     StageMemory scratchOf(int layer, const StageMemory& memory) const;
 
     int firstLayer() const { return m_first; }

@@ -20,7 +20,7 @@ StageMaths::StageMaths(const Workload& workload, int first, int last, int microb
     for (int index = first; index < last; ++index) {
         switch (workload.layers[std::size_t(index)].kind) {
         case LayerKind::Embedding: addEmbedding(shape, index); break;
-        case LayerKind::Transformer: addAttention(shape, index, index - 1); [[fallthrough]]; // behind the embedding
+        case LayerKind::Transformer: addAttention(shape, index, index - 1); [[fallthrough]]; // after the embedding
         case LayerKind::Mlp: addMlp(shape, index, index - 1, microbatches); break;
         case LayerKind::Head: addHead(shape, index, lossScale); break;
         case LayerKind::Other:
@@ -37,7 +37,7 @@ void StageMaths::addEmbedding(const ModelShape& shape, int layer)
     case Architecture::Encoder: m_embedding.emplace(EncoderEmbedding(shape, layer, m_layout, m_parameters)); break;
     case Architecture::Vision: m_embedding.emplace(PatchEmbedding(shape, layer, m_layout, m_parameters)); break;
     case Architecture::Classifier: m_embedding.emplace(FeatureLayer(shape, layer, m_layout, m_parameters)); break;
-    case Architecture::Table: break; // was refused
+    case Architecture::Table: break; // refused before
     }
 }
 

@@ -4,8 +4,8 @@
 // gradients are arguments, nothing is allocated, and the same arguments give the same bits. One object may
 // be used by several threads at once, each with memory of its own.
 //
-// A microbatch may be a piece of its sequences (StageMemory::piece): then F needs what the earlier pieces saved
-// until I, and I comes to the pieces from the last to the first.
+// A microbatch may be a piece of its sequences (StageMemory::piece): then F needs the tensors that earlier pieces saved
+// until I, and I runs on the pieces from the last to the first.
 //
 // After F a stage needs its input only through its saved tensors, so the input's buffer may be freed. The
 // order in which microbatches pass I decides the order in which layer norm gradients are summed; the order
@@ -44,9 +44,9 @@ struct StageInput {
 
 class StageMaths {
 public:
-    /// Layers [first, last) of a runnable workload (Error otherwise). The loss of a step is the mean over
-    /// its `microbatches` of their mean token losses, and gradients are of that.
-    /// A stage that recomputes writes in F, where it keeps less than it makes, into its workspace.
+    /// Layers [first, last) of a runnable workload (Error otherwise). The loss of a step is the mean over its
+    /// `microbatches` of their mean token losses, and gradients are of that. In a stage that recomputes, F writes the
+    /// tensors that it does not keep into its workspace.
     StageMaths(const Workload& workload, int first, int last, int microbatches, Recompute recompute = Recompute::None);
 
     const StageLayout& layout() const { return m_layout; }
@@ -59,11 +59,11 @@ public:
     void forward(std::span<const float> parameters, const StageInput& input, const StageMemory& memory,
                  std::span<float> output) const;
 
-    /// R: fills the two recomputed buffers with what F wrote before and did not keep; of `input` only a stage that
-    /// recomputes fully reads anything. The loss is the same again.
+    /// R: fills the two recomputed buffers with the tensors that F computed and did not keep; reads `input` only in a
+    /// stage that recomputes fully. The loss is the same again.
     void recompute(std::span<const float> parameters, const StageInput& input, const StageMemory& memory) const;
 
-    /// The same of the cores of attention alone, from the kept queries, keys and values.
+    /// R of the attention cores alone, from the kept queries, keys and values.
     void recomputeCores(std::span<const float> parameters, const StageMemory& memory) const;
 
     /// After F on the host, in the stage with the head: how many targets got the largest probability.
@@ -72,13 +72,13 @@ public:
         return m_head ? countCorrect(probabilities(memory), memory.integers(m_targets)) : 0;
     }
 
-    /// After F, in the stage with the head: of every row that comes to the loss the probabilities of its classes.
+    /// After F, in the stage with the head: the class probabilities of every row that counts for the loss.
     std::span<const float> probabilities(const StageMemory& memory) const { return memory.floats(m_probabilities); }
 
-    /// I: reads savedUntilInputGrad, the attention's output in savedUntilWeightGrad (a GPU needs it) and, without a
-    /// head, `outputGrad`, and the gradients of what skip connections took from its output; writes savedFromInputGrad
-    /// and, without an embedding, `inputGrad`, which is also that of what skip connections brought; uses the workspace;
-    /// adds the layer norms' gradients to `gradients`.
+    /// I: reads savedUntilInputGrad, the attention's output in savedUntilWeightGrad (a GPU needs it), `outputGrad` in a
+    /// stage without a head, and the gradients from skip connections that leave this stage. Writes savedFromInputGrad
+    /// and, in a stage without an embedding, `inputGrad`, which is also the gradient of the skip connections that
+    /// arrive. Uses the workspace; adds the layer norms' gradients to `gradients`.
     void inputGrad(std::span<const float> parameters, const StageMemory& memory, std::span<const float> outputGrad,
                    std::span<float> inputGrad, std::span<float> gradients,
                    std::span<const std::span<const float>> skipGrads = {}) const;

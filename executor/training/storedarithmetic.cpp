@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The passes of a bf16 stage on a device that computes with bf16: layers run on their stored parameters and tensors and
-// on the values between layers in the pass's own output. The workspace holds what no buffer does. O(tensors) on the
-// host per layer and pass, and no copy of a tensor on the device.
+// The passes of a bf16 stage on a device that computes with bf16: layers run on their stored parameters and tensors,
+// and the values between layers are in the pass's output buffer. The workspace holds what has no buffer. O(tensors) on
+// the host per layer and pass, and no copy of a tensor on the device.
 #include "executor/training/storedstage.h"
 
 #include <cassert>
@@ -13,7 +13,7 @@ class StoredStage::Room {
 public:
     explicit Room(std::span<std::byte> workspace) : m_left(workspace) {}
 
-    /// Aligned for what 16 bytes are read of at once.
+    /// Aligned for kernels that read 16 bytes at once.
     std::byte* take(Bytes bytes)
     {
         const auto count = static_cast<std::size_t>(alignedForPass(bytes));
@@ -33,10 +33,10 @@ constexpr int narrow = 2; ///< bytes
 
 std::byte* writable(std::span<const std::byte> values)
 {
-    return const_cast<std::byte*>(values.data()); // what is read only is only read
+    return const_cast<std::byte*>(values.data()); // read-only tensors are only read
 }
 
-/// What came from the neighbour, and by skip connections, into the stream.
+/// Sums the stage's inputs, from its neighbour and from skip connections, into the stream.
 void gather(StoredOperations& on, std::span<const std::byte> values, std::span<const std::span<const std::byte>> others,
             std::span<float> stream, const std::byte* streamAt)
 {
@@ -75,7 +75,7 @@ StageMemory StoredStage::addressed(StoredOperations& on, const Layer& layer, con
             stored.sequenceGradient.subspan(std::size_t(layer.sequenceGradient), std::size_t(sequenceGradient));
     for (const float* const piece : stored.earlier) {
         earlier.push_back(reinterpret_cast<const float*>(on.next()));
-        for (const Place& place : layer.kept[UntilInputGrad]) // of what is recomputed nothing is read
+        for (const Place& place : layer.kept[UntilInputGrad]) // recomputed tensors of earlier pieces are not read
             on.place(place.elements,
                      isRecomputedKind(place.buffer)
                          ? nullptr

@@ -41,7 +41,7 @@ const std::uint16_t* patterns(std::span<const float> values)
 
 std::byte* StoredOperations::firstAddress()
 {
-    return reinterpret_cast<std::byte*>(std::uintptr_t{1} << 62); // where no memory is
+    return reinterpret_cast<std::byte*>(std::uintptr_t{1} << 62); // no memory is mapped here
 }
 
 void StoredOperations::clear()
@@ -92,7 +92,7 @@ void StoredOperations::runKnown(Call call) const
 {
     std::vector<const float*> earlier;
     if constexpr (requires { call.earlier; }) {
-        // Keys and values of a piece lie in one buffer, and those of all pieces as far apart.
+        // Keys and values of a piece are in one buffer, at the same distance in every piece.
         std::ptrdiff_t apart = 0;
         for (const float* const piece : call.earlier.saved) {
             const auto* const key = static_cast<std::uint16_t*>(find(piece + call.earlier.key, 0).at);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A device's operations on bf16 values where they lie. Layers address tensors of floats; here they get addresses
-// without memory behind them, a float each, and every operand of a call is then looked up: its values lie as two or
-// four bytes each in a buffer of the stage. So a device that computes with bf16 needs no fp32 copies, and a layer is
-// written once. An operation rounds its results where it stores them. O(tensors of a layer) per operand, on the host.
+// A device's operations on bf16 values where they are stored. Layers address tensors of floats. Here they get
+// placeholder addresses without memory behind them, four bytes per value; every operand of a call is then translated to
+// the stage's buffer, where its values take two or four bytes each. So a device that computes with bf16 needs no fp32
+// copies, and a layer is written once. An operation rounds its results where it stores them. O(tensors of a layer) per
+// operand, on the host.
 #pragma once
 
 #include "kernels/operations.h"
@@ -18,11 +19,11 @@ public:
     bool keepsProbabilities() const override { return m_device.keepsProbabilities(); }
     bool computesWithStored() const override { return true; }
 
-    /// Forgets all tensors, whose addresses others may get.
+    /// Forgets all tensors; their addresses are used again.
     void clear();
-    /// Addresses for so many values, right behind the last ones, which lie there in `width` bytes each.
+    /// Addresses for so many values, following the last ones; the values are in `stored`, `width` bytes each.
     std::span<float> place(std::int64_t elements, std::byte* stored, int width);
-    /// All addresses since the one that was the next before: several tensors, one behind the other.
+    /// All addresses since `first`, an earlier value of next(): several consecutive tensors.
     std::span<std::byte> since(const std::byte* first) const;
     std::byte* next() const { return m_next; }
 
@@ -33,7 +34,7 @@ protected:
 private:
     struct Tensor {
         const std::byte* address;
-        std::size_t bytes; ///< of addresses
+        std::size_t bytes; ///< in placeholder addresses
         std::byte* stored;
         int width;
     };
@@ -41,7 +42,7 @@ private:
         void* at;
         bool isBf16;
     };
-    /// The memory of what has this address; itself where it is none of a tensor.
+    /// The memory behind a placeholder address; any other address is returned unchanged.
     Found find(const void* address, std::size_t bytes) const;
     template<class Element>
     bool replace(std::span<Element>& operand) const;

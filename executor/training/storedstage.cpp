@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The layers of an fp32 stage run on the stored tensors themselves. Those of a widened stage run one after another on
-// fp32 copies in one workspace, as large as the largest layer needs. O(bytes of a layer) of copying per layer and pass.
+// The layers of an fp32 stage run on the stored tensors themselves. The layers of a widened stage run one after another
+// on fp32 copies in one workspace, which is as large as the largest layer needs. O(bytes of a layer) of copying per
+// layer and pass.
 #include "executor/training/storedstage.h"
 
 #include "core/base/diagnostic.h"
@@ -41,7 +42,7 @@ std::span<To> viewed(std::span<From> values)
     return {reinterpret_cast<To*>(values.data()), values.size_bytes() / sizeof(To)};
 }
 
-/// What came from the neighbour, and by skip connections.
+/// The sum of a stage's inputs, from its neighbour and from skip connections, in fp32.
 void widenSum(const kernels::Operations& on, std::span<const std::byte> values,
               std::span<const std::span<const std::byte>> skips, std::span<float> sum)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The passes of a stage on memory as the model stores it. An fp32 stage is computed where its values lie, and a bf16
-// one too by a device that computes with bf16 (storedoperations.h). By others it is widened layer by layer, for which a
-// workload has to make room: parameters, tensors and the values between layers become fp32 copies in the pass's
-// workspace (core/workload/passworkspace.h), the fp32 maths of that one layer run on them, with every result that is
-// handed on rounded to bf16 (roundingoperations.h), and what is kept goes back into two bytes each. Layers do not know
-// of bf16, and numbers are rounded at the same places either way. Gradients of parameters, their sums, norms and losses
-// are fp32 in both.
+// The passes of a stage on memory as the model stores it. An fp32 stage is computed on the stored values, and so is a
+// bf16 stage on a device that computes with bf16 (storedoperations.h). On other devices a bf16 stage is widened layer
+// by layer, and the workload has to provide room for this: parameters, tensors and the values between layers become
+// fp32 copies in the pass's workspace (core/workload/passworkspace.h), and the fp32 maths of that one layer runs on
+// them. Every result that goes to another operation is rounded to bf16 (roundingoperations.h), and kept tensors are
+// stored in two bytes per value again. Layers do not know of bf16, and numbers are rounded at the same places either
+// way. Gradients of parameters, their sums, norms and losses are fp32 in both.
 #pragma once
 
 #include "core/workload/passworkspace.h"
@@ -29,15 +29,15 @@ struct StoredInput {
 
 class StoredStage {
 public:
-    /// As StageMaths, in the workload's data type. Devices without bf16 arithmetic pass through a bf16 stage only where
-    /// the workload says that it is widened.
+    /// As StageMaths, in the workload's data type. Devices without bf16 arithmetic run a bf16 stage only if the
+    /// workload says that it is widened.
     StoredStage(const Workload& workload, int first, int last, int microbatches, Recompute recompute = Recompute::None);
 
     bool isBf16() const { return !m_layers.empty(); }
     const ParameterLayout& parameters() const { return m_parameters; }
     Bytes parameterBytes() const;
     Bytes activationBytes() const;
-    /// Of a saved, recomputed or sequence buffer of one microbatch.
+    /// Size of a saved, recomputed or sequence buffer of one microbatch.
     Bytes bytes(BufferKind kind) const;
     Bytes workspace(Op op) const;
     bool hasEmbedding() const { return m_hasEmbedding; }
@@ -57,7 +57,7 @@ public:
     void backward(std::span<const std::byte> parameters, const StageMemory& memory,
                   std::span<const std::byte> outputGrad, std::span<std::byte> inputGrad, std::span<float> gradients,
                   std::span<const std::span<const std::byte>> skipGrads = {}) const;
-    // After F on the host, of the microbatch that it was for, as StageMaths has them.
+    // After F on the host, for the same microbatch, as StageMaths has them.
     int correct(const StageMemory& memory) const;
     std::vector<float> probabilities(const StageMemory& memory) const;
 
@@ -77,53 +77,53 @@ private:
         std::array<std::vector<Place>, 3> kept; ///< in the order of the fp32 copy
         std::vector<WorkspaceTensor> workspace;
         std::array<Bytes, 3> copies; ///< bytes of these
-        Bytes sequenceGradient;      ///< where its part begins, which is fp32
+        Bytes sequenceGradient;      ///< where the layer's part of that buffer begins; it is fp32
     };
     /// The fp32 copies of one layer in a pass's workspace.
     struct Copies {
         std::span<float> parameters;
         StageMemory memory;
-        std::vector<const float*> earlier; ///< of the pieces before this one: their part until I
+        std::vector<const float*> earlier; ///< of earlier pieces: their tensors kept until I
     };
     static bool isRecomputedKind(BufferKind kind)
     {
         return kind == BufferKind::RecomputedUntilInputGrad || kind == BufferKind::RecomputedUntilWeightGrad;
     }
-    /// Calls look(maths, memory) of what holds the head, with what a forward kept.
+    /// Calls look(maths, memory) with the layer that holds the head and the tensors that a forward kept.
     template<class Look>
     auto lookAtHead(const StageMemory& memory, Look look) const;
     Copies copiesOf(const Layer& layer, std::span<std::byte> workspace, const kernels::Operations& on,
                     bool withParameters, std::initializer_list<Kept> kept) const;
-    /// Of a piece of a sequence: takes room for what the pieces before it keep of attention, and widens that.
+    /// For a piece of a sequence: takes room for the attention tensors of earlier pieces, and widens them.
     void addEarlier(const Layer& layer, const StageMemory& stored, Copies& copies) const;
     std::span<std::byte> placeIn(const StageMemory& stored, const Place& place) const;
     void widen(const Place& place, const StageMemory& stored, std::span<float> wide) const;
     void widen(const Layer& layer, Kept kept, const StageMemory& stored, const Copies& copies) const;
-    /// Of the tensors of one lifetime, those that this pass writes, unless they are stored already.
+    /// Stores the tensors of one lifetime that this pass writes, unless they are stored already.
     void store(const Layer& layer, Kept kept, const StageMemory& stored, const Copies& copies, bool recomputed,
                const RoundingOperations& on) const;
-    /// What a pass has as fp32 copies: those that lie in bf16 too, and those that are stored in fp32.
+    /// The fp32 copies of a pass: of tensors that are stored in bf16, and of those that are stored in fp32.
     struct Holdings {
         std::vector<HeldTwice> twice;
         std::vector<std::span<const float>> wide;
     };
     /// How a pass holds the tensors of one lifetime.
     struct Held {
-        bool recomputed = false; ///< of a pass that stores them: which of them
-        bool isStored = false;   ///< at its begin
+        bool recomputed = false; ///< which tensors a pass stores: the recomputed ones or the others
+        bool isStored = false;   ///< already stored when the pass begins
     };
     void addHeld(const Layer& layer, Kept kept, const StageMemory& stored, const Copies& copies, Held how,
                  Holdings& holdings) const;
     static void widenParameters(const Layer& layer, std::span<const std::byte> parameters, const Copies& copies);
     std::span<float> streamIn(std::span<std::byte> workspace) const;
-    /// Whether a pass of a bf16 stage computes with what is stored; else it is widened. Throws Error where there is no
-    /// room for that.
+    /// Whether a pass of a bf16 stage computes with the stored values; otherwise it is widened. Throws Error where
+    /// there is no room to widen.
     bool computesAsStored(const kernels::Operations& on) const;
     void addLayer(const Workload& workload, const Workload& wide, int index, int microbatches);
 
     // In storedarithmetic.cpp: the passes of a device that computes with bf16.
     class Room;
-    /// The memory of a layer as addresses of floats. `scratch` for what this pass writes and does not keep.
+    /// The memory of a layer as placeholder addresses. Without `keepsAll`, recomputed tensors are placed in `room`.
     StageMemory addressed(StoredOperations& on, const Layer& layer, const StageMemory& stored, Room& room,
                           std::initializer_list<Kept> kept, std::vector<const float*>& earlier, bool keepsAll) const;
     void forwardAsStored(std::span<const std::byte> parameters, const StoredInput& input, const StageMemory& memory,

@@ -12,7 +12,7 @@ namespace pipewright {
 
 class TextData final : public TrainingData {
 public:
-    /// At most this much text is read; the rest of a larger file or folder is left out.
+    /// Most bytes of text that are read; the rest of a larger file or folder is left out.
     static constexpr std::size_t byteLimit = 4u << 20;
 
     /// Reads a file, or every file below a folder that ends in .h, .hpp, .c, .cc, .cpp, .cu, .cuh, .py, .md,

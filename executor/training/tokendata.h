@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A file of tokens as tokenizers write them for training: numbers of two or four bytes (.u16 and .bin, .u32),
-// little-endian, nothing else. It is mapped into memory and not read before it is used. Its windows are shuffled.
+// little-endian, nothing else. It is mapped into memory and read on use. Its windows are shuffled.
 #pragma once
 
 #include "executor/training/tokenwindows.h"

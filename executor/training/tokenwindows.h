@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Which windows of a long row of tokens a microbatch holds: a function of seed, step and microbatch alone, so any
-// device can draw its own batch and every schedule sees the same data. They are drawn one by one and may begin
-// anywhere, or they are the row cut into windows, shuffled: each comes once before any comes again, in another order
-// every time.
+// device can draw its own batch and every schedule sees the same data. Windows are either drawn one by one and may
+// begin anywhere, or the row is cut into windows that are shuffled: each is used once before any is used again, in a
+// new order on every pass.
 #pragma once
 
 #include "core/workload/modelshape.h"
@@ -19,13 +19,13 @@ namespace pipewright {
 class TokenWindows {
 public:
     TokenWindows() = default;
-    /// Drawn, of `tokens` tokens, more than a sequence has.
+    /// Windows drawn at random. `tokens`: more than a sequence has.
     TokenWindows(std::size_t tokens, const ModelShape& shape, std::uint64_t seed)
         : m_sequence(static_cast<std::size_t>(shape.sequence)),
           m_pieces(static_cast<std::size_t>(shape.sequencePieces)), m_windows(tokens - m_sequence), m_seed(seed)
     {
     }
-    /// Shuffled. `microbatches`: as many as a step has, pieces of sequences counted each.
+    /// Shuffled windows. `microbatches`: of a step, each piece of a sequence counted.
     static TokenWindows shuffled(std::size_t tokens, const ModelShape& shape, std::uint64_t seed, int microbatches)
     {
         TokenWindows result(tokens, shape, seed);
@@ -34,8 +34,8 @@ public:
     }
 
     /// Windows of shape.sequence tokens each, and for every token the one that follows it. With sequence pieces the
-    /// microbatch is one of them: its part of the windows of the whole. Both spans have shape.tokens() elements;
-    /// `tokenAt` gives a token by its number.
+    /// microbatch is one piece: its part of the windows. Both spans have shape.tokens() elements; `tokenAt` gives a
+    /// token by its number.
     template<class TokenAt>
     void sample(std::int64_t step, int microbatch, std::span<std::int32_t> tokens, std::span<std::int32_t> targets,
                 TokenAt tokenAt) const
@@ -61,10 +61,10 @@ public:
     }
 
 private:
-    /// Of the window that comes so-many-th, counted over all passes through the row.
+    /// First token of window `number`, counted over all passes through the row.
     std::size_t beginOf(std::uint64_t number) const
     {
-        const std::uint64_t cut = (m_windows + m_sequence - 1) / m_sequence; // of whole sequences and a token behind
+        const std::uint64_t cut = (m_windows + m_sequence - 1) / m_sequence; // windows with a next token for each
         return Shuffle(cut, CounterRandom(m_seed, "pass").bits(number / cut)).at(number % cut) * m_sequence;
     }
 

@@ -13,8 +13,7 @@ namespace pipewright {
 
 namespace {
 
-/// Enough for a first look at a falling loss without any file: numbers in words, over and over, never twice
-/// the same line in a row.
+/// Shows a falling loss without any file: numbers in words, repeated, without equal consecutive lines.
 std::string builtInText()
 {
     static constexpr const char* words[] = {"zero", "one", "two",   "three", "four",
@@ -103,7 +102,7 @@ SplitData loadSplitData(const std::string& path, const ModelShape& shape, std::u
         return {std::make_unique<EncoderData>(std::move(text.training), shape, seed),
                 std::make_unique<EncoderData>(std::move(text.heldBack), shape, 1)};
     }
-    case Architecture::Vision: // other pictures, by another seed
+    case Architecture::Vision: // held-out pictures come from another seed
         return {picturesOf(path, shape, seed), picturesOf(path, shape, ~seed)};
     case Architecture::Classifier: {
         const ChunkData whole = chunksOf(path, shape, seed);

@@ -26,7 +26,7 @@ TrainingWork::TrainingWork(const Workload& workload, const std::vector<int>& lay
                           stage < recompute.size() ? recompute[stage] : Recompute::None);
         StageOptimizer stageOptimizer(maths.parameters(), optimizer);
         m_stages.push_back({std::move(maths), std::move(stageOptimizer)});
-        if (layers >= 0 && std::size_t(first + layers) <= workload.layers.size()) // else it is said below
+        if (layers >= 0 && std::size_t(first + layers) <= workload.layers.size()) // otherwise an error is thrown below
             m_chosen.push_back(choicesOf(std::span(workload.layers).subspan(std::size_t(first), std::size_t(layers))));
         first += layers;
     }
@@ -117,7 +117,7 @@ TrainingWork::Ends TrainingWork::endsOn(const Program& program, int device) cons
     return ends;
 }
 
-/// As textOn() and lossesOn() divide it.
+/// In the layout of textOn() and lossesOn().
 Bytes TrainingWork::textBytes() const
 {
     return static_cast<Bytes>(m_tokens.size() * (2 * m_tokens.front().size() * sizeof(std::int32_t) + sizeof(float)));
@@ -130,7 +130,7 @@ Bytes TrainingWork::bytesBeside(const Program& program, int device, const Capabi
     return choices + (!capabilities.hostAddressable && (ends.head || ends.embedding) ? textBytes() : 0);
 }
 
-/// Of one microbatch, on a device of its own memory.
+/// Input data of one microbatch, on a device with memory of its own.
 Region TrainingWork::textOn(const Place& place, std::size_t microbatch, bool targets) const
 {
     // A classifier has fewer targets than it reads bytes; each has a place of the same size.
@@ -184,7 +184,7 @@ void TrainingWork::checkSize(const Buffer& buffer) const
     case BufferKind::Gradient:
     case BufferKind::ReceivedGradient: expected = static_cast<std::size_t>(stage.maths.activationBytes()); break;
     case BufferKind::ReduceInbox:
-    case BufferKind::Workspace: break; // of which pass, the task says
+    case BufferKind::Workspace: break; // which pass it belongs to depends on the task
     }
     if (expected != static_cast<std::size_t>(buffer.bytes))
         throw Error(fmt::format("stage {}", buffer.stage),
@@ -245,7 +245,7 @@ void TrainingWork::bindCopies(std::span<const Region> regions)
             m_savedForWeights[saved] = regions[b];
         } else if (buffer.kind == BufferKind::ReloadedUntilWeightGrad) {
             m_reloadedForWeights[saved] = regions[b];
-        } // others are found by the task that uses them; checkSize() knows all
+        } // the task that uses another kind finds it itself; checkSize() knows all kinds
     }
 }
 
@@ -410,7 +410,7 @@ void TrainingWork::compute(const TaskContext& context)
         m_versions.afterBlock(context, copy);
 }
 
-/// Of a stage that makes all again they are not there after F, but after R.
+/// In a stage with full recomputation the probabilities exist after R, not after F.
 void TrainingWork::keepProbabilities(const Task& task, const StageMemory& memory)
 {
     const StoredStage& maths = at(task.stage).maths;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Real training as the runtime's work: binds the buffers of a Program to the stage maths. Everything that a
-// microbatch keeps lives in the Program's buffers; only text, gradients' zeroing and losses are held here.
-// Sums are made in the order of each device's list and nowhere else, which is why every synchronous
-// schedule gives the bits of the sequential reference for that order. On a device whose memory the host cannot touch,
-// text goes there and losses come back between steps, and what the host wants to see is fetched into mirrors. Where the
-// schedule has replicas, each has parameters, gradients and optimizer state of its own, and they stay the same bits; or
-// of the optimizer's state its share, and the parameters that others updated are put in place.
+// Real training as the runtime's work: binds the buffers of a Program to the mathematics of the stages. Everything that
+// a microbatch keeps lives in the Program's buffers; this class holds only input data and losses, and zeroes gradients.
+// Sums are made in the order of each device's task list and nowhere else, which is why every synchronous schedule gives
+// the bits of the sequential reference for that order. On a device whose memory the host cannot touch, input data is
+// copied there and losses are copied back between steps, and values that the host asks for are copied into mirrors.
+// Where the schedule has replicas, each has its own parameters, gradients and optimizer state, and the replicas stay
+// equal bit by bit. With a sharded optimizer a replica has its share of the state alone, and copies the parameters that
+// others updated into its own.
 #pragma once
 
 #include "core/schedule/replicas.h"
@@ -34,10 +35,11 @@ public:
                  const OptimizerSettings& optimizer, const TrainingData& data, std::uint64_t seed, int batch = 0,
                  const std::vector<Recompute>& recompute = {});
 
-    /// Where the host cannot write: text, targets and losses of all microbatches, if a stage there needs any of them.
+    /// Memory where the host cannot write: input tokens, targets and losses of all microbatches, if a stage there needs
+    /// any, and the kept choices of experts.
     Bytes bytesBeside(const Program& program, int device, const Capabilities& capabilities) const override;
-    /// Also fills parameters, and zeroes gradients and optimizer state. Throws Error when the program's
-    /// buffers have not the sizes of this model.
+    /// Also fills parameters, and zeroes gradients and optimizer state. Throws Error when a buffer of the program does
+    /// not have the size that this model needs.
     void prepare(const Program& program, std::span<const Region> regions) override;
     void beginStep(int step) override;
     double endStep(int step) override;
@@ -48,40 +50,42 @@ public:
     void reduce(const TaskContext& context, Region own, Region theirs, bool both) override;
     bool addsUp() const override { return true; }
 
-    /// Of a program with U blocks: what was really read.
+    /// Of a program with U blocks: the weight versions that blocks really read.
     const VersionedWeights& versions() const { return m_versions; }
     /// Of the last step: the mean token loss of each microbatch, with the weights that its forwards read.
     std::vector<double> microbatchLosses() const;
-    /// Where data comes from, in place of (step, microbatch) of the text: fills tokens and targets.
+    /// Replaces the training data as the source of a microbatch: fills tokens and targets.
     using Feed =
         std::function<void(int step, int microbatch, std::span<std::int32_t> tokens, std::span<std::int32_t> targets)>;
     void setFeed(Feed feed) { m_feed = std::move(feed); }
-    /// What parameters are in place of random ones; to be set before a run is prepared. Called for every stage's
-    /// copies.
+    /// Gives the initial parameters in place of random ones; to be set before a run is prepared. Called for every
+    /// stage's copies.
     using Start = std::function<void(const ParameterLayout& layout, std::span<float> parameters)>;
     void setStart(Start start) { m_start = std::move(start); }
-    /// Told the mean token loss of a microbatch by the thread of the device with the head. On the host only.
+    /// The listener gets the mean token loss of a microbatch, on the thread of the device with the head. On the host
+    /// only.
     void setListener(std::function<void(int microbatch, double loss)> listener) { m_listener = std::move(listener); }
 
-    /// From now on keeps what every microbatch's forward predicts, where the host's memory has it until the backward.
+    /// From now on keeps the probabilities that each microbatch's forward predicts, on devices whose memory the host
+    /// reads.
     void keepProbabilities() { m_probabilities.resize(m_losses.size()); }
     /// Of the last step, per microbatch; empty where they were not kept.
     const std::vector<std::vector<float>>& probabilities() const { return m_probabilities; }
 
-    /// To be called before the program is prepared: devices whose memory the host cannot touch, which add up in another
-    /// order than it, keep which experts tokens visit.
+    /// Keeps which experts tokens visit, on devices whose memory the host cannot touch: these add up in another order
+    /// than the host. To be called before the program is prepared.
     void keepChoices();
-    /// Of the last step; null where nobody keeps them.
+    /// Choices of the last step; null where they are not kept.
     KeptChoices* choices() { return m_choices ? &*m_choices : nullptr; }
     const KeptChoices* choices() const { return m_choices ? &*m_choices : nullptr; }
 
-    /// Between steps: the values of that kind that are not in the host's memory are copied to where the functions
-    /// below show them.
+    /// Between steps: copies the values of that kind from devices whose memory the host cannot touch to the host, where
+    /// the functions below show them.
     void fetch(BufferKind kind);
-    /// The host's memory of a persistent buffer that is elsewhere, for the caller that copies it here.
+    /// The host's memory for a persistent buffer that is elsewhere; the caller copies the values into it.
     Region mirrorOf(BufferId buffer);
 
-    /// Where parameters() has them: in bf16 they are the optimizer's master copies.
+    /// The kind of buffer that parameters() reads: in bf16 the optimizer's state, which holds the master copies.
     BufferKind kindOfParameters() const
     {
         return m_stages.front().maths.isBf16() ? BufferKind::OptimizerState : BufferKind::Parameters;
@@ -89,7 +93,7 @@ public:
 
     int stages() const { return static_cast<int>(m_stages.size()); }
     int replicas() const { return m_program->replicas(); } ///< of the prepared program
-    /// In fp32, whatever is stored.
+    /// In fp32, whatever type is stored.
     std::span<const float> parameters(int stage, int replica = 0) const
     {
         if (m_program->shardedOptimizer && kindOfParameters() == BufferKind::OptimizerState)
@@ -98,14 +102,14 @@ public:
             onHost(copyOf(stage, replica).parameters, stage, replica, kindOfParameters());
         return found.first(std::min(found.size(), at(stage).maths.parameters().count()));
     }
-    /// Without master copies. Of programs with versions of weights, which share no state out.
+    /// Without master copies. For programs with versions of weights, which have no sharded optimizer.
     std::span<const float> optimizerState(int stage) const
     {
         const std::span<const float> found = onHost(copyOf(stage, 0).state, stage, 0, BufferKind::OptimizerState);
         return found.last(std::min(found.size(), at(stage).optimizer.stateElements())); // behind the master copies
     }
-    /// Of the last step, after the reductions over shared parameters and replicas; put together of what the replicas
-    /// have sums of where they share the optimizer's state out.
+    /// Of the last step, after the reductions over shared parameters and replicas. With a sharded optimizer each
+    /// replica has the full sums of its share alone; the shares are put together here.
     std::span<const float> gradients(int stage, int replica = 0) const
     {
         return m_program->shardedOptimizer
@@ -118,7 +122,7 @@ private:
         StoredStage maths;
         StageOptimizer optimizer;
     };
-    /// A device that this process runs; what it needs where the host cannot touch its memory.
+    /// A device that this process runs, and what it needs where the host cannot touch its memory.
     struct Place {
         Device* device = nullptr; ///< null: the host's memory, without a backend
         bool onHost = true;
@@ -143,9 +147,9 @@ private:
         return stage.maths.isBf16() ? stage.maths.parameters().count() : 0;
     }
     void initialise(std::size_t copy);
-    /// Of a stage's parameters what a replica updates.
+    /// The part of a stage's parameters that a replica updates.
     ReplicaShare shareOf(int stage, int replica) const;
-    /// Of a stage's master copies or gradients the replicas' shares, put together.
+    /// A stage's master copies or gradients, put together from the replicas' shares.
     std::span<const float> ofShares(int stage, BufferKind kind) const;
     void findLastWeightGrads();
     void updateShare(const TaskContext& context, StageCopy& copy) const;
@@ -181,8 +185,8 @@ private:
     std::function<void(int, double)> m_listener;
     std::vector<Place> m_places;   ///< per device
     std::vector<Region> m_regions; ///< per buffer
-    /// Per task: the last weight gradient of a stage, behind which what embedding and head have both is added up where
-    /// one stage has the two; before sums over replicas.
+    /// Per task: whether it is the last weight gradient of a stage. After it, in a stage that holds both embedding and
+    /// head, the two gradients of the tied matrix are added; this comes before sums over replicas.
     std::vector<bool> m_sumsTied;
     std::vector<int> m_deviceOfCopy; ///< -1: there is none
     std::map<BufferId, std::vector<std::byte>> m_mirrors;
@@ -196,11 +200,11 @@ private:
     std::vector<std::vector<float>> m_probabilities;            ///< likewise, once they are kept
     std::vector<std::int64_t> m_chosen;                         ///< per stage, by choicesOf()
     std::optional<KeptChoices> m_choices;
-    /// Per stage and microbatch: its SavedUntilWeightGrad, which I too looks into on a GPU. It lives until W, which
-    /// comes after I on the same device, so the order of that device is enough.
+    /// Per stage and microbatch: its SavedUntilWeightGrad, which I also reads on a GPU. It lives until W, which comes
+    /// after I on the same device, so the order of that device is enough.
     std::vector<Region> m_savedForWeights;
     std::vector<Region> m_recomputedForWeights; ///< likewise, of stages that recompute
-    std::vector<Region> m_reloadedForWeights;   ///< likewise, where it was in the host's memory meanwhile
+    std::vector<Region> m_reloadedForWeights;   ///< likewise, of stages that offload it to the host
 };
 
 } // namespace pipewright

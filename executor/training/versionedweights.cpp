@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Counts updates beside the maths: afterBlock() writes down which version a block found in memory, and what each copy
-// then holds. O(1) per block.
+// Counts updates beside the maths: beforeBlock() writes down which version a block found in memory, update() which
+// version each copy then holds. O(1) per block.
 #include "executor/training/versionedweights.h"
 
 #include "core/base/diagnostic.h"
@@ -22,7 +22,7 @@ const BufferView* find(std::span<const BufferView> views, BufferKind kind)
     return nullptr;
 }
 
-/// Made by the block before: on another device, or with sharded states on this one.
+/// The partial sum of the block before: received from another device or, with sharded states, made on this one.
 const BufferView* partialSum(std::span<const BufferView> reads)
 {
     const BufferView* received = find(reads, BufferKind::ReceivedPartialGradient);
@@ -122,7 +122,7 @@ std::span<float> VersionedWeights::gradientSum(const TaskContext& context, const
 void VersionedWeights::afterBlock(const TaskContext& context, StageCopy& copy)
 {
     if (m_program->shardedStates)
-        return; // the sum was made where it leaves from
+        return; // gradientSum() already accumulates in the buffer that is sent
     const kernels::Operations& on = *context.operations;
     if (const BufferView* sum = find(context.writes, BufferKind::PartialGradient)) {
         on.copy(std::span<const float>(copy.gradients), floats(sum->region));

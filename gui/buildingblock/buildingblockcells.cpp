@@ -17,7 +17,7 @@ namespace {
 
 constexpr int nameWidth = 64;
 constexpr int leastRow = 22, mostRow = 80;
-constexpr int labelledRow = 34, mostLabelled = 6; // with the microbatch; of more devices it would take too much height
+constexpr int labelledRow = 34, mostLabelled = 6; // with the microbatch; too high for more devices than this
 constexpr int boundWidth = 190;
 constexpr double pale = 0.28;
 
@@ -26,7 +26,7 @@ int leastRowOf(std::size_t devices)
     return devices <= mostLabelled ? labelledRow : leastRow;
 }
 
-/// How many stages of its device come before it: every second one is paler on the lanes, too.
+/// A stage's index among the stages of its device; every second one is paler, as on the lanes.
 int chunkOf(const BuildingBlock& block, int stage)
 {
     int chunk = 0;
@@ -153,7 +153,7 @@ void BuildingBlockCells::paintEvent(QPaintEvent*)
                 painter.fillRect(rect, QBrush(theme.idle, Qt::BDiagPattern));
             } else {
                 const BuildingBlock::Pass& pass = m_block.passes[index];
-                int unit = pass.start; // the one that is in this cell, so many intervals after its block began
+                int unit = pass.start; // the pass's unit in this cell; its block began unit / interval intervals ago
                 while (unit < pass.end() - 1 && unit % m_block.interval != cell)
                     ++unit;
                 paintPass(painter, blocks, theme, rect, m_block, pass, -(unit / m_block.interval));

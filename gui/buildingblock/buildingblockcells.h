@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The steady state of a building block: each device's interval folded to T cells with the pass that occupies each,
-// collisions in red, and beside it the memory bound of the device: the sum of ceil(lifespan / T) over its stages, in
-// activations of one chunk (arXiv 2405.15362).
+// The steady state of a building block: each device's passes folded into the T cells of one interval, collisions in
+// red, and beside them the memory bound of the device: the sum of ceil(lifespan / T) over its stages, in activations of
+// one chunk (arXiv 2405.15362).
 #pragma once
 
 #include "core/buildingblock/buildingblockedits.h"
@@ -37,13 +37,13 @@ private:
 
 class TimelinePainter;
 
-/// "F" over "m", written as blocks are on the lanes: the block is drawn for any microbatch m, its repetitions are those
-/// after and before it, "m+1" and "m\u22121". Where a device holds several stages, the letter has the stage, "F4".
+/// "F" over "m", as blocks are labelled on the lanes. The block stands for any microbatch m; repetitions after and
+/// before it are labelled "m+1" and "m\u22121". Where a device holds several stages, the letter has the stage, "F4".
 struct PassLabel {
     QString letter, microbatch;
 };
 PassLabel labelOfPass(const BuildingBlock& block, const BuildingBlock::Pass& pass, int repetition);
-/// Pale ones have dim letters on a faint ground.
+/// A pale pass has dim letters on a faint background.
 void paintPass(QPainter& painter, const TimelinePainter& blocks, const Theme& theme, const QRectF& rect,
                const BuildingBlock& block, const BuildingBlock::Pass& pass, int repetition, bool pale = false);
 

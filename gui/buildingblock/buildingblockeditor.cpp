@@ -25,7 +25,7 @@ namespace pipewright {
 
 namespace {
 
-/// As on the lanes, for as many devices as the block has.
+/// The device names of the lanes, for as many devices as the block has.
 QStringList namesOfDevices(const Design& design, int devices)
 {
     QStringList names;
@@ -86,7 +86,7 @@ void BuildingBlockEditor::showEvent(QShowEvent* event)
 {
     QDialog::showEvent(event);
     if (m_edits.count() == 0)
-        takePresent(); // no edits are lost
+        takePresent(); // there are no edits that could be lost
     m_grid->setFocus();
 }
 
@@ -119,7 +119,7 @@ void BuildingBlockEditor::showBlock()
 void BuildingBlockEditor::showShown()
 {
     m_cells->setBlock(m_grid->shown(), namesOfDevices(m_document.design(), m_grid->shown().devices()));
-    m_scroll->setMaximumHeight(m_grid->greatestHeight()); // in a large window the rest is for the results
+    m_scroll->setMaximumHeight(m_grid->greatestHeight()); // the results get the rest of a large window
     showPass();
     predictShown();
 }

@@ -216,7 +216,7 @@ void BuildingBlockEditor::connectFields()
         showPass(); // restores the fields after a refused edit
     });
     connect(&m_document, &Document::designChanged, this, [this] {
-        if (isVisible()) // compared with the current schedule, which has changed
+        if (isVisible()) // the results are compared with the current schedule, which has changed
             predictShown();
     });
 }

@@ -71,7 +71,7 @@ void BuildingBlockPreview::refresh()
             longest = std::max(longest, lifespan(*m_block, stage));
         const std::vector<int> bound = liveBound(*m_block);
         const double chunks = double(m_block->stages()) / std::max(1, m_block->devices());
-        // At most all microbatches are live, which counts in short steps.
+        // No more than all microbatches can be live, which matters when a step has few.
         const double most = std::min<double>(*std::max_element(bound.begin(), bound.end()) / chunks,
                                              m_document.design().schedule.microbatches);
         m_caption->setText(

@@ -59,7 +59,7 @@ void CompareLanes::setSchedules(std::vector<Schedule> schedules)
         m_total = std::max(m_total, schedule.layout.makespan());
     m_current = std::clamp(m_current, 0, std::max(0, static_cast<int>(m_schedules.size()) - 1));
     setMaximumHeight(
-        std::max(minimumSizeHint().height(), heightWith(mostLane))); // the rest of a window is for the table
+        std::max(minimumSizeHint().height(), heightWith(mostLane))); // the table gets the rest of the window's height
     updateScroll();
     if (m_total != before)
         showAll();
@@ -75,7 +75,7 @@ void CompareLanes::setCurrent(int schedule)
     Q_EMIT chosen(schedule);
 }
 
-/// Of every schedule, or of the line that says why there are none.
+/// Lanes of all schedules; the note of a schedule without lanes counts as one.
 int CompareLanes::laneCount() const
 {
     int lanes = 0;
@@ -150,7 +150,7 @@ void CompareLanes::resizeEvent(QResizeEvent* event)
     QAbstractScrollArea::resizeEvent(event);
     const bool whole = m_axis == clamped(fitted(m_axis, 0, double(m_total), margin), double(m_total), margin);
     updateScroll();
-    if (whole) // and stays so; the scroll bar comes and goes
+    if (whole) // still shows everything when the scroll bar appears or disappears
         showAll();
     else
         setAxis(m_axis);
@@ -267,7 +267,7 @@ void CompareLanes::paintSchedule(QPainter& painter, const TimelinePainter& lanes
         lanes.blocks(painter, m_axis, ground, times, area, blocks, geometry);
         painter.restore();
     }
-    // A line at its end through its lanes.
+    // A line at the schedule's end through its lanes.
     const double end = m_axis.xOf(double(shown.layout.makespan()));
     if (end >= m_axis.left)
         painter.fillRect(QRectF(end, first, 1.5, double(shown.layout.lanes().size()) * laneHeight), theme.accent);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Several schedules below each other on one time axis: each with its name, its lanes and a line at its end. Blocks use
+// Several schedules one below another on one time axis, each with its name, its lanes and a line at its end. Blocks use
 // the timeline's geometry and painter, so painting costs O(pixels). A click selects a schedule.
 #pragma once
 
@@ -21,9 +21,9 @@ public:
     struct Schedule {
         QString name;
         QString summary;            ///< beside the name: "202.1 ms"
-        TimelineLayout layout;      ///< without lanes: nothing to show yet
+        TimelineLayout layout;      ///< without lanes when there is nothing to show yet
         std::vector<QString> lanes; ///< names of the devices
-        QString note;               ///< in place of lanes: a state, or why there are none
+        QString note;               ///< shown instead of lanes: a state, or why there are no lanes
     };
     /// A schedule to show; without a prediction `note` replaces its lanes.
     static Schedule scheduleOf(const QString& name, const Design& design, const Prediction* prediction,
@@ -39,7 +39,7 @@ public:
     QRect rectOfSchedule(int schedule) const; ///< title and lanes, in viewport coordinates
 
     QSize sizeHint() const override { return {900, 420}; }
-    int neededHeight() const { return heightWith(leastLane); } ///< with which all lanes show
+    int neededHeight() const { return heightWith(leastLane); } ///< the least height that shows all lanes
 
 Q_SIGNALS:
     void chosen(int schedule);

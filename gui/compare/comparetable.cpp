@@ -30,7 +30,7 @@ struct Row {
     std::function<std::optional<double>(const ComparedSchedule&)> value;
     QString (*text)(double);
     QString (*difference)(double now, double reference);
-    int better = -1; ///< -1: less is better, +1: more is
+    int better = -1; ///< -1: less is better, +1: more is better
 };
 
 QString duration(double value)
@@ -86,7 +86,7 @@ std::shared_ptr<const AllCosts> costsOf(const std::vector<ComparedSchedule>& sch
     return costs;
 }
 
-/// Of the table of costs of Cyclic Data Parallelism.
+/// A row from the cost table of Cyclic Data Parallelism.
 template<typename Field>
 Row costRow(const QString& name, const QString& definition, const std::shared_ptr<const AllCosts>& costs,
             Field StepCosts::*field)
@@ -113,7 +113,7 @@ auto ofMetrics(Read read)
 
 using Spreads = std::map<const Prediction*, StepSpread>;
 
-/// Each schedule's step when blocks vary.
+/// The spread of each schedule's step time under noise.
 std::shared_ptr<const Spreads> spreadsOf(const std::vector<ComparedSchedule>& schedules, const NoiseChoice& noise)
 {
     auto spreads = std::make_shared<Spreads>();
@@ -218,8 +218,7 @@ std::vector<Row> rowsFor(const std::vector<ComparedSchedule>& schedules, const N
 
 constexpr int leastRow = 23;
 
-/// Columns share the width and rows the height, but columns stay near their names and rows near each other where there
-/// is much of it.
+/// Columns share the width and rows the height equally, up to a largest column width and row height.
 class CompareTable : public QTableWidget {
 public:
     using QTableWidget::QTableWidget;
@@ -242,7 +241,7 @@ protected:
     }
 };
 
-/// What a difference takes, so that the values before it stand below each other.
+/// Pads a difference to `length`, so that the values before it align in a column.
 QString padded(const QString& difference, qsizetype length)
 {
     return QStringLiteral("   ") + difference.rightJustified(length, QChar(0x00A0));

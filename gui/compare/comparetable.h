@@ -18,14 +18,14 @@ namespace pipewright {
 struct ComparedSchedule {
     QString name;
     const Design& design;
-    const Prediction* prediction; ///< null: the column says nothing
+    const Prediction* prediction; ///< null: the column is empty
 };
 
 QTableWidget* makeCompareTable(QWidget* parent);
-/// `noise`: what the steps under noise are under.
+/// `noise`: for the rows about the step time under noise.
 void fillCompareTable(QTableWidget& table, const std::vector<ComparedSchedule>& schedules,
                       const NoiseChoice& noise = {});
-/// With which all rows show.
+/// The height that shows all rows.
 int neededHeight(const QTableWidget& table);
 
 } // namespace pipewright

@@ -186,7 +186,7 @@ void CompareWindow::resizeEvent(QResizeEvent* event)
 void CompareWindow::followDocument()
 {
     if (!isVisible())
-        return; // hidden: avoid copying predictions
+        return; // do not copy predictions while hidden
     Entry& present = m_entries.front();
     present.design = m_document.design();
     m_noise->setCosts(present.design.costs);
@@ -314,8 +314,9 @@ void CompareWindow::refresh()
     Q_EMIT changed();
 }
 
-/// Lanes take what they can use of the height that the table leaves, and what they need even of the table's, up to
-/// three fifths. A border that was dragged stays until there are more or fewer schedules.
+/// Divides the height between lanes and table. The lanes get the height that the table does not need, but at least what
+/// they need themselves, up to three fifths of all. A splitter that was dragged stays until the number of schedules
+/// changes.
 void CompareWindow::shareHeight()
 {
     m_borderIsOwn = m_borderIsOwn && m_laidOut == count();

@@ -30,7 +30,7 @@ public:
     explicit CompareWindow(Document& document, QWidget* parent = nullptr);
     ~CompareWindow() override;
 
-    /// The state "before the edits": as opened or made last.
+    /// The state "before the edits": the design that was opened or created last.
     void setOpened(Design design);
     void addKept(); ///< the present state, as it is now
     void addOpened();
@@ -39,13 +39,13 @@ public:
     void removeCurrent(); ///< not for the current schedule
     void takeCurrent();   ///< makes it the document's schedule
 
-    /// A schedule beside the present one, for as long as nothing is added or removed.
+    /// A schedule compared with the present one. Its pointers are valid until a schedule is added or removed.
     struct Other {
         QString name;
         const Design* design;
         const Prediction* prediction;
     };
-    std::vector<Other> others() const; ///< those that are worked out and can run
+    std::vector<Other> others() const; ///< only those that are ready and can run
 
     int count() const { return static_cast<int>(m_entries.size()); }
     bool isBusy() const { return m_pending > 0; }
@@ -58,7 +58,7 @@ public:
     QWidget* offers() const { return m_offers; }
 
 Q_SIGNALS:
-    void changed(); ///< what is shown changed
+    void changed(); ///< the shown schedules changed
 
 protected:
     void showEvent(QShowEvent* event) override;
@@ -68,7 +68,7 @@ protected:
 private:
     struct Entry {
         QString name;
-        QString note; ///< while there is no prediction
+        QString note; ///< shown while there is no prediction
         Design design;
         std::shared_ptr<const Prediction> prediction;
         int id = 0;
@@ -93,8 +93,8 @@ private:
     QTableWidget* m_table;
     NoiseFields* m_noise;
     QSplitter* m_splitter;
-    int m_laidOut = 0;          ///< schedules that its border was placed for
-    bool m_borderIsOwn = false; ///< it was dragged since then
+    int m_laidOut = 0;          ///< number of schedules at the last automatic split
+    bool m_borderIsOwn = false; ///< the user has dragged the splitter since then
     QLabel* m_hint;
     QWidget* m_offers; ///< offers to compare with, while there is one schedule
     QMenu* m_addMenu;

@@ -74,7 +74,7 @@ void NoiseFields::take()
     if (m_block->value() >= 0)
         choice.block = m_block->value() / 100;
     else
-        m_block->setValue(measured); // and no other number below nothing
+        m_block->setValue(measured); // replaces any other negative number
     choice.device = m_device->value() / 100;
     change(choice);
 }

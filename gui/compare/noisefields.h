@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How much blocks and devices vary when steps are shown under noise: two shares in percent. Costs that were measured
-// bring the spread of their blocks along, which is taken until a person types another.
+// How much blocks and devices vary when steps are shown under noise: two shares in percent. Measured costs include the
+// measured spread of their blocks, which is used until the user types another value.
 #pragma once
 
 #include "core/predict/spread.h"
@@ -16,13 +16,13 @@ class NoiseFields : public QWidget {
 
 public:
     explicit NoiseFields(QWidget* parent = nullptr);
-    void setCosts(const Costs& costs); ///< whether "as measured" can be said of blocks
+    void setCosts(const Costs& costs); ///< whether the blocks' spread can be "as measured"
     void setValue(const NoiseChoice& choice);
-    void follow(NoiseFields& other); ///< takes its value, now and later, and gives it its own
+    void follow(NoiseFields& other); ///< keeps the values of both equal; takes the other's value first
     const NoiseChoice& value() const { return m_choice; }
     ShareField& block() { return *m_block; }
     ShareField& device() { return *m_device; }
-    static QString explanation(); ///< of the columns that follow from it
+    static QString explanation(); ///< of the table columns that depend on these fields
 
 Q_SIGNALS:
     void edited(const pipewright::NoiseChoice& choice);

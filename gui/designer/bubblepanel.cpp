@@ -118,7 +118,7 @@ std::vector<BubblePanel::Cause> BubblePanel::causes() const
 {
     const Theme& theme = Theme::of(*this);
     std::vector<Cause> causes;
-    // The prediction knows what a block reads; the records say when it came.
+    // A prediction knows which input a block waited for; a recording only knows when the input arrived.
     if (m_side == Side::Predicted)
         causes = {{tr("warm-up and cool-down"), theme.waiting, Qt::FDiagPattern, {}},
                   {tr("waits for gradient"), theme.fill(Op::I), Qt::BDiagPattern, {}},
@@ -153,7 +153,7 @@ QRectF BubblePanel::plotArea() const
 {
     const int below = hasLegendBelow() ? legendRow : 0;
     const int room = height() - top - 4 - scaleHeight - below;
-    // Of many devices a row may be less than a pixel, and all are still there.
+    // With many devices a row may be less than a pixel high; all rows are still painted.
     const double rowHeight = rows() == 0          ? roomiestRow
                              : room >= 2 * rows() ? std::min(room / rows(), roomiestRow)
                                                   : std::max(0, room) / static_cast<double>(rows());

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Idle time of each device by cause, as a share of the makespan: one stacked bar per device, on a scale that begins at
-// time zero's x and is 0 to 50 %, or 0 to 100 % where a device idles more. Under Both the bar is the measured one and
-// an outline the predicted one. Bars are painted directly, not as chart items, since they follow every move of a drag.
+// Idle time of each device by cause, as a share of the makespan: one stacked bar per device. The scale begins at the x
+// of time zero and is 0 to 50 %, or 0 to 100 % when a device idles more than that. On side Both the bar is the measured
+// value and an outline the predicted one. Bars are painted directly, not as chart items, since they change with every
+// move of a drag.
 #pragma once
 
 #include "gui/document/document.h"
@@ -18,7 +19,7 @@ public:
     struct Cause {
         QString name;
         QColor color;
-        Qt::BrushStyle texture = Qt::SolidPattern; ///< so that causes differ without colour, too
+        Qt::BrushStyle texture = Qt::SolidPattern; ///< so that causes differ without colour
         std::vector<double> shares;                ///< per device, of the makespan
     };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Every command by its name: type some letters, choose with the arrows, Return runs it. It lists the window's actions
-// with their shortcuts as they are when it opens.
+// and their shortcuts, read when it opens.
 #pragma once
 
 #include "gui/designer/shortcuts.h"

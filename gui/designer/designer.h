@@ -9,8 +9,8 @@
 
 namespace pipewright {
 
-/// Opens each file in a window of its own, or without any the file of the last session, or the finished example.
-/// Returns the exit code. Needs a screen (or QT_QPA_PLATFORM=offscreen).
+/// Opens each file in its own window; without files, the file of the last session or else the example. Returns the exit
+/// code. Needs a screen (or QT_QPA_PLATFORM=offscreen).
 int runDesigner(int argc, char** argv, const std::vector<std::string>& files);
 
 /// The default design: a preset model on four devices with ZB-H1, or without presets the same schedule with fixed

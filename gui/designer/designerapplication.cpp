@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t reserve = std::size_t{4} << 20; ///< bytes, for autosaving a design and for the message
 
-/// Of all open designs, whether each was written.
+/// Autosaves all open designs; true when each was written.
 bool autosaveAll()
 {
     bool all = true;
@@ -25,7 +25,7 @@ bool autosaveAll()
             if (Autosave* autosave = window->autosave()) {
                 const auto seen = QObject::connect(autosave, &Autosave::written, window, [&kept] { kept = true; });
                 autosave->flush();
-                QCoreApplication::sendPostedEvents(autosave); // the worker says there that it has written
+                QCoreApplication::sendPostedEvents(autosave); // delivers the worker's report that it has written
                 QObject::disconnect(seen);
             }
             all = all && kept;
@@ -73,7 +73,7 @@ void DesignerApplication::tell(const std::exception& error)
             m_message->setAttribute(Qt::WA_DeleteOnClose);
             m_message->open();
         }
-    } catch (const std::exception&) { // not even that: the window stays, and standard error has the reason
+    } catch (const std::exception&) { // the message failed too: the reason is on standard error
     }
     m_reserve.reset(new (std::nothrow) char[reserve]);
 }

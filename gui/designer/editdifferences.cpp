@@ -81,7 +81,7 @@ void EditDifferences::remember()
     refresh();
 }
 
-/// It came later than the edit.
+/// Stores a peak memory that became known after the edit.
 void EditDifferences::takeMemory()
 {
     const std::size_t index = m_document.undoStack()->index();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Effect of the last edit, or during a drag of dropping now, on makespan, bubble, peak memory and transfers. Numbers
-// are kept per index of the undo stack, so undo and redo show each edit's own differences.
+// Effect of the last edit, or of the drop during a drag, on makespan, bubble, peak memory and transfers. Numbers are
+// kept per index of the undo stack, so undo and redo show the differences of each edit.
 #pragma once
 
 #include "gui/document/document.h"
@@ -24,12 +24,12 @@ public:
     /// A drag in progress, and its prediction, or null when there is none.
     void setPreview(bool dragging, const Prediction* preview);
     const FactList& facts() const { return *m_facts; }
-    /// The same in numbers, each new less old: makespans as a share of the old, bubble as a share. Nullopt without an
-    /// edit, or when blocks are unplaced before or after it, as the numbers are then not comparable.
+    /// The same as numbers, new minus old: makespans relative to the old one, the bubble as a difference of shares.
+    /// Nullopt without an edit, or when blocks are unplaced before or after it, as the numbers are then not comparable.
     struct Changes {
         double makespan = 0, bubble = 0;
-        double members = 0; ///< the makespan of groups' members; 0, too, while it is not known
-        Bytes peak = 0;     ///< as that
+        double members = 0; ///< makespan of the groups' members; 0 while not known
+        Bytes peak = 0;     ///< 0 while not known
     };
     const std::optional<Changes>& changes() const { return m_changes; }
 
@@ -39,7 +39,7 @@ Q_SIGNALS:
 private:
     struct Numbers {
         Nanoseconds makespan = 0;
-        std::optional<Nanoseconds> members; ///< what they take; none: no groups, or it is not known yet
+        std::optional<Nanoseconds> members; ///< makespan of the groups' members; none: no groups, or not known yet
         double bubble = 0;
         std::optional<Bytes> peak; ///< none: it is not known yet
         int peakDevice = -1;

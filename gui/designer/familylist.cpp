@@ -28,7 +28,7 @@ constexpr int titleMargin = 6;
 constexpr int scrollBarWidth = 10; // of the theme's sheet
 constexpr int presentRole = Qt::UserRole + 1, overRole = Qt::UserRole + 2;
 
-constexpr const char* narrowProperty = "narrow"; ///< of the list: it has no room for every name as it is
+constexpr const char* narrowProperty = "narrow"; ///< of the list: too narrow for the full names
 
 QFont titleFont(bool narrow, bool present)
 {
@@ -42,7 +42,7 @@ Bytes limitOf(const Design& design)
     return devices.empty() ? 0 : devices.front().memory;
 }
 
-/// What a narrow list shows of a name that it has no room for; the tooltip has all of it.
+/// The text that a narrow list shows for a long name; the tooltip has the full name.
 QString firstWord(const QString& title)
 {
     return title.section(QLatin1Char(' '), 0, 0);
@@ -181,7 +181,7 @@ FamilyList::FamilyList(Document& document, QWidget* parent)
 
 int FamilyList::widthOfNames(bool narrow) const
 {
-    const QFontMetrics metrics(titleFont(narrow, true)); // of the present one the widest
+    const QFontMetrics metrics(titleFont(narrow, true)); // the bold font of the present family is the widest
     int widest = 0;
     for (const QTreeWidgetItem* item : m_items)
         widest = std::max(widest, metrics.horizontalAdvance(narrow ? firstWord(item->text(Title)) : item->text(Title)));
@@ -194,7 +194,7 @@ void FamilyList::resizeEvent(QResizeEvent* event)
     m_list->setProperty(narrowProperty, width() < widthOfNames(false));
 }
 
-/// What sets the unit and the decimals of the column of peaks; 0 where the design knows no sizes.
+/// The largest peak, which sets the unit and decimals of the column; 0 when the design has no sizes.
 Bytes FamilyList::largestPeak() const
 {
     const Prediction* const prediction = m_document.prediction();
@@ -235,8 +235,8 @@ void FamilyList::showRow(std::size_t family)
     QString tip = QStringLiteral("%1: %2\n")
                       .arg( // the list may have no room for the name
                           item->text(Title), QString::fromUtf8(about.data(), static_cast<qsizetype>(about.size())));
-    // Of the present family the schedule as it is: one that was edited, or made under another memory limit, has other
-    // numbers than the family's own.
+    // The present family's row shows the present schedule: after an edit, or with another memory limit, its numbers
+    // differ from the family's estimate.
     const bool present =
         item->data(Title, presentRole).toBool() && m_document.prediction() && m_document.unplaced().empty();
     if (!known && !present)
@@ -259,7 +259,7 @@ void FamilyList::showRow(std::size_t family)
                    .arg(numbers(shown), numbers(*known));
     item->setText(Bubble, shown.possible ? percentText(shown.bubble) : QStringLiteral("–"));
     const Bytes limit = limitOf(m_document.design()), largest = largestPeak();
-    // In the unit of the column's caption; where the design knows no sizes, in microbatches.
+    // In the unit of the column's caption, or in microbatches when the design has no sizes.
     const QString peak = largest == 0      ? multipleText(shown.activations)
                          : shown.peakBytes ? sizeText(*shown.peakBytes, largest).section(QChar(0x00A0), 0, 0)
                                            : QStringLiteral("…");

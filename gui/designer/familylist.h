@@ -24,7 +24,7 @@ public:
     const std::vector<std::optional<FamilyEstimate>>& estimates() const { return m_shown; }
     QTreeWidget* list() const { return m_list; }
     void switchTo(std::size_t family);
-    int widthOfNames(bool narrow) const; ///< in which no name ends in dots; `narrow`: smaller, of long ones a word
+    int widthOfNames(bool narrow) const; ///< that elides none; `narrow`: small font, long names cut
 
 Q_SIGNALS:
     void refused(const Diagnostics& diagnostics);
@@ -36,7 +36,7 @@ protected:
 
 private:
     void takeEstimate(const FamilyEstimate& estimate);
-    void showRow(std::size_t family); ///< of the present one at once, of another when its estimate is known
+    void showRow(std::size_t family); ///< the present family at once, others when their estimate is known
     void markPresent();
     Bytes largestPeak() const;
     void captionMemory();

@@ -43,7 +43,7 @@ QString keyOf(FirstHints::Hint hint)
     return {};
 }
 
-/// A number in a disc and a few words on the colour of text, so that it stands out of both looks.
+/// A number in a disc and a few words; the background is the text colour, so that it stands out in both themes.
 class HintBubble : public QWidget {
 public:
     HintBubble(int number, const QString& text, QWidget* parent) : QWidget(parent), m_number(number), m_text(text)
@@ -98,7 +98,7 @@ FirstHints::FirstHints(TimelineView& timeline, QWidget& run, QSettings& settings
         if (m_timeline.isPreviewing())
             m_dragged = true;
         else
-            QTimer::singleShot(0, this, [this] { m_dragged = false; }); // the edit comes at once, or not at all
+            QTimer::singleShot(0, this, [this] { m_dragged = false; }); // the edit follows at once or was refused
     });
     connect(&timeline.document(), &Document::designChanged, this, [this] {
         if (std::exchange(m_dragged, false))

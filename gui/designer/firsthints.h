@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Three hints for the first minute, where they apply: drag a block, click idle time, run. Each disappears when
-// that was done, or by a click on its cross, and does not come back in later sessions. They lie over the lanes and pass
-// every click on except the one on the cross.
+// Three hints for new users, shown where they apply: drag a block, click idle time, run. Each disappears when the
+// action was done or its cross is clicked, and does not return in later sessions. They are shown over the lanes and
+// pass on all clicks except those on the cross.
 #pragma once
 
 #include <QObject>
@@ -24,7 +24,8 @@ public:
     enum Hint { Drag, Idle, Run };
     static constexpr int hintCount = 3;
 
-    /// `run`: the button that the third points at. What is done is kept in `settings`, which outlives this.
+    /// `run`: the button that the third hint points at. Finished hints are stored in `settings`, which must outlive
+    /// this.
     FirstHints(TimelineView& timeline, QWidget& run, QSettings& settings, QObject* parent);
     bool isShown(Hint hint) const;
     QWidget* bubble(Hint hint) const; ///< null once done
@@ -45,7 +46,7 @@ private:
         QToolButton* cross = nullptr;
     };
     void make(Hint hint);
-    /// In the coordinates of the bubble's parent, its middle; nothing where there is no place for it.
+    /// The middle of the bubble in its parent's coordinates; false when it has no place.
     bool placeOf(Hint hint, QPoint* middle) const;
     void remember();
 
@@ -53,7 +54,7 @@ private:
     QWidget& m_run;
     QSettings& m_settings;
     std::array<Shown, hintCount> m_shown{};
-    bool m_dragged = false; ///< something was held over a lane just now
+    bool m_dragged = false; ///< a block was just held over a lane
 };
 
 } // namespace pipewright

@@ -66,7 +66,7 @@ void Legend::showDesign(const Design& design, const Prediction* prediction, bool
                                   || std::any_of(prediction->program.tasks.begin(), prediction->program.tasks.end(),
                                                  [](const Task& task) { return isUpdate(task.kind); });
     m_entries.clear();
-    // What is met first comes first; at the end of the strip there may be no room.
+    // Ordered by how early a user meets them; the entries at the end may not fit.
     const auto addOperation = [&](Op op) {
         if (!present[indexOf(op)])
             return;
@@ -258,7 +258,7 @@ void Legend::changeEvent(QEvent* event)
     QWidget::changeEvent(event);
     if (event->type() != QEvent::PaletteChange)
         return;
-    addCauses(); // their colours are the other look's
+    addCauses(); // their colours belong to the previous theme
     arrange();
 }
 

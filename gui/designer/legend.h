@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the lanes' signs mean, as a slim strip above them: the operations that the design has, transfers, idle time, and
-// under an overlay the outline of the prediction and the foot of a late block. Causes of idle time stand in it where
-// there is room, and else in its tooltip. One click hides it.
+// The legend of the lanes, as a thin strip above them: the design's operations, transfers, idle time, and with an
+// overlay the outline of the prediction and the foot of a late block. Causes of idle time are shown when they fit,
+// otherwise in the tooltip. One click hides the legend.
 #pragma once
 
 #include "core/schedule/block.h"
@@ -26,7 +26,7 @@ class Legend : public QWidget {
 public:
     /// The causes, and their colours, are those of `bubbles`, which outlives it.
     explicit Legend(const BubblePanel& bubbles, QWidget* parent = nullptr);
-    /// `prediction`: null where there is none; updates at the end of a step are in no order, but in it.
+    /// `prediction`: may be null. It has the updates at the end of a step, which are not in the schedule's order.
     void showDesign(const Design& design, const Prediction* prediction, bool overlaid);
     QStringList texts() const; ///< of the entries that are shown now, from the left
     QSize sizeHint() const override;
@@ -48,8 +48,8 @@ private:
         QString text, tip;
         Op op = Op::F;      ///< of an operation
         QColor color = {};  ///< of a cause
-        QString brief = {}; ///< where there is little room; empty: as ever
-        QRect place = {};   ///< sign and text; null: there is no room
+        QString brief = {}; ///< text for a narrow strip; empty: `text`
+        QRect place = {};   ///< of sign and text; null: no room
     };
     void addGradientSums(const Prediction& prediction);
     void addCauses();

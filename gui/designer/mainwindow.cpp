@@ -57,7 +57,7 @@ MainWindow::MainWindow(const Options& options, QWidget* parent)
     setWindowTitle(tr("Pipewright[*]"));
     setAutoFillBackground(true);
     setAcceptDrops(true);
-    // With the bytes that a run allocates, where it trains.
+    // For trainable designs, uses the bytes that a run allocates.
     m_document.setMemberPredictor(std::make_shared<MemberPredictor>([](const Design& design) {
         MeasuredGroups measured(design, whyNotTrainable(design).empty());
         return MemberPredictor::Stages{std::move(measured.stages), std::move(measured.design.costs),
@@ -181,7 +181,7 @@ void MainWindow::connectTimeline()
     connect(m_timeline, &TimelineView::hovered, m_numbers, &NumberBar::setHint);
     connect(m_timeline, &TimelineView::gapClicked, this, &MainWindow::showGap);
     connect(m_timeline, &TimelineView::viewRangeChanged, this, &MainWindow::alignCharts);
-    // They may have changed amid a layout, which does not lay out within itself what is given another size then.
+    // Queued, since the lanes may change during a layout pass, which ignores sizes that change while it runs.
     connect(m_timeline, &TimelineView::lanesChanged, this, &MainWindow::arrangeRows, Qt::QueuedConnection);
     connect(m_timeline, &TimelineView::readingsChanged, this, [this] {
         m_memory->setReadings(m_timeline->readings());
@@ -197,7 +197,7 @@ void MainWindow::connectDocument()
 {
     connect(&m_document, &Document::designChanged, this, &MainWindow::refresh);
     connect(&m_document, &Document::sideChanged, this, [this] {
-        m_numbers->setHint({}); // it was about the other side
+        m_numbers->setHint({}); // it described the other side
         refreshNumbers();
     });
     connect(&m_document, &Document::memoryChanged, this, &MainWindow::refreshNumbers);
@@ -260,7 +260,7 @@ void MainWindow::refreshNumbers()
 {
     const Prediction* shown = m_timeline->preview() ? m_timeline->preview() : m_document.prediction();
     const Design& design = m_timeline->previewDesign();
-    // A drag is judged by predictions, and while it lasts every number is one.
+    // Drops are judged by predictions, so during a drag all numbers are predicted ones.
     const bool dragged = m_timeline->isPreviewing();
     const Document::Overlay* const overlay = m_document.overlay();
     const Side side = dragged ? Side::Predicted : m_document.side();
@@ -284,7 +284,7 @@ void MainWindow::alignCharts()
     const TimeAxis& axis = m_timeline->axis();
     m_memory->setAxis(axis);
     m_bubbles->setAxis(axis);
-    m_memory->setReadings(m_timeline->readings()); // the ruler's ticks are another's
+    m_memory->setReadings(m_timeline->readings()); // the ruler's ticks have changed
     m_bubbles->setReadings(m_timeline->readings());
 }
 

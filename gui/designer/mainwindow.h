@@ -70,7 +70,7 @@ public:
     ~MainWindow() override;
 
     Document& document() { return m_document; }
-    /// Of a recorded run or a design of the same model, carried over to the present schedule.
+    /// Takes the costs of a recorded run or of a design of the same model for the present schedule.
     void takeCostsFrom(const QString& path);
     TimelineView& timeline() { return *m_timeline; }
     Minimap& minimap() { return *m_minimap; }
@@ -79,7 +79,7 @@ public:
     BuildingBlockEditor* buildingBlockEditor()
     {
         return m_buildingBlockEditor;
-    } ///< null until it was opened, and so the other windows
+    } ///< null until opened; the same holds for the other windows
     CompareWindow* compareWindow() { return m_compare; }
     TradeOffWindow* tradeOffWindow() { return m_tradeOffs; }
     SearchWindow* searchWindow() { return m_search; }
@@ -90,7 +90,7 @@ public:
     Inspector& inspector() { return *m_inspector; }
     SuggestionList& suggestions() { return *m_suggestions; }
     EditDifferences& differences() { return *m_differences; }
-    bool reportTo(const QString& path); ///< of the overlaid run, as HTML; false after saying why it cannot
+    bool reportTo(const QString& path); ///< HTML report of the overlaid run; false after an error message
     RunErrors& runErrors() { return *m_runErrors; }
     MemoryPanel& memory() { return *m_memory; }
     BubblePanel& bubbles() { return *m_bubbles; }
@@ -109,23 +109,24 @@ public:
 
     /// Opens a design or a recording; false (after telling the user) when it cannot be read.
     bool openFile(const QString& path);
-    /// The opening example: a model that people know, predicted; nothing is recorded or unsaved.
+    /// The example at the start: a well-known model with its prediction, no recording and no unsaved changes.
     void openExample();
     /// Imports another tool's recording and opens it in a trace window.
     void openTrace(const QString& path) { openTraces({path}); }
     TraceWindow* openTraces(const QStringList& paths); ///< of several ranks, in one window
-    /// Over the present design; the traces of several ranks, or of another tool, are brought together first.
+    /// Overlays recordings on the present design; traces of several ranks or of another tool are imported into one file
+    /// first.
     void layOver(const QStringList& paths);
-    void overlay(const QString& recording); ///< says so where it cannot
-    /// What the file dialog gave: one file, or the traces of several ranks; false after saying what cannot be.
+    void overlay(const QString& recording); ///< shows a message on failure
+    /// Opens one file, or the traces of several ranks; false after an error message.
     bool openFiles(const QStringList& paths);
     bool saveTo(const QString& path);
     /// Session: the file open when the last window closed (false: none, or deleted), and the other windows.
     bool restoreFile();
     void restoreWindows();
-    /// Asks what to do with unsaved changes; false when the user wants to stay.
     QString documentName() const; ///< of the design, and of its file where there is one
     void showTitle();
+    /// Asks what to do with unsaved changes; false when the user wants to stay.
     bool mayDiscard();
 
 public Q_SLOTS:
@@ -147,7 +148,7 @@ public Q_SLOTS:
     void showShortcuts();
     void switchTheme();
     void showPicture();
-    void profileModule(); ///< a person's own, which becomes the design's model
+    void profileModule(); ///< profiles the user's module, which becomes the design's model
     void placeNext();
     void editBlock();
     void compare();
@@ -174,12 +175,12 @@ private:
     QWidget* buildLeft();
     QWidget* buildCentre();
     QWidget* buildRight();
-    void makeRoomForHint(bool there); ///< at Run, which reaches over the panel at the right
-    void restoreLayout();             ///< geometry, splitters and which panels are there, as they were left
+    void makeRoomForHint(bool there); ///< the hint at Run reaches over the right panel
+    void restoreLayout();             ///< geometry, splitters and visible panels of the last session
     void rememberLayout();
-    void addPanels();      ///< what the window is made of can be hidden
+    void addPanels();      ///< actions that hide parts of the window
     void arrangeColumns(); ///< as wide as the window allows, until somebody drags a border
-    void arrangeRows();    ///< likewise, and as the lanes need it
+    void arrangeRows();    ///< likewise, by the height that the lanes need
     void connectViews();
     void connectActions();
     void connectPanels();
@@ -192,7 +193,7 @@ private:
     void refreshRecent();
     void showGap(int device, qint64 start, qint64 end);
     void startRun(const RunChoice& choice);
-    void takeRun(const ChildResult& result);            ///< into the lanes, where it is of the present order
+    void takeRun(const ChildResult& result);            ///< overlays it if the order is still the present one
     bool mayEndRun();                                   ///< asks while one is under way; false: stay
     void showRunnable();                                ///< whether Run can be pressed
     void findBlock(const QString& text, int direction); ///< the next or previous block whose name starts with the text
@@ -249,7 +250,7 @@ private:
     HistoryWindow* m_history = nullptr;
     PictureDialog* m_picture = nullptr;
     ProfileDialog* m_profile = nullptr;
-    Design m_opened; ///< as it was opened or made, before the edits
+    Design m_opened; ///< the design as opened or made, before any edit
 };
 
 } // namespace pipewright

@@ -237,7 +237,7 @@ void MainWindow::profileModule()
         m_profile = new ProfileDialog(m_document, m_options.program, last.module, last.python, this);
         connect(m_profile, &ProfileDialog::newScheduleWanted, this, &MainWindow::newScheduleOf);
         connect(m_profile, &ProfileDialog::profiled, this, [this](const QString& module, const QString& python) {
-            RunChoice choice = RunChoice::load(*m_settings); // Run offers what was measured
+            RunChoice choice = RunChoice::load(*m_settings); // Run offers the backend that was measured
             choice.backend = QStringLiteral("torch");
             choice.module = module;
             choice.python = python;

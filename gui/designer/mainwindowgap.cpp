@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A click on idle time: which block ended it, and the chain that explains it, of the side that the lanes show.
+// A click on idle time: finds the block that ended it and the chain that explains it, on the side that the lanes show.
 #include "gui/designer/mainwindow.h"
 #include "gui/inspector/blockexplanation.h"
 #include "gui/inspector/inspector.h"
@@ -14,7 +14,7 @@ void MainWindow::showGap(int device, qint64 start, qint64 end)
     if (!prediction)
         return;
     std::optional<Block> ends, before;
-    // Of the side that the lanes, and so the gap, show.
+    // The times of the side that the lanes show.
     const Timeline& shown =
         m_document.showsMeasured() ? m_document.overlay()->explanation.completed : prediction->timeline;
     for (TaskId t = 0; t < prediction->program.tasks.size(); ++t) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How the window is laid out: three columns, in the middle one lanes, memory and bubbles under one another, each with a
-// border to drag and an action that hides it. Sizes follow the window until somebody drags a border, and what was
-// dragged or hidden stays so in later sessions.
+// The window's layout: three columns, with lanes, memory and bubbles one below the other in the middle one. Borders can
+// be dragged, and each part has an action that hides it. Sizes follow the window until a border is dragged; dragged
+// borders and hidden parts are restored in later sessions.
 #include "gui/designer/mainwindow.h"
 
 #include "gui/buildingblock/buildingblockpreview.h"
@@ -155,7 +155,7 @@ QWidget* MainWindow::buildCentre()
 
 QWidget* MainWindow::buildRight()
 {
-    // The switch rules all of the window, so it stays where it is while what is below scrolls.
+    // The switch applies to the whole window, so it does not scroll with the panel below it.
     auto* panel = new QWidget(this);
     makePanel(panel);
     panel->setMinimumWidth(narrowestRight);
@@ -265,21 +265,21 @@ void MainWindow::arrangeRows()
 {
     const int beside =
         (m_legend->isHidden() ? 0 : m_legend->height()) + (m_minimap->isHidden() ? 0 : m_minimap->height());
-    // Of the box of all three: of the lanes alone, what they cannot use would stand between them.
+    // Set on the box of minimap, legend and lanes: on the lanes alone, the unused height would appear between them.
     const int greatest = m_timeline->greatestHeight() + beside;
     m_timeline->parentWidget()->setMaximumHeight(greatest);
     if (m_rowsAreOwn)
         return;
     // Bubbles first, as a part of the height; then lanes and memory 3 : 2, and more for lanes that would not fit.
     const int all = m_rows->parentWidget()->height() - 2 * m_rows->handleWidth();
-    // What the overview of many devices is higher comes off the bubbles, whose bars may be as thin: the lanes need
-    // theirs.
+    // The extra height of the overview with many devices is taken from the bubbles, whose bars may be thin, not from
+    // the lanes.
     const int most = all / 4 - (m_minimap->isHidden() ? 0 : m_minimap->height() - Minimap::stripHeight);
     const int bubbles = m_bubbles->isHidden()
                             ? 0
                             : std::clamp(m_bubbles->sizeHint().height(), leastBubbles, std::max(leastBubbles, most));
     const int rest = all - bubbles;
-    // Lanes that are a little lower are worth the memory of every device.
+    // The lanes give up some height when that makes room for the memory rows of all devices.
     const int rows = m_memory->compactHeight(m_timeline->laneCount());
     const bool roomForRows = rest - rows >= m_timeline->naturalHeight() * leastShareOfLanes / 100 + beside;
     const int memory = m_memory->isHidden() ? 0 : roomForRows ? std::max(leastMemory, rows) : leastMemory;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Runs and what is recorded of them: settings, one run at a time beside the work on the design, its recording in the
-// lanes, calibration and report.
+// Runs and their recordings: settings, one run at a time in the background, its recording as overlay, calibration and
+// report.
 #include "core/base/textfile.h"
 #include "core/design/costorigins.h"
 #include "core/design/redesign.h"
@@ -50,7 +50,7 @@ std::vector<Bytes> peaksOf(const Document& document)
     return peaks;
 }
 
-/// What a person must know of the costs just taken.
+/// The text that tells the user about the costs just taken.
 QString calibrationText(const Calibration& calibration)
 {
     QString text = MainWindow::tr("Medians over %1 steps").arg(calibration.steps.front().typical.size());
@@ -88,7 +88,7 @@ void MainWindow::run()
 
 void MainWindow::startRun(const RunChoice& choice)
 {
-    // A key pressed for the settings must not press Run once more.
+    // The focus goes to the timeline, so that the next key does not press Run again.
     activateWindow();
     m_timeline->setFocus();
     m_ranDesign = m_document.sharedDesign();
@@ -194,13 +194,13 @@ void MainWindow::layOver(const QStringList& paths)
         overlay(paths.front());
         return;
     }
-    // Another tool's: they are brought together first, and their window shows the progress.
+    // Traces of another tool are imported first; the trace window shows the progress.
     TraceWindow* window = openTraces(paths);
     connect(window, &TraceWindow::opened, this, [this, window] {
         overlay(window->store());
         if (!m_document.overlay() || m_document.overlay()->path != window->store())
             return; // why not was said
-        // The lanes are what was asked for, and the window would cover them; its action opens it again.
+        // The user asked for the overlay, which the trace window would cover; its action opens it again.
         const QString leftOut = window->leftOut();
         window->close();
         activateWindow();
@@ -251,7 +251,7 @@ void MainWindow::takeCostsFrom(const QString& path)
     try {
         const WaitCursor wait;
         const std::string file = path.toStdString();
-        // An imported trace does not say what it recorded: the schedule that is open, or none that can be known here.
+        // An imported trace does not contain its schedule: the open schedule is assumed.
         const Design costs =
             isTraceWithoutDesign(file) ? readCostsFrom(file, &m_document.design()) : readCostsFrom(file);
         Design design = withCostsFrom(m_document.design(), costs);

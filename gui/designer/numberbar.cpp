@@ -87,7 +87,7 @@ void NumberBar::setChanges(const std::optional<EditDifferences::Changes>& change
     const EditDifferences::Changes none, &shown = changes ? *changes : none;
     const auto worthSaying = [](double share) {
         return std::abs(share) < 0.0005 ? 0 : share;
-    }; // less is written as 0.0
+    }; // smaller values are written as 0.0
     showChange(tr("makespan"), signedPercent(shown.makespan), worthSaying(shown.makespan));
     showChange(tr("members"), signedPercent(shown.members), worthSaying(shown.members));
     showChange(tr("bubble"), signedPoints(shown.bubble), worthSaying(shown.bubble));
@@ -122,7 +122,7 @@ void NumberBar::showDesign(const Design& design, const Prediction* prediction, d
     }
     const Metrics& metrics = prediction->metrics;
     const Metrics* const recorded = overlay ? &overlay->metrics : nullptr;
-    // Of both sides, or of the one that is shown; `write` makes a text of a side's metrics.
+    // The text of one side or of both; `write` formats the metrics of one side.
     const auto sided = [&](const auto& write) {
         return sidedText(side, write(metrics), recorded ? write(*recorded) : QString());
     };
@@ -136,7 +136,7 @@ void NumberBar::showDesign(const Design& design, const Prediction* prediction, d
     set(tr("makespan"), complete ? makespan : tr("%1 so far").arg(makespan),
         tr("First start to last end of one step, %1\n%2").arg(which, source));
     set(tr("members"),
-        side != Side::Predicted       ? QString() // which is known as predicted only
+        side != Side::Predicted       ? QString() // only the prediction has it
         : prediction->memoryOfMembers ? durationText(prediction->membersMakespan)
         : pending                     ? pending->words
                                       : QString(),
@@ -197,7 +197,7 @@ void NumberBar::showDesign(const Design& design, const Prediction* prediction, d
 void NumberBar::showPeak(const Design& design, const Metrics& metrics, const Document::Overlay* overlay, Side side,
                          const QString& source, const std::optional<PendingMemory>& pending)
 {
-    // Of the device that is fullest on the side that is filled in the charts.
+    // The device with the highest peak, on the side that the charts show filled.
     int device = pending ? -1 : fullestDevice(metrics);
     std::optional<Bytes> measured;
     if (overlay && side != Side::Predicted)
@@ -212,7 +212,7 @@ void NumberBar::showPeak(const Design& design, const Metrics& metrics, const Doc
     }
     if (device < 0 || device >= std::ssize(metrics.devices))
         return;
-    // Beside a recording the comparison has the peaks of groups from their members.
+    // With a recording, the peaks of groups come from the comparison, which has them from the members.
     const Bytes predicted = overlay && side != Side::Predicted && device < std::ssize(overlay->comparison.devices)
                                 ? overlay->comparison.devices[device].predictedPeak
                                 : metrics.devices[device].peakBytes;
@@ -254,7 +254,7 @@ void NumberBar::setHint(const QString& text)
 void NumberBar::showRight()
 {
     const QString& text = m_hint.isEmpty() ? m_evaluated : m_hint;
-    // Cut at the right, by its parts where it has some: a label alone would cut off the beginning.
+    // Shortened at the right, by whole parts if it has several: a QLabel would cut off the beginning.
     QString hidden;
     const int space = std::max(leastRight, foldNumbers(&hidden));
     QString shown = text;

@@ -19,8 +19,8 @@ class NumberBar : public QWidget {
 public:
     explicit NumberBar(QWidget* parent = nullptr);
 
-    /// `complete`: every block is placed. Otherwise rates of a step are not shown. With an overlay the numbers are of
-    /// the side that is asked for, or pairs. `pending` stands for a predicted peak that is not known.
+    /// `complete`: every block is placed. Otherwise rates of a step are not shown. With an overlay the numbers are
+    /// those of `side`, or pairs. `pending` is shown in place of a predicted peak that is not known.
     void showDesign(const Design& design, const Prediction* prediction, double evaluationMilliseconds,
                     bool complete = true, const Document::Overlay* overlay = nullptr, Side side = Side::Predicted,
                     const std::optional<PendingMemory>& pending = {});
@@ -34,7 +34,7 @@ public:
     void setHint(const QString& text);
     QString hint() const { return m_hint; }
     QString value(const QString& name) const;
-    QSize minimumSizeHint() const override { return {320, height()}; } ///< numbers at the right have no room then
+    QSize minimumSizeHint() const override { return {320, height()}; } ///< hides numbers at the right
     QString change(const QString& name) const;                         ///< "+2.1 %"; empty where there is none
 
 protected:
@@ -55,7 +55,7 @@ private:
     void set(const QString& name, const QString& value, const QString& source, Tone tone = Tone::Plain);
     void showChange(const QString& name, const QString& text, double difference);
     void showRight();
-    int foldNumbers(QString* hidden); ///< those that do not fit, from the right; the space that is left
+    int foldNumbers(QString* hidden); ///< hides those that do not fit, from the right; returns the free space
     void showPeak(const Design& design, const Metrics& metrics, const Document::Overlay* overlay, Side side,
                   const QString& source, const std::optional<PendingMemory>& pending);
 

@@ -168,7 +168,7 @@ void PictureDialog::changeEvent(QEvent* event)
 {
     QDialog::changeEvent(event);
     if (event->type() == QEvent::ActivationChange && isActiveWindow())
-        followDocument(); // the other window may have come into being, or has other schedules
+        followDocument(); // the compare window may be new or have other schedules
 }
 
 void PictureDialog::followSide()
@@ -293,7 +293,7 @@ void PictureDialog::save()
                                      tr("PDF (*.pdf);;SVG (*.svg);;PNG (*.png);;Animated page (*.html)"), &chosen);
     if (path.isEmpty())
         return;
-    if (QFileInfo(path).suffix().isEmpty()) // as the chosen kind is called
+    if (QFileInfo(path).suffix().isEmpty()) // the suffix of the chosen kind
         path += chosen.mid(chosen.indexOf(QLatin1Char('.'))).chopped(1);
     if (saveTo(path))
         m_settings.setValue(settingsGroup + QStringLiteral("file"), path);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Picture…: the timeline as a figure for a page or a talk. What is chosen is shown at once as it will be written, by
-// the painter of the command line's `render`; saving makes SVG, PDF, PNG or an animation of it. Choices are kept.
+// Picture…: the timeline as a figure for a page or a talk. The preview shows the picture as it will be written; it is
+// painted by the same code as the command `render`. The picture is saved as SVG, PDF, PNG or an animation. The options
+// are stored between sessions.
 #pragma once
 
 #include "core/exchange/timelinepicture.h"
@@ -35,7 +36,7 @@ public:
     ~PictureDialog() override;
 
     const Picture& picture() const { return m_picture; }
-    /// By its ending .svg, .pdf, .png or .html; false after saying why it cannot be written.
+    /// The kind follows from the suffix .svg, .pdf, .png or .html; false after an error message.
     bool saveTo(const QString& path);
     void save(); ///< asks for a name
 
@@ -60,7 +61,7 @@ private:
     DecimalField* lengthField(const QString& name, const QString& unit, double least, double most);
     PictureOptions options() const;
     void followSide();     ///< of the document
-    void followDocument(); ///< whether there is a run, and schedules that are compared
+    void followDocument(); ///< whether a run and compared schedules exist
     void redraw();
     void remember() const;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The shortcuts of the main window and its views, made from their actions when the list opens: in groups, as keycaps,
-// and found by what they do or by their keys.
+// The shortcuts of the main window and its views, made from their actions when the list opens: in groups, drawn as
+// keycaps, and searchable by name or by keys.
 #pragma once
 
 #include <QDialog>

@@ -79,7 +79,7 @@ TopBar::TopBar(Document& document, const Actions& actions, RunController& run, Q
     layout->addStretch(1);
     for (QWidget* widget : std::initializer_list<QWidget*>{m_recorded, m_validity, m_overlay, m_runStatus, m_run})
         layout->addWidget(widget);
-    // A newcomer's way to a recording is there as long as anything else can give way to it.
+    // The button for the recorded example folds late, since new users find a recording there.
     m_foldables = {{m_search, actions.find, nullptr},         {make, actions.newSchedule, nullptr},
                    {schedule, nullptr, actions.schedule},     {explore, nullptr, actions.explore},
                    {m_overlay, nullptr, actions.overlay},     {m_redo, actions.redo, nullptr},
@@ -100,7 +100,7 @@ TopBar::TopBar(Document& document, const Actions& actions, RunController& run, Q
 
 QSize TopBar::minimumSizeHint() const
 {
-    // What cannot fold, and the button of what is folded.
+    // The width of the parts that cannot fold, and of the button of the folded ones.
     int width = 2 * barMargin + narrowestCrumbs + m_state->width() + runWidth + symbolWidth + 5 * barSpacing;
     for (const QToolButton* button : findChildren<QToolButton*>(QString(), Qt::FindDirectChildrenOnly))
         if (button->menu() == m_actions.all)
@@ -139,7 +139,7 @@ void TopBar::refresh()
     m_breadcrumb->showDesign(m_document.design());
     m_state->setText(m_document.undoStack()->isClean() ? QString() : tr("edited"));
     m_state->setToolTip(m_document.path().isEmpty() ? tr("Not saved yet") : m_document.path());
-    // Of use as long as nothing of one's own is there.
+    // Useful only as long as no recording is overlaid.
     m_recorded->setEnabled(m_document.overlayPath().isEmpty());
 
     const Diagnostics& diagnostics = m_document.diagnostics();
@@ -204,7 +204,7 @@ void TopBar::fold()
             space -= widthOf(widget);
     std::vector<std::size_t> order(m_foldables.size());
     std::iota(order.begin(), order.end(), std::size_t(0));
-    // As long as nothing is laid over, a menu that says so goes first.
+    // While no recording is overlaid, the overlay menu folds first.
     if (m_recorded->isEnabled())
         std::stable_partition(order.begin(), order.end(),
                               [this](std::size_t i) { return m_foldables[i].widget == m_overlay; });
@@ -217,7 +217,7 @@ void TopBar::fold()
         folded[i] = any = true;
         space += widthOf(m_foldables[i].widget);
     }
-    // What is over is the title's, whatever it says: the buttons stay where they are when it changes.
+    // The title gets the remaining width whatever its text, so that the buttons do not move when it changes.
     const int over = space - (any ? widthOf(m_more) : 0);
     m_breadcrumb->setFixedWidth(std::clamp(crumbs + over, crumbs, widestCrumbs));
     for (std::size_t i = 0; i < m_foldables.size(); ++i)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The bar at the top: what the design is made of, common actions, validity, the overlaid trace, and the primary action.
+// The bar at the top: the design's model, cluster and schedule, common actions, validity, the overlaid trace, and Run.
 // It shows the window's actions and owns none. In a narrow window buttons move into a menu behind "⋯", the rightmost
 // first; their places do not depend on names and numbers.
 #pragma once
@@ -53,7 +53,7 @@ public:
     Breadcrumb& breadcrumb() const { return *m_breadcrumb; }
     QLineEdit* searchField() const { return m_search; }
     QSize minimumSizeHint() const override;
-    void showSearch(); ///< gives the field the focus, and room where it is folded
+    void showSearch(); ///< gives the field the focus, and unfolds it
 
 Q_SIGNALS:
     void diagnosticsRequested();
@@ -66,7 +66,7 @@ protected:
     void resizeEvent(QResizeEvent* event) override;
 
 private:
-    /// A part that may fold, and what stands for it in the menu then: an action, or a menu.
+    /// A part that may be folded, and its replacement in the menu: an action or a menu.
     struct Foldable {
         QWidget* widget;
         QAction* action;
@@ -92,7 +92,7 @@ private:
     QPushButton* m_run;
     RunStatus* m_runStatus;
     bool m_running = false;
-    bool m_searching = false;          ///< the field has its place, whatever folds for it
+    bool m_searching = false;          ///< the field is shown; other parts fold for it
     std::vector<Foldable> m_foldables; ///< the first one folds first
 };
 

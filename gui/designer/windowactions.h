@@ -55,7 +55,7 @@ public:
     QAction* traceLanes;
     QAction* recordedRun;
     QAction* hints;
-    // What the window is made of; checked while it is there.
+    // The parts of the window; checked while visible.
     QAction* familiesPanel;
     QAction* inspectorPanel;
     QAction* memoryPanel;

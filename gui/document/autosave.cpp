@@ -74,7 +74,7 @@ void Autosave::write()
         return;
     m_worker.waitForDone();
     if (m_document.undoStack()->isClean()) {
-        QFile::remove(m_path); // what is on disk is what is shown
+        QFile::remove(m_path); // the design's own file has the present state
         Q_EMIT written();
         return;
     }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Keeps unsaved work through a crash. A few seconds after a change the design is written, atomically and
-// on a worker thread, into a folder of the application; a clean end removes the file again. Every instance
-// holds a lock beside its file, so at the next start what a dead instance left is offered for recovery and
-// what a living one is still writing is not.
+// Saves unsaved work against a crash. A few seconds after a change the design is written, atomically and on a worker
+// thread, into a folder of the application; a clean end removes the file. Every instance holds a lock beside its file.
+// So the next start offers the files of crashed instances for recovery, and not those of running ones.
 #pragma once
 
 #include "core/design/design.h"
@@ -43,8 +42,8 @@ public:
         QDateTime savedAt;
         Design design;
     };
-    /// What instances that no longer run left behind, newest first; unreadable leftovers are skipped and
-    /// told, each as "file: why", when `unreadable` is given.
+    /// The files of instances that no longer run, newest first. Unreadable files are skipped and added to `unreadable`
+    /// as "file: why".
     static std::vector<Abandoned> abandoned(const QString& folder, QStringList* unreadable = nullptr);
     /// Removes a leftover after it was recovered or declined.
     static void discard(const Abandoned& leftover);

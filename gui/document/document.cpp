@@ -205,7 +205,7 @@ Document::Edit Document::tryEdit(const EditRequest& request) const
 {
     Edit edit = tryEdit(request, m_design, prediction());
     if (std::holds_alternative<MoveTransfer>(request) && !prediction())
-        edit.diagnostics = diagnostics(); // they say why there is no order to change
+        edit.diagnostics = diagnostics(); // the reason why there is no order to change
     return edit;
 }
 
@@ -283,7 +283,7 @@ void Document::settle()
     if (work->outcome)
         m_undoStack.push(new DesignCommand(*this, std::move(work->design), work->text, std::move(work->outcome)));
     else
-        Q_EMIT editRefused(work->diagnostics, work->requests.back()); // by nothing, when it would change nothing
+        Q_EMIT editRefused(work->diagnostics, work->requests.back()); // empty diagnostics: the edit changes nothing
     Q_EMIT workingChanged();
 }
 
@@ -305,7 +305,7 @@ bool Document::eventFilter(QObject* watched, QEvent* event)
 
 void Document::replaceDesign(Design design, const QString& text)
 {
-    settle(); // it takes the place of whatever is there
+    settle(); // replaces the design, so a pending edit must arrive first
     apply(ReplaceDesign{std::make_shared<const Design>(std::move(design)), text.toStdString()});
 }
 
@@ -426,11 +426,11 @@ bool Document::refreshOverlay()
     if (!prediction())
         return false;
     try {
-        const QSignalBlocker blocker(this); // apply() says what changed, once everything is up to date
+        const QSignalBlocker blocker(this); // apply() emits the signals once everything is up to date
         setOverlay(m_overlayPath, m_overlayStep);
         return true;
     } catch (const Error&) {
-        return false; // of another program since the edit; undoing brings it back
+        return false; // the edited program does not fit the trace; undo restores it
     }
 }
 

@@ -36,7 +36,7 @@ public:
     ~Document() override;
 
     const Design& design() const { return *m_design; }
-    /// The same, which stays as it is whatever is edited later: for work on other threads.
+    /// The same as an immutable snapshot, which later edits do not change: for work on other threads.
     std::shared_ptr<const Design> sharedDesign() const { return m_design; }
     /// The prediction of the design's placed blocks. Never null after a design was set, unless the placed
     /// blocks cannot run (then diagnostics() says why). An incomplete schedule is predicted as far as placed.
@@ -47,19 +47,19 @@ public:
     } ///< for work on other threads
     const Diagnostics& diagnostics() const { return m_outcome->diagnostics; }
     double evaluationMilliseconds() const { return m_outcome->milliseconds; }
-    /// Of groups whose members run the prediction's memory is that of each one's fullest member. Working it out may
-    /// take longer than an edit: then memoryChanged() follows designChanged(), and until then this says what to show
-    /// instead.
+    /// For groups that run member by member, the prediction's memory is that of each group's fullest member. Computing
+    /// it may take longer than an edit: then memoryChanged() follows designChanged(), and until then this returns what
+    /// to show instead.
     std::optional<PendingMemory> pendingMemory() const;
-    /// What works it out. To be set before a design is.
+    /// The predictor that computes it. Must be set before a design is.
     void setMemberPredictor(std::shared_ptr<MemberPredictor> predictor) { m_members = std::move(predictor); }
     const std::shared_ptr<MemberPredictor>& memberPredictor() const { return m_members; }
-    /// By who works it out on another thread; nothing happens when `of` is no longer the design, or has it already.
+    /// Called with the result of another thread; ignored when `of` is no longer the design or already has its members.
     void setMembers(const std::shared_ptr<const Design>& of, const MemberPredictor::Members& members);
-    void setNoMembers(const std::shared_ptr<const Design>& of, const QString& why); ///< it cannot be had
-    /// The prediction sorted for drawing; of the order alone where there is none. Made when first asked for.
+    void setNoMembers(const std::shared_ptr<const Design>& of, const QString& why); ///< they cannot be predicted
+    /// The prediction sorted for drawing; without a prediction, the order alone. Made at the first call.
     std::shared_ptr<const TimelineLayout> layout() const;
-    /// Blocks that have no place; worked out when first asked for.
+    /// Blocks that have no place; computed at the first call.
     const std::vector<Block>& unplaced() const;
     QUndoStack* undoStack() { return &m_undoStack; }
 
@@ -70,18 +70,18 @@ public:
     /// Replaces everything; clears the undo stack, and nothing is unsaved.
     void reset(Design design, const QString& path = {});
 
-    /// An edit that was applied to a design, but not committed: what it gives, and what forbids it. A drag asks for
-    /// many of them; nothing changes until commit().
+    /// An edit that was applied to a design but not committed: the result, or the diagnostics that forbid it. A drag
+    /// makes many of them; nothing changes until commit().
     struct Edit {
         std::shared_ptr<const Design> design; ///< the present one when the edit is illegal or changes nothing
         Diagnostics diagnostics;              ///< hasErrors(): the edit is illegal
         QString text;                         ///< name of the undo step: "Move I0.3 on GPU 1"
     };
     Edit tryEdit(const EditRequest& request) const;
-    /// The same on other threads, where a Document must not be asked.
+    /// The same for other threads, which must not use the Document.
     static Edit tryEdit(const EditRequest& request, const std::shared_ptr<const Design>& design,
                         const Prediction* present);
-    /// What a design gives, ready to be shown.
+    /// The results of a design, ready to be shown.
     struct Outcome {
         std::shared_ptr<const Prediction> prediction;
         Diagnostics diagnostics;
@@ -91,21 +91,21 @@ public:
         std::shared_ptr<const Prediction> before = nullptr; ///< without the members' memory: views may refer to it
         QString whyNoMembers = {};
     };
-    /// Pushes one undo command when the edit is legal and changes something. Returns its diagnostics. `outcome`: where
-    /// it is known already. Else a large design is predicted on another thread: the edit is under way (isWorking()) and
-    /// arrives with designChanged() when its numbers do. Whatever a person presses meanwhile waits for it (settle()),
-    /// so that no hand works on a design that is about to be another.
+    /// Pushes one undo command when the edit is legal and changes something. Returns its diagnostics. `outcome`: the
+    /// prediction when it is already known. Otherwise a large design is predicted on another thread: isWorking() is
+    /// true until the edit and its numbers arrive with designChanged(). User input in the meantime waits for it
+    /// (settle()), so that no input applies to an outdated design.
     Diagnostics commit(Edit edit, std::shared_ptr<Outcome> outcome = nullptr);
     /// Several requests, one after another, as one edit.
     static Edit tryEdit(std::span<const EditRequest> requests, const std::shared_ptr<const Design>& design,
                         const Prediction* present);
     /// Applies a request in one step: pushes one undo command, or returns the diagnostics that forbid it.
     Diagnostics apply(const EditRequest& request);
-    /// The same for an edit that takes long to be worked out, of a large design on another thread, too, and of several
-    /// requests in one step. What forbids it comes as editRefused(), then or at once.
+    /// The same for several requests in one step, and for edits that take long: with a large design they are computed
+    /// on another thread. A refusal is reported by editRefused(), immediately or later.
     void applyLater(std::vector<EditRequest> requests);
     bool isWorking() const { return m_work != nullptr; }
-    void settle(); ///< what is under way is waited for
+    void settle(); ///< waits for the edit in progress
     static constexpr std::int64_t manyBlocks = 100'000;
     void setLargeFrom(std::int64_t blocks) { m_largeFrom = blocks; } ///< for tests; as a rule manyBlocks
 
@@ -125,7 +125,7 @@ public:
     QString overlayPath() const { return m_overlayPath; } ///< also while overlay() is null after an edit
     struct Overlay {
         QString path;
-        std::vector<StepRecord> steps; ///< all that were recorded
+        std::vector<StepRecord> steps; ///< all recorded steps
         StepLengths lengths;
         int medianStep = 0;
         int step = 0;      ///< the one that is shown; typicalStep
@@ -135,7 +135,8 @@ public:
         Metrics metrics;                 ///< as of a prediction, of the measured step
         std::string resultJson;          ///< what the run reported; empty when it did not finish
         std::vector<Nanoseconds> spread; ///< per task: how much its duration varies from step to step
-        /// What blocks unfold into; null where nothing was recorded, and of the typical step, which nobody ran.
+        /// The kernels of the blocks; null when none were recorded, and for the typical step, which is not a recorded
+        /// step.
         struct Kernels {
             WorkKind kind() const { return totals.kind; }
             bool ofGpus() const { return kind() == WorkKind::Kernels; }
@@ -150,16 +151,16 @@ public:
     };
     const Overlay* overlay() const { return m_overlay.get(); }
 
-    /// Which side all views show: what was chosen, and predicted alone while nothing is laid over the design.
+    /// The side that all views show: the chosen one, or Predicted while there is no overlay.
     Side side() const { return m_overlay ? m_side : Side::Predicted; }
     bool showsMeasured() const { return side() != Side::Predicted; }
     void setSide(Side side); ///< kept while there is no overlay, for the next one
 
-    /// What the devices do between two times of the lanes, on each side that there is. Under Both the prediction begins
-    /// with the recording, as its outlines do.
+    /// Statistics of the devices between two times of the lanes, for each available side. On side Both the prediction
+    /// is aligned to begin with the recording, as its outlines are.
     struct Range {
         std::optional<RangeStatistics> predicted, measured;
-        IdleGap measuredIdle; ///< of all devices, by what the records say; see idleBetween()
+        IdleGap measuredIdle; ///< of all devices, by cause; see idleBetween()
     };
     Range statistics(Nanoseconds from, Nanoseconds to) const;
 
@@ -169,10 +170,10 @@ Q_SIGNALS:
     void workingChanged();                                                     ///< isWorking() did
     void editRefused(const Diagnostics& diagnostics, const EditRequest& last); ///< by applyLater()
     void designChanged(); ///< design, prediction and diagnostics are all up to date when it is emitted
-    void memoryChanged(); ///< the prediction's did, and nothing else of it
+    void memoryChanged(); ///< only the memory of the prediction changed
     void selectionChanged();
     void overlayChanged();
-    void sideChanged(); ///< side() did, by setSide(); with an overlay it may change, too
+    void sideChanged(); ///< by setSide(); side() may also change with overlayChanged()
     void pathChanged();
 
 private:
@@ -202,8 +203,8 @@ private:
     std::optional<Block> m_selection;
     std::unique_ptr<Overlay> m_overlay;
     Side m_side = Side::Both;
-    int m_overlayStep = medianStep; ///< as it was asked for
-    QString m_overlayPath;          ///< kept while an edit makes the trace unfit, so that undoing shows it again
+    int m_overlayStep = medianStep; ///< as requested
+    QString m_overlayPath;          ///< kept when an edit makes the trace unfit, for undo
     QUndoStack m_undoStack;
     QString m_path;
 };

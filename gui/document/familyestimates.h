@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What every family would give for the present model, cluster and microbatch count. Computed one family
-// after the other on a background thread, because families that search take a while; a newer request drops the rest of
-// an older one.
+// The estimated bubble and memory of every family for the present model, cluster and microbatch count. Computed family
+// by family on a background thread, because families that search take a while; a newer request cancels the rest of an
+// older one.
 #pragma once
 
 #include "core/design/design.h"
@@ -23,11 +23,11 @@ struct FamilyEstimate {
     QString reason;                     ///< why not
     double bubble = 0;                  ///< rate_makespan
     double activations = 0;             ///< highest peak of any device, in microbatches on one device
-    std::optional<Bytes> peakBytes = 0; ///< of groups their members'; none: it is not known
+    std::optional<Bytes> peakBytes = 0; ///< with groups, of their members; none: not known
     Nanoseconds makespan = 0;
 };
 
-FamilyEstimate estimateOf(const Design& design, const Prediction& prediction); ///< whichever its family
+FamilyEstimate estimateOf(const Design& design, const Prediction& prediction); ///< of any family
 
 class FamilyEstimates : public QObject {
     Q_OBJECT
@@ -38,7 +38,7 @@ public:
 
     /// Starts over for this design; does nothing when only the order of its blocks differs from the last.
     void request(const Design& base, const MemberPredictor& members);
-    /// `stop`: ends a family's search early; the estimate is then of nothing.
+    /// `stop`: ends a family's search early; `possible` is then false.
     static FamilyEstimate estimate(const Design& base, std::size_t family, MemberPredictor& members,
                                    const std::function<bool()>& stop = {});
 

@@ -97,7 +97,7 @@ MemberForecast::Members MemberForecast::of(const Design& design, const MemberPre
             member.parts.push_back(part);
         }
     }
-    // The tasks are in an order in which they can run, which is that of each member, too.
+    // The tasks are in a topological order, which is also the order of each member.
     return members;
 }
 
@@ -131,7 +131,7 @@ void MemberForecast::refresh()
             m_why = tr("the schedule cannot run as it is");
         } else {
             Diagnostic why = forbids.front();
-            why.where.clear(); // a key of the design's file means nothing here
+            why.where.clear(); // a key of the design file is of no use in the window
             m_why = proseText(why);
         }
         Q_EMIT changed();

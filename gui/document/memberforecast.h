@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the members of a design's groups will do in a step: their parts of every block, the collectives between them,
-// and how long each waits at those for the slowest. Computed on another thread, since plans that the design does not
-// state have to be found first, while it is shown, and whenever the Document has not what the members hold; an edit
-// computes it again.
+// The predicted step of the members of a design's groups: their parts of every block, the collectives between them, and
+// how long each member waits at a collective for the slowest one. Computed on another thread, because plans that the
+// design does not state must be found first. It is computed while it is shown, or when the Document does not have the
+// members' memory, and again after an edit.
 #pragma once
 
 #include "gui/document/document.h"
@@ -23,7 +23,7 @@ public:
         int index = 0, count = 1;                ///< of the block's parts, or of its collectives
         Collective kind = Collective::AllGather; ///< of a collective
         Nanoseconds waited = 0;                  ///< before it: for a slower member
-        int slowest = -1;                        ///< whom it waited for, numbered within its group
+        int slowest = -1;                        ///< the member that it waited for, numbered within its group
     };
     struct Share {
         int stage = 0;
@@ -51,9 +51,9 @@ public:
 
     explicit MemberForecast(Document& document, QObject* parent = nullptr);
 
-    void want(bool wanted);                                    ///< by those who show it
-    const Members* members() const { return m_members.get(); } ///< null: on its way, or it cannot be
-    QString why() const { return m_why; }                      ///< it cannot be, or that it is on its way
+    void want(bool wanted);                                    ///< called by the views that show it
+    const Members* members() const { return m_members.get(); } ///< null: in progress or not possible
+    QString why() const { return m_why; }                      ///< why members() is null
     bool isWorking() const { return m_working; }
 
     static Members of(const Design& design, const MemberPredictor::Members& predicted);
@@ -71,7 +71,7 @@ private:
 
     Document& m_document;
     bool m_wanted = false, m_working = false;
-    std::shared_ptr<const Design> m_of; ///< what `m_members` is of
+    std::shared_ptr<const Design> m_of; ///< the design of `m_members`
     std::shared_ptr<const Members> m_members;
     QString m_why;
     LatestWork m_work;

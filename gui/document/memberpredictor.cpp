@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Stages are kept by the design without the order of its blocks, of the last few designs. O(tasks · parts · members)
-// for each prediction.
+// A cache of the stages of the last few designs; the key is the design without the order of its blocks. O(tasks · parts
+// · members) for each prediction.
 #include "gui/document/memberpredictor.h"
 
 #include "core/program/compile.h"
@@ -34,7 +34,7 @@ Design MemberPredictor::withoutOrder(Design design)
     design.schedule.pins.clear();
     design.schedule.transferOrder.clear();
     for (std::vector<Block>& order : design.schedule.order)
-        order.clear(); // how many devices there are counts
+        order.clear(); // keeps the number of devices
     return design;
 }
 
@@ -47,7 +47,7 @@ std::shared_ptr<MemberPredictor::Known> MemberPredictor::find(const Design& key)
 
 MemberPredictor::Members MemberPredictor::members(const Design& design)
 {
-    if (Diagnostics why = whyNoMembers(design); !why.empty()) // the order may bring it about
+    if (Diagnostics why = whyNoMembers(design); !why.empty()) // the reason may be the order
         throw Error(std::move(why));
     Design key = withoutOrder(design);
     std::shared_ptr<Known> known = find(key);
@@ -86,7 +86,7 @@ Prediction MemberPredictor::predictPlaced(const Design& design, Patience patienc
     const auto take = [&](const Members& found) { takeMembers(prediction, found.prediction, found.stages->stages); };
     try {
         if (!isComplete) {
-            // Of some of the blocks there is no Program of members.
+            // No member Program exists for an incomplete schedule.
         } else if (patience == Patience::Any) {
             take(members(design));
         } else if (const std::shared_ptr<Known> known = find(withoutOrder(design))) {
@@ -94,7 +94,7 @@ Prediction MemberPredictor::predictPlaced(const Design& design, Patience patienc
             if (expected >= 0 && expected <= m_quick)
                 take(members(design, *known));
         }
-    } catch (const Error&) { // who asks for the members is told; the groups have times all the same
+    } catch (const Error&) { // members() reports it; the groups' prediction remains
     }
     if (!prediction.memoryOfMembers)
         prediction.timeline.memory.clear();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Predicts what the members of a design's groups run, and with it the memory of the groups: that of each one's fullest
-// member. What takes long, planning and measuring the members' stages, does not depend on the order of the blocks and
-// is kept, so that predicting again after an edit of the order is quick. For any thread.
+// Predicts the step of the members of a design's groups, and the memory of each group, which is that of its fullest
+// member. Planning and measuring the members' stages takes long but does not depend on the order of the blocks. These
+// results are kept, so the prediction after an edit of the order is quick. Thread-safe.
 #pragma once
 
 #include "core/design/groupstages.h"
@@ -19,7 +19,7 @@ namespace pipewright {
 
 class MemberPredictor {
 public:
-    /// Of a design, whatever the order of its blocks.
+    /// The results for a design that do not depend on the order of its blocks.
     struct Stages {
         GroupStages stages;
         Costs costs; ///< with the bytes of every group's fullest member
@@ -27,7 +27,7 @@ public:
     };
     using Measure = std::function<Stages(const Design&)>;
 
-    MemberPredictor();                         ///< bytes are a formula's
+    MemberPredictor();                         ///< bytes are computed by formula
     explicit MemberPredictor(Measure measure); ///< may throw Error
 
     struct Members {
@@ -35,19 +35,19 @@ public:
         MemberProgram program;
         Prediction prediction;
     };
-    /// Throws Error: with whyNoMembers(), as `measure` does, and where the members would hang.
+    /// Throws Error with whyNoMembers(), when `measure` throws, and when the members would deadlock.
     Members members(const Design& design);
 
     enum class Patience : std::uint8_t {
         Quick, ///< members that would take longer are left out
         Any,
     };
-    /// As pipewright::predictPlaced(), with the members' memory where they run (runsMemberByMember()) and every block
-    /// has its place; without it there are no curves. Throws Error where that cannot run; why members cannot, members()
-    /// says.
+    /// As pipewright::predictPlaced(), with the members' memory when the design runs member by member
+    /// (runsMemberByMember()) and every block is placed; without the members' memory its timeline has no memory curves.
+    /// Throws Error when the groups cannot run. When only the members cannot, members() gives the reason.
     Prediction predictPlaced(const Design& design, Patience patience);
 
-    /// One that knows nothing yet, for work beside this one's, whose designs would take the place of this one's.
+    /// A predictor with an empty cache, for parallel work on other designs, which would evict the entries of this one.
     std::shared_ptr<MemberPredictor> another() const { return std::make_shared<MemberPredictor>(m_measure); }
 
     static constexpr double quickMilliseconds = 50;
@@ -57,7 +57,7 @@ private:
     struct Known {
         Design of; ///< without orders
         std::shared_ptr<const Stages> stages;
-        std::atomic<double> milliseconds{-1}; ///< that the last prediction with them took; negative: there was none
+        std::atomic<double> milliseconds{-1}; ///< duration of the last prediction with them; negative: none yet
     };
     static Design withoutOrder(Design design);
     std::shared_ptr<Known> find(const Design& key);
@@ -69,10 +69,11 @@ private:
     std::deque<std::shared_ptr<Known>> m_known; ///< the last ones
 };
 
-/// Whether the prediction's memory is the groups' own, which is not shown where their members run.
+/// True when the prediction still has the memory of the groups, although their members run it: that memory is not
+/// shown.
 bool isMemoryPending(const Design& design, const Prediction& prediction);
 
-/// What stands in place of such a memory.
+/// What is shown in place of such a memory.
 struct PendingMemory {
     QString words; ///< short: "…", "after the drop"
     QString why;   ///< a sentence

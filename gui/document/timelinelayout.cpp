@@ -122,7 +122,7 @@ TimelineLayout::TimelineLayout(const Program& program, const Timeline& timeline,
             addGradientSum(task, {timeline.start[i], timeline.end[i], static_cast<TaskId>(i)});
         if (task.kind != TaskKind::Compute && !isUpdate(task.kind))
             continue;
-        // An update that takes no time is bookkeeping, not a block that anyone wants to see.
+        // An update that takes no time is bookkeeping and is not shown.
         if (isUpdate(task.kind) && timeline.end[i] == timeline.start[i])
             continue;
         if (timeline.start[i] == notRun || task.device < 0 || task.device >= devices)
@@ -232,7 +232,7 @@ bool TimelineLayout::retime(const TimelineLayout& base, const Prediction& predic
         return false;
     const Nanoseconds* start = prediction.timeline.start.data();
     const Nanoseconds* end = prediction.timeline.end.data();
-    // What an earlier call reordered goes back.
+    // Restores the lane that an earlier call reordered.
     if (m_reordered >= 0 && m_reordered != device)
         m_lanes[m_reordered] = base.m_lanes[m_reordered];
     Lane& lane = m_lanes[device];
@@ -247,7 +247,7 @@ bool TimelineLayout::retime(const TimelineLayout& base, const Prediction& predic
         lane.m_blocks[i] = base.m_lanes[device].m_blocks[from];
         m_now[from] = static_cast<std::uint32_t>(i);
     }
-    // What the last call changed is set right again, too.
+    // Also resets the tasks that the last call changed.
     const TaskId first = std::min(changed, m_changed);
     m_changed = changed;
     m_makespan = 0;
@@ -262,7 +262,7 @@ bool TimelineLayout::retime(const TimelineLayout& base, const Prediction& predic
             next->end = end[next->task];
             ++i;
         } else if (block.pair != LaneBlock::Pair::None) {
-            block.pair = LaneBlock::Pair::None; // parted
+            block.pair = LaneBlock::Pair::None; // no longer a pair
             firstMoved = std::min(firstMoved, i);
         }
     }

@@ -17,18 +17,18 @@ namespace pipewright {
 
 struct LaneBlock {
     Nanoseconds start = 0, end = 0;
-    TaskId task = none; ///< none in a layout that was made from the order alone
+    TaskId task = none; ///< none in a layout made by fromOrder()
     Block block;
     std::uint8_t chunk = 0; ///< which of the device's stages, counted from 0
     /// Of an overlapped pair: start and end are then those of its half of the slot.
     enum class Pair : std::uint8_t { None, First, Second } pair = Pair::None;
 
-    /// When it really runs: of a pair, both run in the whole slot.
+    /// The time in which it really runs: both blocks of a pair run in the whole slot.
     Nanoseconds runsFrom() const { return pair == Pair::Second ? start - (end - start) : start; }
     Nanoseconds runsUntil() const { return pair == Pair::First ? end + (end - start) : end; }
 };
 
-/// A sum of gradients in which the device takes part: no block of the schedule, so it is shown and nothing else.
+/// A sum of gradients in which the device takes part. It is no block of the schedule, so it is only shown.
 struct LaneSum {
     Nanoseconds start = 0, end = 0;
     TaskId task = none;
@@ -49,7 +49,7 @@ public:
     /// before `time`, or 0; O(log blocks between it and `time`).
     std::array<double, opCount> timePerOpUntil(double time, std::size_t from = 0) const;
     int chunks() const { return m_chunks; }
-    /// By time; those that take any.
+    /// By time; sums that take no time are left out.
     const std::vector<LaneSum>& gradientSums() const { return m_gradientSums; }
 
 private:
@@ -68,7 +68,7 @@ public:
     TimelineLayout() = default;
     /// Compute and update tasks with a time, and sums of gradients; tasks that were not run are left out.
     TimelineLayout(const Program& program, const Timeline& timeline, int devices);
-    /// When nothing could be predicted: the blocks of each device back to back in their order.
+    /// For designs without a prediction: the blocks of each device back to back in their order.
     static TimelineLayout fromOrder(const Design& design);
 
     struct Place {
@@ -100,8 +100,8 @@ private:
     std::vector<std::uint32_t> m_table;
     std::vector<std::uint32_t> m_firstOfLane;
     std::size_t m_blocks = 0;
-    int m_reordered = -1;             ///< lane whose blocks do not stand as they are numbered …
-    std::vector<std::uint32_t> m_now; ///< … and where they stand, by number within the lane
+    int m_reordered = -1;             ///< the lane whose blocks are not in the order of their numbers …
+    std::vector<std::uint32_t> m_now; ///< … and their places, by number within the lane
     TaskId m_changed = none;          ///< tasks before it have the times that this was copied with
     Nanoseconds m_makespan = 0;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One step of the undo stack; Document::commit() pushes it. Undoing restores the design that was there, and needs no
-// inverse of any edit. Designs are immutable, so neighbouring steps and the Document share them. Predictions are not
-// part of a step: of large designs they are many times the designs' size, and the Document keeps the recent ones.
+// One step of the undo stack; Document::commit() pushes it. Undo restores the previous design, so no edit needs an
+// inverse. Designs are immutable and shared by neighbouring steps and the Document. A step does not own predictions:
+// for large designs they are many times the size of the design, and the Document keeps the recent ones.
 #pragma once
 
 #include "gui/document/document.h"

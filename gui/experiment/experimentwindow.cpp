@@ -36,7 +36,7 @@ namespace pipewright {
 
 namespace {
 
-constexpr int rowsPerStage = 2; ///< of data, of an update
+constexpr int rowsPerStage = 2; ///< rows of data per update
 
 QString lossText(const Spread& loss, int seeds)
 {
@@ -81,7 +81,7 @@ ExperimentWindow::ExperimentWindow(Document& document, QWidget* parent) : QDialo
 
     connect(&m_process, &ExperimentProcess::progressed, this, &ExperimentWindow::takeProgress);
     connect(&m_process, &ExperimentProcess::runFinished, this, [this](ExperimentRun run) {
-        // The curve is known from updates; the other results come with the end of the run.
+        // The loss curve comes from the progress of updates; the other results come when the run ends.
         const auto& curves = m_plot->curves();
         if (run.design < curves.size() && run.seed >= 1 && run.seed <= curves[run.design].seeds.size())
             run.losses = curves[run.design].seeds[run.seed - 1];
@@ -118,7 +118,7 @@ void ExperimentWindow::refreshDocument()
 {
     QListWidgetItem* own = m_policies->item(m_policies->count() - 1);
     own->setText(tr("this design"));
-    own->setToolTip(QString::fromStdString(m_document.design().name)); // for which the list has no room
+    own->setToolTip(QString::fromStdString(m_document.design().name)); // the list has no room for it
     refreshPolicies();
 }
 
@@ -392,7 +392,7 @@ void ExperimentWindow::showEvent(QShowEvent* event)
 void ExperimentWindow::changeEvent(QEvent* event)
 {
     QDialog::changeEvent(event);
-    if (m_made && event->type() == QEvent::PaletteChange) { // items hold colours of their own
+    if (m_made && event->type() == QEvent::PaletteChange) { // items store colours
         refreshPolicies();
         refreshResults();
     }

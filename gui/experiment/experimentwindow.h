@@ -49,7 +49,7 @@ public:
     QPushButton* button() const { return m_button; } ///< Cancel while running, else Train
     ValueTable* results() const { return m_results; }
     ValueTable* stages() const { return m_stages; }
-    ValueTable* costs() const { return m_costs; } ///< of a step, predicted: every policy's, then this design's
+    ValueTable* costs() const { return m_costs; } ///< predicted costs of a step: one row per policy, then this design
     LossPlot& plot() { return *m_plot; }
     StabilityPlot& stability() { return *m_stability; }
     QString state() const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The widgets of the experiment window and their places.
+// The widgets of the experiment window and their layout.
 #include "gui/experiment/experimentwindow.h"
 
 #include "core/presets/presets.h"
@@ -27,8 +27,8 @@ namespace pipewright {
 
 namespace {
 
-/// Of the presets those that are small enough to be trained many times over, the smallest first. A tied head is two
-/// stages' weight, which policies of one stage each have no rule for.
+/// Adds the presets that are small enough to be trained many times, the smallest first. Models with a tied head are
+/// left out: two stages share that weight, and the policies have rules only for weights of one stage.
 void addModels(QComboBox& combo)
 {
     constexpr std::int64_t most = 50'000'000; // parameters
@@ -43,7 +43,7 @@ void addModels(QComboBox& combo)
     }
     std::stable_sort(small.begin(), small.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     for (const auto& [parameters, preset] : small) {
-        const QString title = QString::fromStdString(preset.title); // what it is for stands in parentheses
+        const QString title = QString::fromStdString(preset.title); // the model's purpose is in parentheses
         combo.addItem(title.section(QStringLiteral(" ("), 0, 0), QString::fromStdString(preset.name));
         combo.setItemData(combo.count() - 1, title, Qt::ToolTipRole);
     }
@@ -110,7 +110,7 @@ QWidget* ExperimentWindow::makeSettings()
     const auto row = [&](const QString& name, QWidget* field) {
         field->setAccessibleName(name);
         if (auto* number = qobject_cast<QAbstractSpinBox*>(field))
-            number->setButtonSymbols(QAbstractSpinBox::NoButtons); // arrows and wheel step it
+            number->setButtonSymbols(QAbstractSpinBox::NoButtons); // the arrow keys and the wheel still step
         form->addRow(name, field);
     };
     row(tr("Model"), m_model);

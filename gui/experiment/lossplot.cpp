@@ -47,7 +47,7 @@ double roundStep(double range)
     return 10 * decade;
 }
 
-/// Curves that are the same, as far as both go, share the line: each paints every so many dashes of it.
+/// Curves that are equal over their common length share one line: of `all` curves each paints every `all`-th dash.
 struct Share {
     int own = 0, all = 1;
 };
@@ -75,7 +75,7 @@ QPen penOf(const Theme& theme, const LossSeries& curve, std::size_t index, bool 
     static const QVector<qreal> dashes[] = {{}, {5, 3}, {1.5, 3}};
     const double width = curve.reference || current ? 2.5 : 1.5;
     QPen pen(curve.reference ? theme.text : theme.fills[index % theme.fills.size()], width);
-    if (share.all > 1 && !curve.reference) { // the reference lies below, and is seen in the gap that is its own
+    if (share.all > 1 && !curve.reference) { // the reference is drawn below and shows in its own dashes
         const double dash = 10 / width;
         pen.setDashPattern({dash, dash * (share.all - 1)});
         pen.setDashOffset(dash * share.own);

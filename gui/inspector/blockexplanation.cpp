@@ -17,7 +17,7 @@ namespace {
 
 /// The latest dependency of a task, apart from its device's order.
 struct LatestInput {
-    TaskId after = none;   ///< none: a pin, or nothing
+    TaskId after = none;   ///< none: a pin, or no dependency
     Nanoseconds ready = 0; ///< when the task may start
     bool pin = false;
 };
@@ -38,7 +38,7 @@ LatestInput latestInput(const Program& program, const Timeline& timeline, TaskId
     return cause;
 }
 
-/// The compute task behind a dependency: itself, or what a transfer carries.
+/// The compute task behind a dependency: the task itself, or the producer of transferred data.
 TaskId producer(const Program& program, TaskId task)
 {
     while (task != none && moves(program.tasks[task].kind))
@@ -62,7 +62,7 @@ QString labelOnDevice(const Design& design, const Program& program, TaskId task)
     return tr("%1 on %2").arg(label(program, task), deviceLabel(design, program.tasks[task].device));
 }
 
-/// How long after its device was free and its inputs were there the block begins.
+/// The time between the block's start and the moment when its device was free and its inputs were ready.
 Nanoseconds hostGapBefore(const Prediction& prediction, TaskId task, const LatestInput& cause)
 {
     const TaskId onDevice = prediction.program.afterOnDevice[task];
@@ -103,8 +103,8 @@ QString sentence(const Design& design, const Prediction& prediction, const Block
     return text + chainBehind(design, program, prediction.timeline, program.tasks[answers.task].block());
 }
 
-/// Frees follow the last use, so those between the block and the next compute belong to it and to transfers that it
-/// waited for.
+/// Frees follow the last use of a buffer, so those between the block and the next compute belong to the block and to
+/// transfers that it waited for.
 Bytes freedAfter(const Program& program, TaskId task)
 {
     const auto& instructions = program.devices[program.tasks[task].device].instructions;

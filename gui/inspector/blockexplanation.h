@@ -26,8 +26,8 @@ struct Feed { ///< a transfer that the block's result starts
 struct BlockAnswers {
     TaskId task = none;
     Nanoseconds start = 0, duration = 0;
-    Nanoseconds idleBefore = 0;    ///< of its device, since the block before it (or the beginning)
-    std::optional<Block> waitsFor; ///< the block whose result determines its start; none: no such block
+    Nanoseconds idleBefore = 0;    ///< of its device, since the end of the block before it (or the start of the step)
+    std::optional<Block> waitsFor; ///< the block whose result determines its start; nullopt: no such block
     Bytes freed = 0;               ///< bytes released on the device right after it
     std::vector<Feed> feeds;
     QString why; ///< one sentence, or two
@@ -41,11 +41,11 @@ struct WaitLink {
     Nanoseconds transfer = 0; ///< transfer time of its result
     bool operator==(const WaitLink&) const = default;
 };
-/// `timeline`: with a time for every task. The chain of blocks that `block` waited for, at most `links` long; ends at a
-/// block without one (start of the step, a pin).
+/// The chain of blocks that `block` waited for, at most `links` long. It ends at a block that waited for no other block
+/// (start of the step, a pin). `timeline` must have a time for every task.
 std::vector<WaitLink> waitingChain(const Program& program, const Timeline& timeline, const Block& block, int links = 4);
-/// Words about that chain behind the block that was awaited, and its share of transfer time; begins with a space.
-/// `named`: it is called by its name, where other words stand between.
+/// Describes that chain after its first block, and its transfer time; begins with a space. `named`: the first block is
+/// called by its name instead of "That one", for use where other words come in between.
 QString chainBehind(const Design& design, const Program& program, const Timeline& timeline, const Block& block,
                     bool named = false);
 /// The block that ends last on any device.

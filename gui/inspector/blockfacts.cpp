@@ -34,7 +34,7 @@ std::vector<Fact> blockFacts(const Document& document, const BlockAnswers& answe
     QString source = factWords("Predicted from costs: %1").arg(costs);
     if (overlay && side != Side::Predicted)
         source = factWords("%1\nMeasured in %2").arg(source, overlay->path);
-    const double resolution = static_cast<double>(answers.duration) / 100; // so that it differs from the end
+    const double resolution = static_cast<double>(answers.duration) / 100; // so that start and end differ in the text
     std::vector<Fact> facts;
     facts.push_back(
         {factWords("start"),

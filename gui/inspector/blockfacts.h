@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The facts of a block for the side that is shown: its times, what it frees and sends, and where the numbers come from.
-// Under a recording, a fact that only the prediction has says so in its name.
+// The facts of a block for the shown side: its times, the memory it frees, the bytes it sends, and the source of each
+// number. With a recording, the name of a fact that exists only in the prediction says so.
 #pragma once
 
 #include "gui/document/document.h"
@@ -9,7 +9,7 @@
 
 namespace pipewright {
 
-/// `answers` of the document's prediction, which must be there. O(tasks) for the slack.
+/// `answers`: from the document's prediction, which must exist. O(tasks) for the slack.
 std::vector<Fact> blockFacts(const Document& document, const BlockAnswers& answers);
 
 } // namespace pipewright

@@ -113,7 +113,7 @@ Inspector::Inspector(TimelineView& timeline, QWidget* parent)
     layout->addWidget(m_fault);
     layout->addWidget(m_remedy, 0, Qt::AlignLeft);
 
-    // Before the field gets the focus: what is folded away cannot.
+    // Unfold before the field gets the focus: a hidden field cannot take it.
     connect(&m_timeline, &TimelineView::rangeWantedByNumbers, times, [this, times] {
         m_viewSection->setOpen(true);
         times->editRange();
@@ -368,7 +368,7 @@ void Inspector::applyOrReport(const EditRequest& request)
     report(faults);
     m_remedy->offer(request);
     if (!m_remedy->isHidden())
-        m_fault->setText(QString::fromStdString(faults.front().what)); // the button is the hint
+        m_fault->setText(QString::fromStdString(faults.front().what)); // without the hint, which the button offers
 }
 
 namespace {
@@ -434,7 +434,7 @@ void Inspector::applyPin(std::optional<Nanoseconds> wanted)
     if (!m_block)
         return;
     const Diagnostics faults = m_document.apply(PinBlock{*m_block, wanted.value_or(0)});
-    refreshPin(); // the time may be the one that was there, written in another way
+    refreshPin(); // the same time may have been typed in another form
     report(faults);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The selected block: a headline, why it begins when it does, what other panels add (suggestions, the last edit), its
-// facts, and, folded away, fields for every edit by dragging: position in the lane (alone, with its microbatch, or in
-// exchange) or place from the tray, its stage's device, earliest start, and order of transfers. Below, folded too,
+// The selected block: a headline, why it starts when it does, panels added by others (suggestions, the last edit), its
+// facts, and, folded, fields for every edit by dragging: position in the lane (alone, with its microbatch, or in
+// exchange) or place from the tray, its stage's device, earliest start, and order of transfers. Below, folded too, are
 // fields of its lane with the warm-up, and of the visible and measured range.
 #pragma once
 
@@ -48,15 +48,15 @@ private:
     void applyPosition();
     void applyDevice();
     void applyWarmUp();
-    void refreshDevice(); ///< where the block stands, and during a drag where its stage would
-    void refreshPlace();  ///< the fields of place, from the design
+    void refreshDevice(); ///< the block's stage and device; during a drag the device it would move to
+    void refreshPlace();  ///< the fields of the block's place, from the design
     void applyPin(std::optional<Nanoseconds> wanted);
     void refreshPin();
     void applySend();
     void refreshSend();
     bool isInTray() const;
     void applyOrReport(const EditRequest& request);
-    void report(const Diagnostics& diagnostics); ///< none: clears the message
+    void report(const Diagnostics& diagnostics); ///< empty: clears the message
 
     TimelineView& m_timeline;
     Document& m_document;
@@ -64,7 +64,7 @@ private:
     BlockChip* m_chip;
     QLabel* m_title;
     QLabel* m_place;
-    bool m_previewing = false; ///< as of the last change of the preview
+    bool m_previewing = false; ///< at the last change of the preview
     FactList* m_facts;
     Section *m_factSection, *m_editSection, *m_viewSection;
     QVBoxLayout* m_belowWhy;
@@ -78,10 +78,10 @@ private:
     NumberField* m_warmUp;            ///< of the block's device
     TimeField* m_pin;
     QLabel* m_sendCaption;
-    NumberField* m_send; ///< place of the selected transfer among those of the device in whose list it is
+    NumberField* m_send; ///< the selected transfer's position in its device's list of transfers
     QLabel* m_sendOf;
     QLabel* m_fault;
-    RemedyButton* m_remedy; ///< of that refusal
+    RemedyButton* m_remedy; ///< the fix for that error
     QLabel* m_whyHeading;
     QLabel* m_why;
 };

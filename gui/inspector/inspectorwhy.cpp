@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Why a device waits, in the inspector: of the side that is shown.
+// The inspector's explanation of why a device waits, for the shown side (predicted or measured).
 #include "core/schedule/edits.h"
 #include "gui/inspector/blockexplanation.h"
 #include "gui/inspector/inspector.h"

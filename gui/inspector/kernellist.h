@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The kernels of the selected block in the overlaid run: a row for each group of work with its time, below it the
+// The kernels of the selected block in the overlaid run: one row per group of kernels with its time, and below it the
 // kernels by name, as they ran on the GPU. Hidden where no kernels were recorded.
 #pragma once
 

@@ -28,7 +28,7 @@ LaneFields::LaneFields(TimelineView& timeline, QWidget* parent)
     m_height->setFixedWidth(70);
     m_height->setSuffix(tr(" px"));
     m_height->setSpecialValueText(tr("folded"));
-    m_height->setSingleStep(10); // as the keys do
+    m_height->setSingleStep(10); // the same step as by keyboard
     m_all->setAccessibleName(tr("Height of all lanes"));
     m_all->setToolTip(tr("The height is given to every lane, as in a drag with Shift"));
     m_caption->setBuddy(m_row);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Two fields of a lane, as by dragging its label and the line below it: its row and its height, or that of all lanes.
-// The lane is the one whose label was pressed last, else the selected block's. Both belong to the view, not the design,
-// so they are no undo steps.
+// Two fields of a lane for what dragging its label and the line below it does: its row, and its height or that of all
+// lanes. The lane is the one whose label was pressed last, else the selected block's. Both belong to the view, not the
+// design, so they are no undo steps.
 #pragma once
 
 #include <QWidget>

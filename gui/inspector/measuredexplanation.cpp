@@ -38,7 +38,7 @@ QString whyLate(const GapReasons& reasons, Nanoseconds predictedDuration)
     return {};
 }
 
-/// What another slice of the same GPU took of the wait, where kernels were recorded.
+/// The part of the wait in which another slice of the same GPU was working; 0 where no kernels were recorded.
 Nanoseconds takenByOthers(const Document::Overlay& overlay, TaskId task)
 {
     if (!overlay.kernels)

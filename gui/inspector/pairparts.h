@@ -29,7 +29,7 @@ private:
 
     Document& m_document;
     std::optional<Overlap> m_pair;
-    Nanoseconds m_apart = 0, m_length = 0;   ///< one behind the other, and as it is
+    Nanoseconds m_apart = 0, m_length = 0;   ///< of the two blocks in sequence, and overlapped
     Nanoseconds m_shortest = 0, m_least = 0; ///< see PairTimes::Plan
     bool m_stated = false, m_computed = false;
     QLabel *m_heading, *m_text, *m_part;

@@ -80,7 +80,7 @@ QString PartRows::describe(const Part& part) const
 {
     const BlockPart& what = partOf(part);
     const Nanoseconds start = m_starts[part.block][part.index];
-    Nanoseconds ready = 0; // when the block has what the part needs
+    Nanoseconds ready = 0; // when the part's input from its own block is ready
     for (std::size_t before = part.index; before-- > 0;)
         if (const BlockPart& other = m_plan.parts[part.block][before]; other.awaited) {
             ready = m_starts[part.block][before] + other.time;
@@ -143,7 +143,7 @@ std::size_t PartRows::behindAt(const Part& part, double x) const
     return behind ? *behind : firstOnRow.value_or(0);
 }
 
-/// Behind how many parts of the other block a step along the row leads; nothing at the end of the row.
+/// The number of the other block's parts before this part after one step along the row; nullopt at the row's end.
 std::optional<std::size_t> PartRows::neighbour(const Part& part, int direction) const
 {
     std::size_t behind = 0, own = 0; // now
@@ -176,7 +176,7 @@ bool PartRows::event(QEvent* event)
             QToolTip::hideText();
         return true;
     }
-    if (event->type() == QEvent::ShortcutOverride) { // before the timeline's keys of the same names
+    if (event->type() == QEvent::ShortcutOverride) { // these keys act here, not as the timeline's shortcuts
         const auto* key = static_cast<QKeyEvent*>(event);
         if (key->key() == Qt::Key_Left || key->key() == Qt::Key_Right || (key->key() == Qt::Key_Escape && m_order)) {
             event->accept();

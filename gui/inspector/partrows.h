@@ -18,7 +18,7 @@ class PartRows : public QWidget {
 public:
     explicit PartRows(QWidget* parent = nullptr);
 
-    /// What is chosen stays chosen where the same pair is shown again.
+    /// The chosen part stays chosen when the same pair is shown again.
     void showPair(const Overlap& pair, PairTimes::Plan plan);
 
     struct Part {
@@ -28,16 +28,16 @@ public:
     std::optional<Part> chosen() const { return m_chosen; }
     void choose(const Part& part);
     bool isDragging() const { return m_order.has_value(); }
-    /// With the order that a drop would give, during a drag.
+    /// During a drag, the length with the order that a drop would give.
     Nanoseconds length() const { return m_length; }
-    /// "dispatch of F0.6: from 4.1 ms, 6 ms; its stream makes it wait 0.3 ms".
+    /// "dispatch of F0.6: from 4.1 ms, takes 6 ms; its stream lets it wait 0.3 ms".
     QString describe(const Part& part) const;
-    QRect rectOf(const Part& part) const; ///< empty where there is none
+    QRect rectOf(const Part& part) const; ///< empty when there is no such part
 
     QSize sizeHint() const override;
 
 Q_SIGNALS:
-    void changed(); ///< what is chosen, or what a drop would give
+    void changed(); ///< the chosen part, or the order that a drop would give
     void ordered(const pipewright::PartSequence& order);
 
 protected:
@@ -53,7 +53,7 @@ private:
     const BlockPart& partOf(const Part& part) const { return m_plan.parts[part.block][part.index]; }
     std::optional<Part> partAt(const QPointF& place) const;
     std::vector<Part> byStart() const;
-    /// Of the other block's parts on the same stream: those that a part at this place stands behind.
+    /// How many of the other block's parts a part dropped at `x` comes after; only parts on its own stream decide this.
     std::size_t behindAt(const Part& part, double x) const;
     std::optional<std::size_t> neighbour(const Part& part, int direction) const;
     void stopDragging();
@@ -62,7 +62,7 @@ private:
     Overlap m_pair;
     PairTimes::Plan m_plan;
     std::optional<Part> m_chosen;
-    std::optional<PartSequence> m_order; ///< that a drop would give
+    std::optional<PartSequence> m_order; ///< the order that a drop would give
     PartStarts m_starts, m_plannedStarts;
     Nanoseconds m_length = 0;
     QPointF m_pressedAt;

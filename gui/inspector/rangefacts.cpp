@@ -24,7 +24,8 @@ double shareOf(Nanoseconds time, const RangeStatistics& range)
     return all > 0 ? static_cast<double>(time) / all : 0;
 }
 
-/// Idle time by cause, as a share of devices × range: a recording says when data came, a prediction also what it was.
+/// Idle time by cause, as a share of devices × range. A recording says that data was late; a prediction also says
+/// whether a gradient or an activation.
 std::vector<std::pair<QString, double>> idleCauses(const Document::Range& range, Side side)
 {
     if (side == Side::Predicted) {
@@ -110,7 +111,7 @@ void RangeFacts::refresh()
             facts.push_back({side == Side::Both ? tr("%1, measured").arg(cause) : cause, percentText(share),
                              tr("Idle time for this reason as a share of devices × range, %1").arg(ofIdle),
                              Tone::Plain});
-    // The devices that stand out on the side that is filled in the charts.
+    // The least busy and the busiest device, on the side that is filled in the charts.
     const RangeStatistics& shown = side == Side::Predicted ? predicted : measured;
     if (shown.length() > 0 && shown.devices.size() > 1) {
         const auto [least, most] = std::minmax_element(shown.devices.begin(), shown.devices.end(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the devices do in the range that is measured on the ruler or in the overview: busy share with its operations,
-// idle time with its causes, the busiest and the least busy device, and the memory peak. Hidden without a range.
+// What the devices do in the range measured on the ruler or in the overview: busy share with its operations, idle time
+// with its causes, the busiest and the least busy device, and the memory peak. Hidden without a range.
 #pragma once
 
 #include "gui/document/document.h"

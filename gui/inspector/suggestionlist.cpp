@@ -37,7 +37,8 @@ QString signedMultiple(double value)
            + QStringLiteral("\u00a0×");
 }
 
-/// Where members of groups run: what each edit does to the fullest of them. Those with which they would hang go.
+/// For a design whose groups run member by member: the change of the highest peak of a member with each edit. Removes
+/// edits with which the members would hang.
 void takeMembersPeaks(const Design& design, MemberPredictor& members, std::vector<Suggestion>& found)
 {
     if (found.empty() || !runsMemberByMember(design))
@@ -49,7 +50,7 @@ void takeMembersPeaks(const Design& design, MemberPredictor& members, std::vecto
                                                           : std::nullopt;
     };
     const std::optional<Bytes> before = peakOf(design);
-    if (!before) // then no price is shown
+    if (!before) // then no prices are shown
         return;
     std::erase_if(found, [&](Suggestion& suggestion) {
         Design edited = design;
@@ -63,7 +64,7 @@ void takeMembersPeaks(const Design& design, MemberPredictor& members, std::vecto
 QString bytesText(Bytes bytes, Bytes largest)
 {
     const QString text = signedSize(bytes, largest);
-    // Where the largest is counted in GiB, some KiB are nothing.
+    // In the unit of the largest, GiB for example, a few KiB are shown as 0.
     const bool nothing = std::none_of(text.cbegin(), text.cend(),
                                       [](QChar c) { return c >= QLatin1Char('1') && c <= QLatin1Char('9'); });
     return SuggestionList::tr("peak %1").arg(nothing ? QStringLiteral("±0") : text);
@@ -168,7 +169,7 @@ void SuggestionList::rebuild()
                                    : tr("No move nearby shortens the step or lowers its memory peak."));
 }
 
-/// Of those that fit the devices' memory; null where it is the design's own, or gains too little.
+/// The shortest of the other families that fit the device memory; null if it gains too little or blocks are unplaced.
 const FamilyEstimate* SuggestionList::betterFamily(Nanoseconds makespan) const
 {
     const Design& design = m_document.design();
@@ -193,7 +194,7 @@ void SuggestionList::makeCards()
     if (!prediction || !m_document.selection())
         return;
     const Nanoseconds makespan = prediction->metrics.makespan;
-    std::vector<std::pair<double, Bytes>> peaks; // activations and bytes, of each card
+    std::vector<std::pair<double, Bytes>> peaks; // activations and bytes of each card
     for (const Suggestion& s : m_suggestions) {
         Card card;
         card.text = suggestionText(m_document.design(), s);
@@ -232,7 +233,7 @@ void SuggestionList::makeCards()
 
 void SuggestionList::showCards()
 {
-    // The keyboard's focus stays on the list while its cards change: on the list itself while there are none.
+    // The keyboard focus stays in the list while its cards change; without cards the list itself has it.
     const QWidget* const focused = QApplication::focusWidget();
     const auto at = std::find(m_buttons.begin(), m_buttons.end(), focused);
     if (at != m_buttons.end())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Suggested edits for the selected block: a card each with the predicted gain and a button that applies it in one undo
-// step. The search runs in a background thread and restarts when the design or selection changes. A switch of family
-// that shortens the step is offered last, from the family list's estimates.
+// Suggested edits for the selected block: one card per edit with the predicted gain and a button that applies it as one
+// undo step. The search runs in a background thread and restarts when the design or selection changes. A switch to a
+// schedule family that shortens the step is offered last, from the family list's estimates.
 #pragma once
 
 #include "core/predict/suggestions.h"
@@ -26,16 +26,16 @@ public:
 
     struct Card {
         QString text;        ///< "Move W1.0 behind F1.1 on GPU 1"
-        QString gain, price; ///< "step −2.1 %", "peak +5.30 GiB"; "±0" where it stays. One unit on all cards
-        QString exactPrice;  ///< "+5.3 GiB", whatever the others are
+        QString gain, price; ///< "step −2.1 %", "peak +5.30 GiB"; "±0" for no change. All cards use one unit
+        QString exactPrice;  ///< "+5.3 GiB", in its own unit
         std::optional<Suggestion> edit;
-        std::optional<std::size_t> family; ///< index into families(), when it is a switch
+        std::optional<std::size_t> family; ///< index into families() for a switch of family
     };
     const std::vector<Card>& cards() const { return m_cards; }
     QList<QPushButton*> tryButtons() const { return m_buttons; } ///< one per card
     bool isSearching() const { return m_searching; }
 
-    /// Estimates of all families for the present design, by index into families(); absent ones do not count.
+    /// Estimates of all families for the present design, by index into families(); absent ones are ignored.
     void setEstimates(const std::vector<std::optional<FamilyEstimate>>& estimates);
     void take(std::size_t card); ///< applies a card's edit
 
@@ -64,7 +64,7 @@ private:
     QLabel* m_nothing;
     QList<QWidget*> m_frames;
     QList<QPushButton*> m_buttons;
-    qsizetype m_focused = 0; ///< which of them had the keys last
+    qsizetype m_focused = 0; ///< index of the button that had the focus last
     QTimer m_delay;
     bool m_searching = false;
     LatestWork m_work;

@@ -34,7 +34,7 @@ void addFields(QGridLayout& grid, int row, const QString& caption, TimeField* fi
     grid.addWidget(second, row, 2);
 }
 
-/// Faults of a range of time; empty when it is valid.
+/// The errors in a range of time; empty when it is valid.
 Diagnostics faultsOf(const QString& name, Nanoseconds from, Nanoseconds to, Nanoseconds end)
 {
     const std::string where = name.toStdString();

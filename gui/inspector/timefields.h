@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Fields of the timeline's visible range, as by dragging in it or in the overview, and of the range measured on the
-// ruler, if any. None is an undo step.
+// Fields of the timeline's visible range, which dragging also changes, and of the range measured on the ruler, if any.
+// Their edits are not undo steps.
 #pragma once
 
 #include "core/base/diagnostic.h"
@@ -21,7 +21,7 @@ class TimeFields : public QWidget {
 public:
     explicit TimeFields(TimelineView& timeline, QWidget* parent = nullptr);
 
-    void editRange(); ///< the keys go to the start of the measured range
+    void editRange(); ///< focuses the field of the measured range's start
 
 Q_SIGNALS:
     /// The result of an entry: no diagnostics when accepted or reverted.
@@ -36,7 +36,7 @@ private:
     TimelineView& m_timeline;
     TimeField *m_visibleFrom, *m_visibleTo;
     TimeField *m_from, *m_to, *m_length; ///< of the range
-    QWidget* m_range;                    ///< the rows that only a range has
+    QWidget* m_range;                    ///< the rows shown only for a measured range
 };
 
 } // namespace pipewright

@@ -22,7 +22,7 @@ public:
 
     /// Places the first unplaced block with a legal position. Returns why not.
     Diagnostics placeNext();
-    /// Places every unplaced block in the style of the placed ones in one undo step; or none, with the reason.
+    /// Places all unplaced blocks in the style of the placed ones in one undo step, or none; then returns why.
     Diagnostics placeAll();
 
 Q_SIGNALS:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Memory of every device at its peak: one bar per device, stacked by kind, with the limit as a red mark and the numbers
-// after it.
+// Peak memory of every device: one bar per device, stacked by kind, with the limit as a red mark and the numbers after
+// the bar.
 #pragma once
 
 #include "core/predict/stagememory.h"
@@ -17,7 +17,7 @@ class MemoryBars : public QWidget {
 public:
     explicit MemoryBars(QWidget* parent = nullptr);
     void setDevices(std::vector<DeviceMemory> devices, std::vector<QString> names);
-    QString label(int device) const; ///< behind its bar: "27.9 / 80 GiB"
+    QString label(int device) const; ///< right of its bar: "27.9 / 80 GiB"
     QSize sizeHint() const override;
     QSize minimumSizeHint() const override { return sizeHint(); }
 

@@ -10,7 +10,7 @@
 namespace pipewright {
 namespace {
 
-/// Opaque colours, mixed beforehand: blending costs many times as much.
+/// Colours are mixed to opaque ones beforehand, because blending costs many times as much.
 QColor mixedOver(const QColor& top, const QColor& under)
 {
     const auto share = static_cast<float>(top.alphaF());
@@ -53,7 +53,7 @@ int MemoryCurve::paint(QPainter& painter, const MemoryOfDevice& device, const Th
     if (const std::vector<Run> runs = runsOf(device.filled, scale, 1.5); !runs.empty()) {
         fill(QRectF(m_area.left(), ground, m_area.width(), m_area.bottom() - ground), theme.persistent);
         const QColor below = mixedOver(theme.chartFill, theme.background);
-        // The part common to all columns is one rectangle; narrow ones cost as much as a wide one.
+        // The part common to all columns is one rectangle, because a narrow rectangle costs as much as a wide one.
         double common = runs.front().lower;
         for (const Run& run : runs)
             common = std::max(common, run.lower);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // One device's memory in a rectangle on a time axis: persistent bytes, the filled curve above them, a dashed outline of
-// another curve, and the limit. Painted as one rectangle per pixel column, since it follows every move of a drag.
+// another curve, and the limit. Painted as at most a few rectangles per pixel column, because it is repainted at every
+// move of a drag.
 #pragma once
 
 #include "gui/memory/stepcurve.h"
@@ -25,11 +26,11 @@ public:
     /// `top`: the bytes at the upper edge of the area.
     MemoryCurve(const TimeAxis& axis, const QRectF& area, double top) : m_axis(axis), m_area(area), m_top(top) {}
     double yOf(double bytes) const { return m_area.bottom() - bytes / m_top * m_area.height(); }
-    /// The number of rectangles it took: bounded by the pixels.
+    /// Returns the number of painted rectangles, which is bounded by the number of pixel columns.
     int paint(QPainter& painter, const MemoryOfDevice& device, const Theme& theme, double scale) const;
 
 private:
-    struct Run { ///< of pixel columns in which the curve stays within the same rows
+    struct Run { ///< consecutive pixel columns in which the curve covers the same rows
         double left, right, upper, lower;
     };
     std::vector<Run> runsOf(const StepCurve& curve, double scale, double thickness) const;

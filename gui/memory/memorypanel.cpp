@@ -20,7 +20,7 @@ constexpr int captionLeft = 18;
 constexpr int gapOfRows = 4;
 constexpr int lowestRow = 22; // a name and a peak fit
 constexpr int tickDistance = 24;
-constexpr std::size_t mostSamples = 200'000; // of which all curves are shown at once
+constexpr std::size_t mostSamples = 200'000; // up to which all devices are shown at once
 
 /// 1, 2 or 5 times a power of two of the unit that sizes are written in: round numbers of KiB, MiB, GiB.
 Bytes niceStep(double least)
@@ -35,7 +35,7 @@ Bytes niceStep(double least)
     return static_cast<Bytes>(unit * 1024);
 }
 
-/// The bytes of a curve at a time: what its last sample until then says.
+/// The bytes of a curve at a time: its last sample at or before it, or the first sample.
 Bytes valueOf(const StepCurve& curve, double time)
 {
     const std::vector<MemorySample>& samples = curve.samples();
@@ -53,7 +53,7 @@ MemoryPanel::MemoryPanel(QWidget* parent) : QWidget(parent), m_mode(new QToolBut
     setMouseTracking(true);
     m_mode->setFocusPolicy(Qt::TabFocus);
     m_mode->setAutoRaise(true);
-    m_mode->setProperty("low", true); // it stands above the plots
+    m_mode->setProperty("low", true); // low enough to fit above the plots
     connect(m_mode, &QToolButton::clicked, this, [this] { setAll(!m_all); });
     refreshButton();
 }
@@ -61,7 +61,7 @@ MemoryPanel::MemoryPanel(QWidget* parent) : QWidget(parent), m_mode(new QToolBut
 void MemoryPanel::showDesign(const Content& content)
 {
     if (content.device != m_given)
-        m_chosen.reset(); // another selection
+        m_chosen.reset(); // another device is selected
     m_given = content.device;
     m_device = m_chosen.value_or(content.device);
     m_recorded = content.overlay != nullptr;
@@ -90,7 +90,7 @@ void MemoryPanel::showDesign(const Content& content)
     for (int d = 0; content.prediction && d < static_cast<int>(content.prediction->program.devices.size()); ++d) {
         MemoryOfDevice device;
         device.name = deviceLabel(content.design, d);
-        // With one device shown large the others' curves are not needed, and a drag asks for them often.
+        // With one device shown large, the other curves are not needed; they would be copied at every move of a drag.
         if (all || d == m_device) {
             if (m_side == Side::Predicted) {
                 device.filled = curveOf(predicted, d);
@@ -143,7 +143,7 @@ void MemoryPanel::setAll(bool all)
 
 void MemoryPanel::refreshButton()
 {
-    // What is shown: one of them where all were asked for and do not fit.
+    // Names what is shown: one device where all are wanted but do not fit.
     const bool all = m_all && (m_shownAll || m_devices.empty());
     m_mode->setText(all ? tr("all devices ▾") : tr("one device ▾"));
     m_mode->setAccessibleName(all ? tr("Memory of all devices") : tr("Memory of one device"));
@@ -244,7 +244,7 @@ QString MemoryPanel::valueAt(QPointF position) const
         return {};
     const MemoryOfDevice& device = m_devices[index];
     if (m_side == Side::Predicted && device.filled.empty())
-        return {};                                                     // the members' is not known
+        return {};                                                     // the memory of the members is not known
     const double time = m_axis.timeAt(std::floor(position.x()) + 0.5); // the middle of the pixel, as in the lanes
     const auto text = [time](const StepCurve& curve) {
         return curve.empty() ? QString() : sizeText(valueOf(curve, time));
@@ -300,7 +300,7 @@ QRectF MemoryPanel::peakPlace(int index) const
     const QRectF area = plotOf(index);
     const QFontMetricsF metrics(Theme::numbers(TextSize::Small));
     QRectF box(area.left() + 5, area.top() + 2, metrics.horizontalAdvance(peakWords(index)) + 8, 14);
-    // Beside the limit's line it would read as the limit's name.
+    // Beside the limit's line, the text could be read as the limit's label.
     const Bytes limit = m_devices[index].limit;
     const double line = MemoryCurve(m_axis, area, top()).yOf(static_cast<double>(limit));
     if (limit > 0 && box.top() < line + 2 && box.bottom() > line - 2 && line + 3 + box.height() <= area.bottom())
@@ -341,7 +341,7 @@ void MemoryPanel::paintRow(QPainter& painter, int index, const QRectF& area) con
     }
     const bool over = device.limit > 0 && device.filled.peak().bytes > device.limit;
     if (rows && !device.filled.empty()) {
-        // On a ground of its own: curves pass behind it.
+        // On a background of its own, because curves pass behind it.
         const QRectF box = peakPlace(index);
         QColor ground = theme.background;
         ground.setAlphaF(0.75f);

@@ -20,14 +20,14 @@ public:
     /// The highest value and when it is first reached; zero of an empty curve.
     const MemorySample& peak() const { return m_peak; }
 
-    /// Columns in which nothing changes are one with those beside them that stay at the same value.
+    /// Neighbouring columns in which the value stays the same are merged into one Column.
     struct Column {
         int x = 0, width = 1;
         Bytes low = 0, high = 0, last = 0;
         bool operator==(const Column&) const = default;
     };
-    /// Of [from, to] cut into so many columns; empty for an empty curve or window. The value before `from` is
-    /// carried in, and before the first sample that sample's own value holds, as persistent buffers exist.
+    /// [from, to] divided into `columns` columns; empty for an empty curve or window. The value before `from` is
+    /// carried in. Before the first sample its own value holds, because persistent buffers exist from the start.
     /// O(columns x log samples of a column).
     std::vector<Column> columns(double from, double to, int columns) const;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The window's edits of the cluster: values of devices and links, where devices run, links of their own.
+// The model window's edits of the cluster: values of devices and links, the GPUs that devices run on, separate links
+// for pairs of devices.
 #include "core/base/rates.h"
 #include "core/design/redesign.h"
 #include "core/presets/clusterjson.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The model window's edits of what stages keep: of their forwards (recompute and offload), and of the optimizer's
-// state where replicas share it out.
+// The model window's edits of what stages keep in memory: activations (recompute and offload), and the optimizer state,
+// which replicas can shard.
 #include "core/design/redesign.h"
 #include "core/predict/offloadedstages.h"
 #include "gui/model/modelwindow.h"
@@ -44,7 +44,7 @@ void ModelWindow::shardOptimizer(bool sharded)
 {
     const Diagnostics forbids = m_document.apply(ShardOptimizer{sharded});
     showFault(hasErrors(forbids) ? proseText(forbids) : QString());
-    refresh(); // the box says what is
+    refresh(); // the check box shows the state of the design
 }
 
 void ModelWindow::setRecompute(Recompute recompute)

@@ -119,7 +119,7 @@ ModelFields::ModelFields(QWidget* parent)
     layout->addWidget(m_note);
 
     for (QComboBox* combo : {m_recompute, m_cluster, m_precision, m_preset})
-        connect(combo, &QComboBox::activated, this, [this, combo] { m_asked = combo; }); // before it asks
+        connect(combo, &QComboBox::activated, this, [this, combo] { m_asked = combo; }); // before the edit
     for (std::size_t i = 0; i < m_dimensions.size(); ++i)
         connect(m_dimensions[i].field, &QSpinBox::valueChanged, this, [this, i] { take(m_dimensions[i]); });
     connect(m_microbatches, &QSpinBox::valueChanged, this, [this](int microbatches) {
@@ -153,7 +153,7 @@ void ModelFields::take(const Dimension& dimension)
     dimension.set(shape, dimension.field->value());
     if (dimension.get(shape) == dimension.get(m_shape))
         return;
-    // It is no longer the model that everybody knows under this name.
+    // It is no longer the published model of this name.
     const std::string changed = tr(", changed").toStdString();
     if (dimension.ofModel && !shape.name.ends_with(changed))
         shape.name += changed;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The model's dimensions and the batch as fields: a preset to begin with, layers, widths, heads, vocabulary, sequence,
-// microbatch, precision, what is recomputed and the cluster; beside them what is predicted of it all. A finished
-// entry is emitted as a signal; the window makes the edit, or its refusal is written below the field.
+// The model's dimensions and the batch as fields: a preset to start from, layers, widths, heads, vocabulary, sequence,
+// microbatch, precision, recomputation and the cluster; beside them the predicted numbers. A finished entry is emitted
+// as a signal. The window makes the edit; an error is shown below the field.
 #pragma once
 
 #include "core/workload/modelshape.h"
@@ -28,12 +28,12 @@ public:
     explicit ModelFields(QWidget* parent = nullptr);
 
     void setDesign(const Design& design, const Prediction* prediction);
-    void setFault(const QString& text);           ///< below the field that asked last; empty: none
+    void setFault(const QString& text);           ///< below the field that was edited last; empty: no error
     CountField* field(const QString& name) const; ///< by its accessible name; null: there is none
     QComboBox& preset() { return *m_preset; }
     QComboBox& precision() { return *m_precision; }
-    QComboBox& recompute() { return *m_recompute; } ///< filled by the window, as that of the stages
-    QComboBox& cluster() { return *m_cluster; }     ///< and that of the devices
+    QComboBox& recompute() { return *m_recompute; } ///< filled by the window, as is that of the stages page
+    QComboBox& cluster() { return *m_cluster; }     ///< filled by the window, as is that of the devices page
     FactList& predicted() { return *m_predicted; }
 
 Q_SIGNALS:
@@ -47,7 +47,7 @@ private:
         CountField* field;
         std::function<qint64(const ModelShape&)> get;
         std::function<void(ModelShape&, qint64)> set;
-        bool ofModel; ///< not of the batch: another value makes it another model
+        bool ofModel; ///< not of the batch: another value makes another model
     };
     void take(const Dimension& dimension);
     void showPredicted(const Design& design, const Prediction* prediction);
@@ -60,7 +60,7 @@ private:
     std::vector<Dimension> m_dimensions;
     QLabel* m_note;
     FactList* m_predicted;
-    QWidget* m_asked = nullptr; ///< the field whose value is the latest
+    QWidget* m_asked = nullptr; ///< the field that was edited last
     ModelShape m_shape;
 };
 

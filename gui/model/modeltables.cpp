@@ -28,10 +28,10 @@ namespace {
 
 QString flops(double value)
 {
-    constexpr int digits = 4; // as of durations
+    constexpr int digits = 4; // as in durations
     const double unit = value > 0 ? std::pow(10.0, std::floor(std::log10(value)) - digits + 1) : 1;
     QString text = quantityText(formatFlops(std::round(value / unit) * unit));
-    text.chop(2); // of work, not of a rate
+    text.chop(2); // drop "/s": this is work, not a rate
     return text;
 }
 
@@ -46,7 +46,7 @@ ValueCell words(const QString& text)
     return {text, false, {}, false, false};
 }
 
-/// What the stage's first replica keeps. `memory` is null where nothing is predicted.
+/// The optimizer state that the stage's first replica keeps. `memory`: null without a prediction.
 ValueCell optimizerCell(const Design& design, const StageCosts& costs, const StageBytes* memory)
 {
     if (!memory || !design.schedule.shardedOptimizer)
@@ -57,7 +57,7 @@ ValueCell optimizerCell(const Design& design, const StageCosts& costs, const Sta
                 .arg(design.schedule.replicas())};
 }
 
-/// Where members of groups run: of each group's fullest one, once it is known.
+/// Where group members run: the memory of the member with the highest peak in each group, once it is known.
 MemoryBreakdown memoryOf(const Design& design, const Prediction& prediction, MemberPredictor& members)
 {
     if (!runsMemberByMember(design))

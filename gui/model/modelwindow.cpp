@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The window and its edits; its tables are filled in modeltables.cpp, what stages keep is edited in
-// keptactivations.cpp.
+// The window and its edits. modeltables.cpp fills its tables; keptactivations.cpp edits what stages keep in memory.
 #include "gui/model/modelwindow.h"
 
 #include "core/base/rates.h"
@@ -44,7 +43,7 @@ namespace {
 constexpr std::int64_t mostBlocksWhileDragging = 40'000;
 
 constexpr int recomputeColumn = 10, offloadColumn = 11; // of the stages
-constexpr int mixedRecompute = 3;                       // of the choices for all stages: they differ
+constexpr int mixedRecompute = 3;                       // index in the choices for all stages: the stages differ
 
 } // namespace
 
@@ -157,7 +156,7 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
 QWidget* ModelWindow::buildModel()
 {
     auto* page = new QWidget(this);
-    auto* scroll = new QScrollArea(page); // small screens are lower than fields and bars together
+    auto* scroll = new QScrollArea(page); // fields and bars together are higher than a small screen
     scroll->setWidget(m_modelMemory);
     scroll->setWidgetResizable(true);
     scroll->setFrameShape(QFrame::NoFrame);
@@ -370,7 +369,7 @@ void ModelWindow::commit(const QString& what, const std::function<Design()>& mak
 
 void ModelWindow::showFault(const QString& text)
 {
-    // What the page of the model refuses stands below its field; of a table there is one place for all cells.
+    // An error on the model's page is shown below its field. For the tables, one label serves all cells.
     const bool ofModel = m_tabs->currentIndex() == Model;
     m_model->setFault(ofModel ? text : QString());
     m_fault->setText(ofModel ? QString() : text);
@@ -386,7 +385,7 @@ void ModelWindow::takeModelPreset(const QString& name)
 {
     commit(tr("Take the model %1").arg(name), [&] {
         ModelShape shape = loadModel(name.toStdString()).shape;
-        if (m_document.design().workload) // a stage's devices are the cluster's matter
+        if (m_document.design().workload) // keep the degrees of parallelism: they belong to the cluster
             shape.parallel = m_document.design().workload->shape.parallel;
         return withModel(m_document.design(), shape);
     });

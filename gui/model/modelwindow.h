@@ -47,25 +47,25 @@ public:
     QTabWidget* tabs() const { return m_tabs; }
     QString fault() const;   ///< why the last edit was refused
     QString effect() const;  ///< of a drag in progress
-    QString buses() const;   ///< which links share one, and how it serves them
+    QString buses() const;   ///< which links share a bus, and how it serves them
     QString mapping() const; ///< which GPUs of the machine the devices run on
 
     void setModel(const ModelShape& shape, const QString& what);
     void takeModelPreset(const QString& name);
-    void setMicrobatches(int microbatches); ///< the family's schedule of so many
+    void setMicrobatches(int microbatches); ///< makes the family's schedule with this many
     void takeClusterPreset(const QString& name);
     void setLayersOfStage(int stage, const QString& text);
     void setRecomputeOfStage(int stage, const QString& text); ///< none, selective or full
     void setRecompute(Recompute recompute);                   ///< of every stage
     void setOffloadOfStage(int stage, const QString& text); ///< yes or no; auto: the predictor chooses, for all stages
-    void shardOptimizer(bool sharded);                      ///< whether replicas share the optimizer's state out
+    void shardOptimizer(bool sharded);                      ///< whether replicas shard the optimizer state
     void setDeviceValue(int device, int column, const QString& text);
-    /// The GPU of a device; the list is for all devices or none, so the first entry fills it.
+    /// Sets a device's GPU. GPUs are stated for all devices or none: the first entry sets all, an empty one clears all.
     void setGpu(int device, const QString& text);
     void setMultiprocessors(int device, const QString& text);
     void setLinkValue(int row, int column, const QString& text);
-    void addLink(int from, int to); ///< a link of its own for one directed pair
-    void removeLink();              ///< the chosen pair takes the common link again
+    void addLink(int from, int to); ///< a separate link for one directed pair
+    void removeLink();              ///< the chosen pair uses the common link again
 
 protected:
     void showEvent(QShowEvent* event) override;
@@ -88,8 +88,8 @@ private:
     void fillGroups();
     void showEffect(const std::vector<int>& partition);
     void takePartition(const std::vector<int>& partition);
-    /// Makes the edit or shows why not, then refreshes the tables.
     void showFault(const QString& text); ///< empty: none
+    /// Makes the edit or shows why not, then refreshes the tables.
     void commit(const QString& what, const std::function<Design()>& make);
 
     static constexpr int gpuColumn = 6, multiprocessorsColumn = 7, halfRateColumn = 8; ///< of the devices

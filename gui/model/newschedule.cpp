@@ -95,7 +95,7 @@ NewScheduleDialog::NewScheduleDialog(QWidget* parent, std::shared_ptr<MemberPred
 
     auto* columns = new QHBoxLayout;
     columns->setSpacing(28);
-    auto* scroll = new QScrollArea(this); // small screens are lower than the form
+    auto* scroll = new QScrollArea(this); // the form is higher than a small screen
     QWidget* form = buildForm();
     scroll->setWidget(form);
     scroll->setWidgetResizable(true);
@@ -127,10 +127,10 @@ NewScheduleDialog::NewScheduleDialog(QWidget* parent, std::shared_ptr<MemberPred
     connect(m_shardOptimizer, &QCheckBox::toggled, this, &NewScheduleDialog::request);
     takeModel();
     takeFamily();
-    // Create is off until there is a prediction: the keys would go on to Cancel.
+    // Create is disabled until there is a prediction: Return would press Cancel instead.
     m_buttons->button(QDialogButtonBox::Cancel)->setAutoDefault(false);
     m_model->setFocus();
-    const int frame = 96; // of the dialog around the form, with its title
+    const int frame = 96; // pixels of the dialog above and below the form, with its title
     resize(820, std::min(form->sizeHint().height() + frame, screen()->availableSize().height() - 40));
 }
 
@@ -231,7 +231,7 @@ QWidget* NewScheduleDialog::buildPreview()
     m_faults->setTextInteractionFlags(Qt::TextSelectableByMouse);
     m_faults->setAccessibleName(tr("What is wrong"));
     m_faults->setMinimumWidth(240);
-    m_groups = new ParallelismFields(fieldWidth, widget); // here, as the form is as high as small screens are
+    m_groups = new ParallelismFields(fieldWidth, widget); // here: the form is as high as a small screen
     layout->addWidget(makeHeading(tr("Groups and copies of devices"), widget));
     layout->addWidget(m_groups);
     layout->addWidget(makeHeading(tr("Predicted"), widget));
@@ -254,7 +254,7 @@ void NewScheduleDialog::takeModel()
 {
     try {
         const ModelShape shape = loadModel(chosen(m_model)).shape;
-        // The layers of a table hold for the microbatch that they were measured with.
+        // The layers of a table are valid only for the microbatch with which they were measured.
         for (QWidget* field : {static_cast<QWidget*>(m_sequence), static_cast<QWidget*>(m_microbatchSize)})
             field->setEnabled(shape.architecture != Architecture::Table);
         const QSignalBlocker quietSequence(m_sequence), quietSize(m_microbatchSize);
@@ -423,7 +423,7 @@ Diagnostics NewScheduleDialog::markFields(const Diagnostics& diagnostics)
             const bool mine = speaksOf(*each, option);
             said = said || mine;
             error = error || (mine && each->severity == Severity::Error);
-            each = mine ? rest.erase(each) : each + 1; // said once
+            each = mine ? rest.erase(each) : each + 1; // shown once
         }
         setTone(qobject_cast<QLabel*>(m_form->labelForField(row)), error ? Tone::Bad : said ? Tone::Plain : Tone::Dim);
     }

@@ -30,12 +30,12 @@ class NewScheduleDialog : public QDialog {
     Q_OBJECT
 
 public:
-    /// Throws Error when the presets cannot be found. `members`: of groups, as the Document's.
+    /// Throws Error when the presets cannot be found. `members`: predicts the members of groups, as in the Document.
     explicit NewScheduleDialog(QWidget* parent = nullptr,
                                std::shared_ptr<MemberPredictor> members = std::make_shared<MemberPredictor>());
     ~NewScheduleDialog() override;
 
-    /// Chooses a model of the person's own (presets/modelfile.h), beside the presets.
+    /// Adds the user's own model file (presets/modelfile.h) to the presets and chooses it.
     void chooseModelFile(const QString& path);
     /// The design last previewed; valid after exec() returned Accepted.
     const Design& design() const { return m_design; }
@@ -51,17 +51,17 @@ private:
     QWidget* buildPreview();
     void takeModel();
     void takeFamily();
-    /// What is made: a new design, and what is changed of it then.
+    /// The new design, and the change made to it afterwards.
     struct Choice {
         NewDesign design;
         Recompute recompute = Recompute::None; ///< in every stage
-        Diagnostics doubts;                    ///< about what was chosen
+        Diagnostics doubts;                    ///< warnings about the choice
     };
     Choice choice() const; ///< throws Error
     void request();
     Outcome work(const Choice& choice) const; ///< on the worker
     void showOutcome(const Outcome& outcome);
-    /// Writes each diagnostic below the field it speaks of; returns those that speak of none that is shown.
+    /// Writes each diagnostic below the field that it is about; returns those about no shown field.
     Diagnostics markFields(const Diagnostics& diagnostics);
 
     const std::shared_ptr<MemberPredictor> m_members;

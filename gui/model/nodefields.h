@@ -22,7 +22,7 @@ public:
     void setValue(const Nodes& nodes); ///< without a signal; without nodes the fields cannot be used
 
 Q_SIGNALS:
-    void edited(); ///< by a person; a number once it is typed
+    void edited(); ///< by the user; a typed number when it is finished
 
 private:
     QSpinBox* m_count;

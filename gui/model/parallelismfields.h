@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The degrees of parallelism of a design, as fields: which group of devices holds a stage, and
-// how many copies of the pipeline there are. Values are not checked here but where they are applied
-// (core/workload/parallelism.h).
+// The degrees of parallelism of a design, as fields: the group of devices that holds a stage, and the number of copies
+// of the pipeline. Values are not checked here but where they are applied (core/workload/parallelism.h).
 #pragma once
 
 #include "core/workload/modelshape.h"
@@ -23,7 +22,7 @@ public:
     void setValue(const Parallelism& parallel); ///< without a signal
 
 Q_SIGNALS:
-    void edited(); ///< by a person; a number once it is typed
+    void edited(); ///< by the user; a typed number when it is finished
 
 private:
     QSpinBox* m_tensor;

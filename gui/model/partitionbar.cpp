@@ -24,7 +24,7 @@ namespace {
 constexpr double reach = 7;
 constexpr double leastShare = 0.006; ///< of the width, so that layers without work stay visible
 
-/// What an end of the model is called; empty for the layers between.
+/// The short name of the embedding or head; empty for other layers.
 QString endName(LayerKind kind)
 {
     switch (kind) {

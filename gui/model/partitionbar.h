@@ -48,7 +48,7 @@ private:
     static constexpr int leastBar = 44, mostBar = 160, labelHeight = 42;
     int barHeight() const { return height() - labelHeight; }
     double weightOf(std::size_t layer) const;
-    double xOfLayer(std::size_t layer) const; ///< left edge; of the layer behind the last: the right end
+    double xOfLayer(std::size_t layer) const; ///< left edge; for the layer count: the right end
     void layOut();
 
     std::vector<Layer> m_layers;

@@ -26,7 +26,7 @@ namespace {
 
 constexpr int profileFieldWidth = 300;
 
-/// The design's family on its devices, of another model.
+/// A design of the same family on the same devices, with the measured model.
 Design withProfiledModel(const Design& base, const ModelFile& model, int microbatches)
 {
     const Family* family = findFamily(base.schedule.family);
@@ -56,7 +56,7 @@ ProfileDialog::ProfileDialog(Document& document, const QString& program, const Q
 {
     setWindowTitle(tr("Profile my module"));
     makePanel(this);
-    m_profile->setProperty("primary", true); // before anything is laid out, which looks at it
+    m_profile->setProperty("primary", true); // before the layout, which depends on it
     m_module->setToolTip(tr("Your model: build() returns its layers in order; the file has batch(step) and "
                             "loss(output, target) too"));
     QWidget* moduleRow = withModuleBrowse(m_module, profileFieldWidth, this);
@@ -193,7 +193,7 @@ void ProfileDialog::takeLine(const QByteArray& line)
                      durationText(static_cast<Nanoseconds>(left * 1e6))));
         return;
     }
-    // Beside the program's own words come those of Python, which are for its terminal.
+    // Keeps only the program's diagnostics: standard error also has Python's output.
     const QString text = QString::fromUtf8(line);
     if (text.contains(QLatin1String(": error: ")))
         m_faults << proseText(QString(text).replace(QLatin1String(": error: "), QLatin1String(": ")));

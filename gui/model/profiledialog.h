@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A person's own PyTorch module, measured layer by layer, as the model of the design: `pipewright profile --torch` as a
-// child process with its progress and a way to stop it. Family, devices and cluster of the design stay; what keeps it
-// from taking the model is said, and a new schedule can be made of the model then. It is not modal.
+// Measures the user's PyTorch module layer by layer and makes it the design's model: `pipewright profile --torch` as a
+// child process, with progress, which can be stopped. Family, devices and cluster of the design stay. If the design
+// cannot take the model, the reason is shown, and a new schedule can be made from the model. Not modal.
 #pragma once
 
 #include "gui/document/document.h"
@@ -25,7 +25,7 @@ class ProfileDialog : public QDialog {
     Q_OBJECT
 
 public:
-    /// `program` empty: this binary. `module` (FILE.py:build) and `python`: what was given last.
+    /// `program` empty: this binary. `module` (FILE.py:build) and `python`: as given last.
     ProfileDialog(Document& document, const QString& program, const QString& module, const QString& python,
                   QWidget* parent = nullptr);
 
@@ -34,26 +34,26 @@ public:
     QComboBox& device() { return *m_device; }
     QSpinBox& microbatches() { return *m_microbatches; }
     QDoubleSpinBox& seconds() { return *m_seconds; }
-    QPushButton& profileButton() { return *m_profile; } ///< begins, and stops what has begun
+    QPushButton& profileButton() { return *m_profile; } ///< starts measuring; while measuring, stops it
     QPushButton& newScheduleButton() { return *m_new; } ///< hidden unless the design cannot take the model
-    QString state() const;                              ///< how far it is, what came out, or why nothing did
+    QString state() const;                              ///< progress, result, or error
 
 Q_SIGNALS:
-    void profiled(const QString& module, const QString& python); ///< and the design has the model
-    void newScheduleWanted(const QString& modelFile);            ///< of a model that this design cannot take
+    void profiled(const QString& module, const QString& python); ///< the design has the measured model
+    void newScheduleWanted(const QString& modelFile);            ///< from a model that this design cannot take
 
 private:
     void begin();
     void takeLine(const QByteArray& line);
     void end(const ChildEnd& child);
-    void take(); ///< what was measured; throws Error when the design cannot have it
+    void take(); ///< puts the measured model into the design; throws Error when it cannot
     void say(const QString& text, bool isFault = false);
     QString modelFile() const;
 
     Document& m_document;
     QString m_program, m_of; ///< the module that is measured
     QStringList m_faults, m_notes;
-    QTemporaryDir m_folder; ///< of the file that the child writes
+    QTemporaryDir m_folder; ///< for the file that the child writes
     QElapsedTimer m_clock;
     ChildProcess m_child;
     QLineEdit *m_module, *m_python;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A button that measures this machine as a cluster, a thread or a GPU for each device of the design, with its progress
-// and a way to stop it. `pipewright devices --measure` does it as a child process, so that a driver that crashes does
-// not harm the designer; where GPUs cannot be measured, the reason stands beside the choice.
+// A button that measures this machine as a cluster, with one thread or GPU per device of the design; it shows progress
+// and can stop. `pipewright devices --measure` runs as a child process, so that a crashing driver does not affect the
+// designer. Where GPUs cannot be measured, the reason is shown beside the choice.
 #pragma once
 
 #include "core/cluster/cluster.h"
@@ -27,8 +27,8 @@ public:
     explicit ThisMachine(std::function<int()> devices, QWidget* parent = nullptr);
 
     QComboBox* choice() const { return m_choice; }                   ///< by the names of the backends
-    QPushButton* button() const { return m_button; }                 ///< begins, and stops what has begun
-    QString state() const;                                           ///< how far it is, or what cannot be measured
+    QPushButton* button() const { return m_button; }                 ///< starts measuring; while measuring, stops it
+    QString state() const;                                           ///< progress, or why GPUs cannot be measured
     void setProgram(const QString& program) { m_program = program; } ///< the binary to start; empty: this one
 
 Q_SIGNALS:
@@ -46,7 +46,7 @@ private:
 
     std::function<int()> m_devices;
     QString m_program, m_lastMessage;
-    QTemporaryDir m_folder; ///< of the file that the child writes
+    QTemporaryDir m_folder; ///< for the file that the child writes
     BackendQuery m_query;
     ChildProcess m_child;
     QComboBox* m_choice;

@@ -17,7 +17,7 @@ namespace pipewright {
 
 namespace {
 
-constexpr int patienceMilliseconds = 20000; // a driver that is being loaded can take seconds
+constexpr int patienceMilliseconds = 20000; // loading a driver can take seconds
 
 QString textOf(const nlohmann::ordered_json& entry, const char* key)
 {
@@ -86,7 +86,7 @@ std::vector<BackendChoice> parseBackends(const QByteArray& text)
         for (const auto& [name, entry] : json.items()) {
             if (!entry.is_object() || !entry.contains("available") || !entry["available"].is_boolean())
                 continue;
-            if (name == "torch") // is asked for of the Python that was chosen here, see torchBackend()
+            if (name == "torch") // comes from the Python chosen in the settings, see torchBackend()
                 continue;
             const bool available = entry["available"].get<bool>();
             const auto memory = entry.find("memory_bytes");
@@ -183,13 +183,13 @@ void BackendQuery::askPython(const QString& python)
     m_pythonName = python;
     m_torch.reset();
     if (isAsked && !isSame && !m_isOutdated) {
-        m_isOutdated = true; // the end of its process asks the new one
+        m_isOutdated = true; // the handler of its end queries the new one
         m_python.kill();
     }
     if (isAsked)
         return;
     try {
-        // The version without importing it, which takes seconds.
+        // Read the version without importing torch, which takes seconds.
         const ProcessToStart wanted =
             pythonCode(python.toStdString(), "import importlib.metadata as m\nprint(m.version('torch'))");
         QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The available backends, from `pipewright devices --json`, with the reason for those that are not, and PyTorch, from
-// the Python that was named. Child processes ask, so that a driver that crashes does not harm the designer.
+// The backends from `pipewright devices --json`, with a reason for each unavailable one, and PyTorch from the chosen
+// Python. Child processes ask for them, so that a crashing driver does not affect the designer.
 #pragma once
 
 #include "core/design/design.h"
@@ -20,17 +20,17 @@ namespace pipewright {
 struct BackendChoice {
     QString name; ///< "host", as for --backend
     bool available = false;
-    QString description;                      ///< what it would run on, or why it is off
+    QString description;                      ///< the hardware it would run on, or why it is unavailable
     std::vector<PipewrightCudaDevice> gpus{}; ///< of "cuda": multiprocessors, architecture and memory
-    Bytes memory = 0;                         ///< of "host", in all; 0: not known
+    Bytes memory = 0;                         ///< of "host": total memory; 0: not known
 };
 
-/// The choice for this design: unavailable, with the reason, when the named GPUs cannot be used.
+/// The choice for this design: unavailable, with a reason, when the design's GPUs cannot be used.
 BackendChoice forDesign(BackendChoice choice, const Design& design);
 
-/// Invalid input gives the host backend alone, which is in every build.
+/// Invalid input gives only the host backend, which is in every build.
 std::vector<BackendChoice> parseBackends(const QByteArray& json);
-/// PyTorch, by what a Python answered that was asked for its version.
+/// The backend "torch", from the answer of a Python process that was asked for PyTorch's version.
 BackendChoice torchBackend(const QString& python, bool started, int exitCode, const QByteArray& output);
 MachineMemory machineMemory(const std::vector<BackendChoice>& backends);
 
@@ -40,7 +40,7 @@ class BackendQuery : public QObject {
 public:
     explicit BackendQuery(QObject* parent = nullptr);
     ~BackendQuery() override;
-    /// `program` empty: this binary; `python` empty: PyTorch is not asked for. A further call only asks its Python, and
+    /// `program` empty: this binary; `python` empty: PyTorch is not queried. A later call only queries its Python, and
     /// ends the query of an earlier one.
     void start(const QString& program, const QString& python);
     const QString& python() const { return m_pythonName; }
@@ -50,11 +50,11 @@ Q_SIGNALS:
 
 private:
     void askPython(const QString& python);
-    void tell(); ///< once both have answered
+    void tell(); ///< emits ready() once both have answered
 
     QProcess m_process, m_python;
     QTimer m_patience;         ///< ends a query of Python that takes too long
-    bool m_isOutdated = false; ///< the running query is of another Python than m_pythonName
+    bool m_isOutdated = false; ///< the running query is for another Python than m_pythonName
     QString m_pythonName;
     std::vector<BackendChoice> m_backends; ///< empty: not known yet
     std::optional<BackendChoice> m_torch;

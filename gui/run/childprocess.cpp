@@ -30,7 +30,7 @@ ChildProcess::ChildProcess(QObject* parent) : QObject(parent)
                       .output = m_process.readAllStandardOutput().trimmed()});
     });
     connect(&m_process, &QProcess::errorOccurred, this, [this](QProcess::ProcessError error) {
-        if (error == QProcess::FailedToStart) // everything else ends in finished()
+        if (error == QProcess::FailedToStart) // after any other error, finished() follows
             Q_EMIT ended({.kind = ChildEnd::NotStarted, .cancelled = m_cancelled, .whyNot = m_process.errorString()});
     });
 }

@@ -14,7 +14,7 @@ QString choiceKey(const char* name)
     return QStringLiteral("run/%1").arg(QLatin1String(name));
 }
 
-/// Of `--maths`; empty: the run's own choice.
+/// The value of `--maths`; empty: the run's own choice.
 QString mathsOf(RunChoice::Blocks blocks)
 {
     switch (blocks) {

@@ -9,29 +9,29 @@ class QSettings;
 namespace pipewright {
 
 struct RunChoice {
-    static constexpr int mostReplicas = 64; ///< of one machine; a cluster's are started from the command line
+    static constexpr int mostReplicas = 64; ///< on one machine; runs on a cluster are started from the command line
     enum class Blocks {
-        Train,   ///< the model, on data
-        Sleep,   ///< for the design's times
-        KeepBusy ///< for the design's times, touching their bytes
+        Train,   ///< train the model on data
+        Sleep,   ///< sleep for the design's times
+        KeepBusy ///< stay busy for the design's times, touching their bytes
     };
     QString backend = QStringLiteral("host");
     int steps = 5;
     Blocks blocks = Blocks::Train;
-    double memoryScale = 1; ///< of blocks that do not train: chosen anew for each design and machine
+    double memoryScale = 1; ///< for Sleep and KeepBusy; chosen anew for each design and machine
     QString data, transport;
     bool calibrate = false; ///< the measured costs become the design's
     // Of the backend "torch":
     QString module; ///< FILE.py:build
     bool syntheticStages = false;
-    int replicas = 1;     ///< copies of the pipeline, which the module joins
-    bool profile = false; ///< PyTorch's profiler runs along
+    int replicas = 1;     ///< copies of the pipeline; the module joins them
+    bool profile = false; ///< run PyTorch's profiler too
     QString python = QStringLiteral("python3");
 
     static RunChoice load(const QSettings& settings);
     void save(QSettings& settings) const;
     bool isTorch() const { return backend == QLatin1String("torch"); }
-    ChildRequest request(int devices) const; ///< of the design; without files and program
+    ChildRequest request(int devices) const; ///< for a design on `devices` devices; without files and program
 };
 
 } // namespace pipewright

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The one run of a window: gives it its files, starts it and says how it goes. There is at most one at a time; a second
-// start while one is under way is refused.
+// The run of a window: names its files, starts it and reports its progress. At most one is running: a second start is
+// refused until the first has ended.
 #pragma once
 
 #include "core/design/design.h"
@@ -17,7 +17,7 @@ public:
     RunController(const QString& traceFolder, const QString& program, QObject* parent = nullptr);
     ~RunController() override;
 
-    /// False while a run is under way. What keeps it from starting comes as finished().
+    /// False while a run is in progress. An error that prevents the start is reported by finished().
     bool start(const Design& design, const RunChoice& choice);
     void cancel();
     bool isRunning() const { return m_process->isRunning(); }
@@ -40,9 +40,9 @@ private:
     RunProcess* m_process;
 };
 
-/// What a person reads when a run has ended: "Done. Gradients are bit-equal to the sequential run ✓".
+/// The message when a run has ended: "Done. Gradients are bit-equal to the sequential run ✓".
 QString runResultText(const ChildResult& result);
-/// Whether that is something to be red about.
+/// Whether that message reports a failure, to be shown in red.
 bool isBadResult(const ChildResult& result);
 /// "step 3 of 10 · about 7 s left".
 QString progressText(const ChildProgress& progress);

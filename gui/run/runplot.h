@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A value per step of a run as it comes in, with axes: steps below, least and greatest value at the left. At most two
+// A live plot of one value per step of a run, with axes: steps below, least and greatest value at the left. At most two
 // points per pixel are drawn.
 #pragma once
 
@@ -16,8 +16,8 @@ class RunPlot : public QWidget {
 public:
     /// `write` makes an axis label of a value; `fromZero`: the axis begins there.
     RunPlot(const QString& name, std::function<QString(double)> write, bool fromZero, QWidget* parent = nullptr);
-    void clear(int steps);     ///< as many as there will be
-    void append(double value); ///< of the next step; what is not finite leaves a gap in the count only
+    void clear(int steps);     ///< `steps`: the expected number
+    void append(double value); ///< of the next step; a value that is not finite is counted but not drawn
     std::size_t count() const { return m_values.size(); }
     QString last() const;          ///< the newest value, written
     QStringList axisTexts() const; ///< lowest and highest value, first and last step; empty without values
@@ -29,7 +29,7 @@ protected:
     void changeEvent(QEvent* event) override;
 
 private:
-    std::pair<double, double> bounds() const; ///< of the values; never of no height
+    std::pair<double, double> bounds() const; ///< of the values; the height is never 0
 
     QString m_name;
     std::function<QString(double)> m_write;

@@ -21,7 +21,7 @@ struct ChildRequest {
     int steps = 10;
     QString data;       ///< training text; empty: the built-in one
     QString transport;  ///< empty: the backend's own choice
-    QStringList more{}; ///< further options of `run`, as they are
+    QStringList more{}; ///< further options of `run`, passed on unchanged
 
     QStringList arguments() const;
 };
@@ -41,7 +41,7 @@ struct ChildResult {
     QString trace;
     bool gradientsChecked = false, bitEqual = false;
     double maxRelativeError = 0;
-    bool gradientsHold = false; ///< they are within what was asked of them
+    bool gradientsHold = false; ///< they are within the required tolerance
     QByteArray json;            ///< the child's own report
 };
 

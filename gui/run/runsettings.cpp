@@ -308,7 +308,7 @@ RunSettings::Verdict RunSettings::judge() const
         std::erase_if(found, [](const Diagnostic& each) { return each.severity != Severity::Error; });
         const bool timedWould =
             trains && !hasErrors(checkForBackend(*m_design, {backend, RunOptions::Maths::Timed, false}).found);
-        constexpr std::size_t shown = 3; // the rest is in the tooltip: a dialog is no longer than a small screen
+        constexpr std::size_t shown = 3; // the rest is in the tooltip, so that the dialog fits a small screen
         const QString all = proseText(found);
         QString text = all;
         if (found.size() > shown) {
@@ -358,7 +358,7 @@ void RunSettings::refresh()
     m_remedy->setText(tr("Sleep instead"));
     m_remedy->setToolTip(tr("Blocks take their times and hold as many of their bytes as there is room for"));
     adjustSize();
-    // Return does what is next: the remedy where there is one, then the run.
+    // Return triggers the next step: the remedy where there is one, else Run.
     if (verdict.remedy)
         m_remedy->setFocus();
     else if (verdict.possible && (!focusWidget() || !focusWidget()->isEnabled() || focusWidget()->isHidden()))

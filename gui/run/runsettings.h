@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The settings of a run before it starts: backend, steps, what its blocks do, data; for PyTorch the person's module.
-// It says at once what the chosen backend cannot run of this design, and with what it would. It is not modal, and
-// closes when the run starts.
+// The settings of a run: backend, steps, what its blocks do, data; for PyTorch the user's module. The dialog shows at
+// once what the chosen backend cannot run of this design, and offers a remedy. It is not modal, and closes when the run
+// starts.
 #pragma once
 
 #include "gui/run/backends.h"
@@ -27,14 +27,14 @@ class RunSettings : public QDialog {
     Q_OBJECT
 
 public:
-    /// `program` empty: this binary. `choice`: what was chosen last.
+    /// `program` empty: this binary. `choice`: the last choice.
     RunSettings(const QString& program, const RunChoice& choice, QWidget* parent = nullptr);
 
-    /// The design that Run would run, with its predicted peak of each device; again whenever it was edited.
+    /// The design that Run would run, with the predicted peak of each device; call again after every edit.
     void setDesign(std::shared_ptr<const Design> design, std::vector<Bytes> peaks);
     RunChoice choice() const;                                     ///< as the fields say
-    void setModule(const QString& module, const QString& python); ///< to be run by PyTorch
-    /// Why Run is off; else what is run otherwise than drawn; empty when there is nothing to say.
+    void setModule(const QString& module, const QString& python); ///< selects PyTorch with this module
+    /// Why Run is disabled, or how the run differs from the design; empty when neither applies.
     QString verdict() const;
     QPushButton* runButton() const { return m_run; }
     QPushButton* remedyButton() const { return m_remedy; } ///< hidden where there is none
@@ -54,9 +54,9 @@ private:
     struct Verdict {
         bool possible = false;
         QString text = {};
-        std::optional<RunChoice::Blocks> remedy = {}; ///< with these it would run
-        QString all = {};                             ///< where `text` is cut short
-        Diagnostics ofFields = {};                    ///< said below the fields that they speak of
+        std::optional<RunChoice::Blocks> remedy = {}; ///< with these blocks it would run
+        QString all = {};                             ///< the whole text where `text` is cut short
+        Diagnostics ofFields = {};                    ///< shown below the fields that they are about
     };
     Verdict judge() const;
     void startRun();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The run in progress, while the design can still be edited: RunStatus is its progress in the top bar, with Cancel;
-// RunStrip, below the bar, has loss and step times over the steps, messages, and at the end the result. Both follow one
+// The run in progress, while the design can still be edited. RunStatus shows its progress in the top bar, with Cancel.
+// RunStrip, below the bar, plots loss and step time over the steps and shows messages and the result. Both follow one
 // RunController.
 #pragma once
 
@@ -41,7 +41,7 @@ public:
     explicit RunStrip(RunController& controller, QWidget* parent = nullptr);
     QString state() const;
     Tone tone() const { return m_tone; } ///< of the state
-    /// What became of the recording, behind the result.
+    /// Appends to the result what was done with the recording.
     void addToResult(const QString& text);
     QString messages() const;
     RunPlot& loss() { return *m_loss; }

@@ -98,7 +98,7 @@ void SearchCurve::paintEvent(QPaintEvent*)
     painter.setPen(QPen(theme.accent, 2));
     painter.drawPath(best);
 
-    // Labels at the right end, separated, the bound downwards.
+    // Labels at the right end in this order from the top, moved apart where they would overlap.
     const int height = painter.fontMetrics().height();
     struct Label {
         double y;

@@ -22,7 +22,7 @@ public:
         Nanoseconds best = 0; ///< 0: none found yet
         Nanoseconds bound = 0;
     };
-    /// Starts over; `present` is what the design takes now, drawn as a line, and 0 when there is none.
+    /// Starts over. `present`: the present design's time, drawn as a line; 0: none.
     void clear(Nanoseconds present = 0);
     void append(const Point& point);
     const std::vector<Point>& points() const { return m_points; }

@@ -217,7 +217,7 @@ void SearchWindow::refreshScope()
         setScope(Scope::Unplaced);
 }
 
-/// All placed blocks that are not to move.
+/// All placed blocks that must not move.
 std::vector<Block> SearchWindow::locked() const
 {
     const auto scope = static_cast<Scope>(m_scope->currentIndex());

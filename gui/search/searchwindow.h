@@ -57,7 +57,7 @@ public:
     QDoubleSpinBox* secondsBox() const { return m_seconds; }
 
 Q_SIGNALS:
-    void finished(); ///< found, refused or cancelled
+    void finished(); ///< the search ended: found, refused or cancelled
 
 protected:
     void changeEvent(QEvent* event) override;
@@ -71,7 +71,7 @@ private:
     };
     void build();
     QFormLayout* buildSettings();
-    SearchOptions options() const; ///< throws Error on a size that is none
+    SearchOptions options() const; ///< throws Error when the size is invalid
     std::vector<Block> locked() const;
     void follow(const SearchProgress& now);
     void settle(std::shared_ptr<const Found> found);
@@ -83,7 +83,7 @@ private:
 
     Document& m_document;
     std::function<std::vector<Block>()> m_selectedBlocks;
-    Design m_base; ///< what is searched for
+    Design m_base; ///< the design that is searched
     std::shared_ptr<const Found> m_found;
     bool m_running = false, m_bad = false;
     double m_wanted = 0; ///< seconds

@@ -22,7 +22,7 @@ constexpr int leftMargin = 64, topMargin = 16, rightMargin = 24, bottomMargin = 
 constexpr double radius = 4.5;
 constexpr double reach = 12; ///< pixels within which a point is hit
 constexpr TradeOffTolerance unnoticed{0.005, 0.001};
-constexpr double closest = 1.0 / 400; ///< of all that there is, along an axis
+constexpr double closest = 1.0 / 400; ///< the least visible share of the whole range of an axis
 
 /// The smallest of 1, 2, 5 x 10^n that is at least `least`.
 double roundStep(double least)
@@ -112,7 +112,7 @@ void TradeOffPlot::refresh()
         std::vector<QPointF> steps{{front.front().x(), m_mostBubble}};
         for (const QPointF& point : front) {
             if (point.y() >= steps.back().y())
-                continue; // one that is alike
+                continue; // no improvement over the last point
             steps.emplace_back(point.x(), steps.back().y());
             steps.push_back(point);
         }
@@ -146,7 +146,7 @@ int TradeOffPlot::pointAt(QPointF position) const
 
 void TradeOffPlot::setShown(const QRectF& range)
 {
-    // Neither closer than a person can use, nor further away than all.
+    // Limits the zoom between a least visible range and the whole range.
     const double width = std::clamp(range.width(), closest * m_mostMemory, m_mostMemory);
     const double height = std::clamp(range.height(), closest * m_mostBubble, m_mostBubble);
     m_shown = {std::clamp(range.left(), 0.0, m_mostMemory - width), std::clamp(range.top(), 0.0, m_mostBubble - height),
@@ -205,7 +205,7 @@ std::vector<TradeOffPlot::Name> TradeOffPlot::namesOnFront() const
             text = tr("%1 and %n more", "", alike - 1).arg(text);
         const QSizeF size(metrics.horizontalAdvance(text) + 4, metrics.height());
         const QPointF at = positionOf(i);
-        // Away from the front's steps first: they run to the left above a point and to the right below it.
+        // Prefer places away from the front's line.
         const QPointF corners[] = {{at.x() + radius + 3, at.y() - size.height() - 1},
                                    {at.x() - radius - 3 - size.width(), at.y() + 1},
                                    {at.x() + radius + 3, at.y() + 2},
@@ -283,7 +283,7 @@ void TradeOffPlot::paint(QPainter& painter) const
     }
     painter.setFont(Theme::words(TextSize::Small));
     painter.setPen(theme.text);
-    QColor ground = theme.panel; // lets a point or the limit's line beneath be seen, but not in the letters' way
+    QColor ground = theme.panel; // translucent: what is below stays visible, but the text is legible
     ground.setAlphaF(0.8f);
     for (const Name& name : namesOnFront()) {
         painter.fillRect(name.place, ground);

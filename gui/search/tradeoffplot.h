@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Peak memory (x) against bubble (y), one point per schedule: the Pareto front as a step line with the names of its
-// schedules where they have room, the device memory as a red line, the current schedule as a ring. The point under the
+// schedules where there is room, the device memory as a red line, the current schedule as a ring. The point under the
 // cursor or selected by arrow keys is labelled; a click or Return takes it. The wheel, + and - zoom, dragging the
-// ground moves, Home shows all.
+// background pans, Home shows all.
 #pragma once
 
 #include "core/search/tradeoffs.h"
@@ -30,7 +30,7 @@ public:
     QPointF positionOf(int point) const; ///< in this widget's coordinates
     int pointAt(QPointF position) const; ///< the nearest within reach, -1: none
     bool isOnFront(int point) const { return m_front[point]; }
-    /// A name beside the front, and where it stands; schedules that are alike share one.
+    /// A name beside the front, and its place; schedules with nearly equal memory and bubble share one name.
     struct Name {
         QString text;
         QRectF place;
@@ -59,7 +59,7 @@ private:
     void refresh();
     void paint(QPainter& painter) const;
     QString memoryText(double memory) const;
-    bool inBytes() const; ///< else in microbatches
+    bool inBytes() const; ///< whether memory is shown in bytes; otherwise in microbatches
 
     Chart* m_chart;
     std::vector<TradeOff> m_points;
@@ -72,8 +72,8 @@ private:
 
     double m_mostMemory = 1, m_mostBubble = 1;
     QRectF m_shown{0, 0, 1, 1};
-    bool m_all = true;             ///< what is shown grows with the points
-    std::optional<QPointF> m_held; ///< where the ground was pressed, moved since
+    bool m_all = true;             ///< everything is shown: the range grows with the points
+    std::optional<QPointF> m_held; ///< during a pan: the last mouse position
     int m_current = -1;
 };
 

@@ -27,7 +27,7 @@ namespace {
 enum Column { Name, Memory, Bubble, Median, SlowStep, Loss, listColumns };
 constexpr int pointRole = Qt::UserRole + 1;
 
-/// Sorts by number where the text is one with a unit.
+/// Sorts numerically in columns whose text is a number with a unit.
 class TradeOffRow : public QTreeWidgetItem {
 public:
     using QTreeWidgetItem::QTreeWidgetItem;
@@ -108,7 +108,7 @@ TradeOffWindow::TradeOffWindow(Document& document, QWidget* parent)
         if (isVisible() || m_running)
             start();
         else
-            m_points.clear(); // shown again, it begins anew
+            m_points.clear(); // the evaluation starts again when the window is shown
     });
     connect(m_plot, &TradeOffPlot::taken, this, &TradeOffWindow::take);
     connect(m_plot, &TradeOffPlot::currentChanged, this, [this](int point) {
@@ -138,7 +138,7 @@ TradeOffWindow::~TradeOffWindow()
 
 void TradeOffWindow::Inbox::post(std::function<void(TradeOffWindow&)> deliver)
 {
-    const std::lock_guard lock(mutex); // keeps the window alive while a message is queued
+    const std::lock_guard lock(mutex); // the window cannot be destroyed while the call is queued
     if (window)
         QMetaObject::invokeMethod(
             window, [to = window, deliver = std::move(deliver)] { deliver(*to); }, Qt::QueuedConnection);
@@ -247,7 +247,7 @@ void TradeOffWindow::refreshList()
     m_list->setSortingEnabled(false);
     m_list->clear();
     const Theme& theme = Theme::of(*this);
-    // One unit and one number of decimals in a column, so that the decimal points stand below each other.
+    // One unit and one number of decimals per column, so that the decimal points align.
     Bytes mostBytes = 0;
     Nanoseconds longest = 0;
     for (const TradeOff& point : m_points)
@@ -300,7 +300,7 @@ void TradeOffWindow::refreshList()
 void TradeOffWindow::refreshPresent()
 {
     std::optional<TradeOff> present;
-    std::optional<Prediction> own; // of the groups' own schedules, as all that it is compared with
+    std::optional<Prediction> own; // predicted for the groups, not their members, like all points
     if (m_document.prediction() && runsMemberByMember(m_document.design()))
         own = predictPlaced(m_document.design());
     if (const Prediction* prediction = own ? &*own : m_document.prediction()) {

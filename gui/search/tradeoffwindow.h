@@ -37,12 +37,12 @@ public:
     bool isRunning() const { return m_running; }
     const std::vector<TradeOff>& points() const { return m_points; }
     TradeOffPlot& plot() { return *m_plot; }
-    NoiseFields& noise() { return *m_noise; } ///< another one begins anew
+    NoiseFields& noise() { return *m_noise; } ///< a change restarts the evaluation
     QTreeWidget* list() const { return m_list; }
     QPushButton* button() const { return m_button; } ///< Cancel while running, else Work out again
     QString state() const;
-    /// Makes a point's schedule in the background, as searching families take long, and then the design's. Taking
-    /// another point replaces this one.
+    /// Makes a point's schedule in the background, because families that search take long, and then makes it the
+    /// document's schedule. Taking another point replaces this request.
     void take(int point);
 
 Q_SIGNALS:
@@ -65,7 +65,7 @@ private:
     std::vector<TradeOff> m_points;
     std::size_t m_wanted = 0;
     bool m_running = false;
-    QString m_result; ///< the state's text when nothing is running
+    QString m_result; ///< the state's text while nothing is running
     QElapsedTimer m_clock;
     TradeOffPlot* m_plot;
     QTreeWidget* m_list;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A synthesised program as a flow from top to bottom. Every computation has a bar for the state of its result on the
-// devices: split by shares (pieces), one full line per device (whole), or one hatched line per device (partial sums).
-// Collectives stand between the computations that they connect. Paints visible rows only. Arrows, Page Up and Down,
-// Home and End select a row; the mouse, or Alt with the arrows, moves it: who shows the flow decides whether it may.
+// A synthesised program as a flow from top to bottom. Every computation has a bar for the distribution of its result
+// over the devices: split by shares (pieces), one full line per device (whole), or one hatched line per device (partial
+// sums). Collectives stand between the computations that they connect. Paints visible rows only. Arrows, Page Up and
+// Down, Home and End select a row; the mouse, or Alt with the arrows, asks to move it: the owner decides whether it is
+// moved.
 #pragma once
 
 #include "core/sharding/shardingprogram.h"
@@ -30,7 +31,7 @@ public:
 
 Q_SIGNALS:
     void currentChanged(int row);
-    void moveWanted(int from, int to); ///< the row `from` is to stand where `to` does
+    void moveWanted(int from, int to); ///< move row `from` to the position of row `to`
 
 protected:
     void paintEvent(QPaintEvent* event) override;
@@ -53,7 +54,7 @@ private:
     void paintBar(QPainter& painter, const Row& row, const QRectF& bar) const;
     void layOut();
     int rowAt(int y) const;
-    int slotAt(int y) const; ///< before which row something dropped there stands; rows(): behind all
+    int slotAt(int y) const; ///< the row before which a drop at `y` inserts; rows(): at the end
     void wantMove(int from, int to);
     void endDrag();
 
@@ -61,7 +62,7 @@ private:
     int m_current = -1;
     struct Drag {
         int row = -1, pressedAt = 0;
-        int slot = -1; ///< -1: the mouse has not left its place
+        int slot = -1; ///< -1: the mouse has not moved yet
     } m_drag;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The devices' shares of a stage as sliders that always sum to 1: moving one, or editing its field, scales the others
-// in proportion. With several segments all are set alike.
+// in proportion. With several segments, all get the same shares.
 #pragma once
 
 #include <QWidget>
@@ -26,7 +26,7 @@ public:
 
 Q_SIGNALS:
     void changed(); ///< by the user
-    void settled(); ///< likewise, and nothing is being dragged any more
+    void settled(); ///< by the user, and no slider is being dragged
 
 private:
     void take(std::size_t device, double share);

@@ -306,7 +306,7 @@ Cluster ShardingWindow::group() const
 void ShardingWindow::start()
 {
     const int generation = ++m_generation;
-    m_stop.request_stop(); // its result is no longer needed
+    m_stop.request_stop(); // the running synthesis: its result is no longer needed
     m_stop = std::stop_source();
     m_found.reset();
     m_use->setEnabled(false);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Sharding: one stage on a group of unequal devices. Shows the synthesised program as a flow, the shares as sliders
 // with their step time beside the optimum, and the alternative programs with their costs. The group is edited here and
-// becomes a device of the cluster in one undo step. Any plan of the list can be taken over into the design; its shares
-// are then those of the design, and a slider that is let go is an edit of it. Synthesis runs in the background and does
-// not touch the document.
+// becomes a device of the cluster in one undo step. Any plan of the list can be taken over into the design. The sliders
+// then show the design's shares, and releasing a slider edits them. Synthesis runs in the background and does not touch
+// the document.
 #pragma once
 
 #include "gui/document/document.h"
@@ -44,9 +44,10 @@ public:
     QString prediction() const; ///< the text beside the sliders
     /// Makes the listed members the stage's device; does nothing while a field is invalid.
     void apply();
-    void usePlan();    ///< states the shown plan in the design
-    void forgetPlan(); ///< the design states none any more
-    /// States the shown plan with one instruction at another place, where what it needs is made before it.
+    void usePlan();    ///< puts the shown plan into the design
+    void forgetPlan(); ///< removes the stage's plan from the design
+    /// Puts the shown plan into the design with one instruction moved. Refused when an instruction would then run
+    /// before its inputs are made.
     void moveInstruction(int from, int to);
 
     QComboBox* stageBox() const { return m_stage; }
@@ -69,29 +70,29 @@ private:
     enum MemberColumn { Name, Rate, Memory, MemberColumns };
     static std::vector<QString> memberTexts(const DeviceSpec& device); ///< by column
     struct Found {
-        int number = -1; ///< of the stage
-        DeviceSpec lane; ///< that holds it
+        int number = -1; ///< index of the stage
+        DeviceSpec lane; ///< the device that holds the stage
         sharding::SharedStage stage;
-        std::vector<sharding::Alternative> strategies; ///< the plan, behind the design's own
-        bool own = false;                              ///< the first is what the design states
+        std::vector<sharding::Alternative> strategies; ///< found plans, after the design's own if there is one
+        bool own = false;                              ///< the first is the design's own plan
     };
     void build();
     QVBoxLayout* buildMembers();
     QVBoxLayout* buildStrategies();
-    int device() const;    ///< that holds the chosen stage; -1: none
+    int device() const;    ///< the device that holds the chosen stage; -1: none
     Cluster group() const; ///< as listed; throws Error
     void refreshStages();
     void refreshMembers();
     void addMember(const DeviceSpec& device);
     bool isAsInDesign() const; ///< the listed members are those of the design's group
-    bool isOfDesign() const;   ///< what was found is of a stage and a group of the present design
+    bool isOfDesign() const;   ///< m_found belongs to a stage and a group of the present design
     bool showsOwn() const { return m_found && m_found->own && m_strategy == 0; }
     void settle(std::shared_ptr<Found> found);
     void refreshOwn();
     void listStrategies();
     SetStagePlan shownPlan() const;
     void applyPlan(const SetStagePlan& request);
-    QString designText() const; ///< what the shown shares make of the design's step
+    QString designText() const; ///< the design's predicted step with the shown plan and shares
     void end(const QString& state, bool bad);
     void showStrategy(int strategy);
     void showShares();
@@ -114,7 +115,7 @@ private:
     RatioSliders* m_sliders;
     QThreadPool m_worker;
     std::atomic<int> m_generation{0};
-    std::stop_source m_stop; ///< of the synthesis that runs
+    std::stop_source m_stop; ///< of the running synthesis
 };
 
 } // namespace pipewright

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The plan that the design states of the shown stage: taken over from the list, its shares edited, forgotten.
+// The plan that the design holds for the shown stage: taken over from the list, edited in its shares and order,
+// removed.
 #include "core/base/rates.h"
 #include "core/design/stageplans.h"
 #include "gui/sharding/programflow.h"
@@ -20,7 +21,7 @@ namespace pipewright {
 
 namespace {
 
-constexpr std::int64_t mostBlocks = 20'000; // that are predicted anew for every move of a slider
+constexpr std::int64_t mostBlocks = 20'000; // up to which every move of a slider predicts the design again
 
 } // namespace
 
@@ -50,7 +51,7 @@ bool ShardingWindow::isOfDesign() const
     return lane && *lane == m_found->lane && m_found->number == m_stage->currentIndex();
 }
 
-/// What the design states of the stage is the first in the list; after an edit it may be another, or none.
+/// The design's own plan for the stage is the first in the list; after an edit it may be another one, or none.
 void ShardingWindow::refreshOwn()
 {
     if (!m_found)
@@ -73,7 +74,7 @@ void ShardingWindow::refreshOwn()
             m_found->own = true;
         }
     } catch (const Error&) {
-        m_found->own = false; // of other layers: what was found is of a design that is no more
+        m_found->own = false; // the stage has other layers now: m_found belongs to an earlier design
     }
     if (m_found->own || had)
         listStrategies();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Drags a block, and the other selected ones of its lane with it, to another place or its stage to another device. By
-// key: TimelineEdits::moveBy(), rippleBy() and moveStageBy().
+// Drags a block, with the other selected blocks of its lane, to another place in its lane, or drags its stage to
+// another device. By key: TimelineEdits::moveBy(), rippleBy() and moveStageBy().
 #pragma once
 
 #include "gui/timeline/gesture.h"

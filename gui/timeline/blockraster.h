@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The blocks of one lane, put together pixel by pixel and handed to the painter as one opaque picture. A window full
-// of blocks is thousands of rectangles and letters a few pixels large; the calls that draw and blend them one by one
-// cost ten times what their pixels do. Every texture repeats after the same few rows, so those rows are composed once
-// across the lane and copied down it; then come what differs by row: rounded corners, merged columns and letters.
-// The work is bounded by the pixels of the lane, with one pass of copies over them.
+// Composes the blocks of one lane pixel by pixel and hands them to the painter as one opaque picture. A full window has
+// thousands of rectangles and letters of a few pixels each. Drawing and blending them by single painter calls costs ten
+// times as much as writing their pixels. All textures repeat after the same few rows. These rows are composed once
+// across the lane and copied down it. Then the parts that differ between rows are added: rounded corners, merged
+// columns and letters. O(pixels of the lane).
 #pragma once
 
 #include "gui/timeline/blocksprites.h"
@@ -27,9 +27,9 @@ public:
     /// `scale`: device pixels per pixel. Keeps references to `theme` and `sprites`.
     BlockRaster(const Theme& theme, const BlockSprites& sprites, double scale);
 
-    /// `lane`: the part of the lane to paint, from top to bottom; `area`: where in it the blocks stand; `ground`: its
-    /// colours beneath them, one row that holds for all, widthOf(axis) device pixels; `outlined`: of which the blocks
-    /// are outlined besides, null for none.
+    /// `lane`: the part of the lane to paint, from top to bottom. `area`: the part of `lane` that holds the blocks.
+    /// `ground`: the background colours, one row of widthOf(axis) device pixels that is used for every row. `outlined`:
+    /// another geometry whose blocks are drawn as outlines; null for none.
     void paint(QPainter& painter, const TimeAxis& axis, const QRectF& lane, const QRectF& area,
                std::span<const QRgb> ground, const Lane& blocks, const LaneGeometry& geometry,
                const LaneGeometry* outlined = nullptr);
@@ -53,7 +53,7 @@ private:
     const Glyph& glyph(Letters& letters, char character);
     double widthOf(Letters& letters, std::string_view text);
 
-    /// Device pixels, whole: the nearest, and of two as near the greater, whatever a sum of fractions has lost.
+    /// Rounds to whole device pixels; halves round up. The small term makes up for rounding errors of summed fractions.
     int device(double value) const
     {
         const double near = value * m_scale + 0.5 + 1e-6;
@@ -67,7 +67,7 @@ private:
     void label(const BlockRect& item, const LaneBlock& block);
     void outline(const QRectF& rect, int origin);
     void write(Letters& letters, std::string_view text, QPointF centre);
-    /// Of the blocks' area.
+    /// A row of the blocks' area.
     QRgb* row(int y)
     {
         return m_pixels.data() + static_cast<std::size_t>(y + m_above) * static_cast<std::size_t>(m_width);
@@ -81,10 +81,10 @@ private:
     std::array<std::array<Pattern, 2>, opCount> m_patterns; ///< by operation and shade, made when first met
     std::vector<QRgb> m_idle;                               ///< period x period, mostly transparent, premultiplied
     int m_corner;                                           ///< device pixels of a corner's square
-    std::vector<std::uint8_t> m_cornerCoverage;             ///< of the top left one
+    std::vector<std::uint8_t> m_cornerCoverage;             ///< of the top left corner
     Letters m_letters, m_numbers;
 
-    // Of the lane that is being painted.
+    // State of the lane that is being painted.
     int m_left = 0, m_top = 0, m_width = 0, m_height = 0; ///< the blocks' area in device pixels
     int m_above = 0, m_below = 0;                         ///< rows of ground above it and below
     std::vector<QRgb> m_rows, m_pixels;

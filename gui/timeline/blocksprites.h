@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Single blocks as ready-made pictures, and the textures and fonts of all. Filling a rounded rectangle twice, with a
-// colour and with a texture, and laying out its letters costs microseconds; copying the result costs a tenth of that,
-// and a grid of blocks has few different widths. A picture is made when it is first asked for and kept as long as all
-// of them together stay small. Whatever else is to tell blocks apart becomes part of the key in here.
+// A cache of pictures of single blocks, and the textures and fonts of all blocks. Filling a rounded rectangle twice
+// (colour and texture) and laying out its letters takes microseconds; copying a picture takes a tenth of that, and
+// blocks have few different widths. A picture is made at its first use and kept while all pictures together stay small.
+// A new visual difference between blocks must become part of the cache key here.
 #pragma once
 
 #include "gui/widgets/theme.h"
@@ -19,7 +19,7 @@ namespace pipewright {
 
 class BlockSprites {
 public:
-    /// From a block's middle to that of its letter above or number below.
+    /// Distance from a block's middle to the middle of the letter above it or of the number below it.
     static double halfLineOf(double height) { return std::min(8.5, height / 4); }
 
     /// `scale`: device pixels per pixel. Keeps a reference to `theme`.
@@ -35,8 +35,8 @@ public:
     const QFont& letterFont() const { return m_letterFont; }
     const QFont& numberFont() const { return m_numberFont; }
     const QPixmap& idleTexture() const { return m_idle; }
-    /// How an operation looks besides its colour; null where plain. All that there are repeat after as many pixels as
-    /// idleTexture(), either way.
+    /// The texture of an operation; null for a plain colour. All textures repeat after the same number of pixels as
+    /// idleTexture(), in both directions.
     const QPixmap& textureOf(Op op) const;
 
 private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Moves a collective of a group's members past what the group sends (core/program/collectiveorder.h), in the rows of
-// the members. Where it passes nothing, and of a part, it says why it stays. By key:
+// Moves a collective of a group's members past transfers that the group sends (core/program/collectiveorder.h), in the
+// rows of the members. When it passes no transfer, or when a part is dragged, a label says why nothing moves. By key:
 // TimelineEdits::moveCollectivePast().
 #pragma once
 

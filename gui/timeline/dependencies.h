@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The blocks that a block takes data from and gives data to: what the arrows show and what [ and ] follow.
-// Named from the chain of stages and the design's skip connections, so asking costs nothing that grows
-// with the schedule; whether a named block is placed is for the caller's layout to say.
+// The producers and consumers of a block: the arrows show them, and the keys [ and ] follow them. They follow from the
+// chain of stages and the design's skip connections, so the cost does not grow with the schedule. Blocks that the
+// caller's layout does not contain are left out.
 #pragma once
 
 #include "core/design/design.h"

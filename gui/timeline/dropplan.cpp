@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // From a time under the cursor to an index in the order: a binary search in the lane's layout, then the order's own
-// neighbours. O(log blocks) per question; the exact prediction of a plan is the evaluator's.
+// neighbours. O(log blocks) per question. The exact prediction of a plan is made by the evaluator.
 #include "gui/timeline/dropplan.h"
 
 #include "gui/document/namededits.h"
@@ -152,7 +152,7 @@ QString describeChange(const Design& design, const Prediction& before, const Pre
     const QLocale locale = QLocale::c();
     const auto sign = [](double value) { return value < 0 ? QStringLiteral("−") : QStringLiteral("+"); };
     QString result;
-    const bool ofMembers = before.memoryOfMembers && after.memoryOfMembers; // who run it
+    const bool ofMembers = before.memoryOfMembers && after.memoryOfMembers; // they determine the step time
     const Nanoseconds step = ofMembers ? before.membersMakespan : before.metrics.makespan;
     const Nanoseconds change = (ofMembers ? after.membersMakespan : after.metrics.makespan) - step;
     if (change == 0) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a drop would do, as a value: from blocks and a place under the cursor to an edit of the Document, its
-// predicted result and one explanation for the label at the cursor. The same plan is shown during the drag and
-// committed on release, so what was shown is what happens. DropPlanner makes plans; here are their parts.
+// What a drop would do, as a value: an edit of the Document, its predicted result, and an explanation for the label at
+// the cursor. The plan that is shown during the drag is the one that is committed on release, so the result is the one
+// that was shown. DropPlanner makes plans; this file has their data types and helper functions.
 #pragma once
 
 #include "core/schedule/edits.h"
@@ -28,7 +28,7 @@ struct DropPlan {
     std::optional<EditRequest> request; ///< what a drop would do; none where nothing can be dropped
     Block block;                        ///< the one that is held; others may move with it
     int device = -1;
-    int index = -1; ///< of a block: in the device's present order, before which one; of a transfer: its new place
+    int index = -1; ///< block: index in the device's present order to insert before; transfer: its new place
     /// The request applied; while `live` or `pending` only its diagnostics, since a large design takes long to edit.
     Document::Edit edit;
     std::shared_ptr<const Prediction> prediction; ///< of the edited design; null when illegal or unchanged
@@ -58,7 +58,7 @@ int outsideJoinedPair(const Design& design, const TimelineLayout& layout, const 
                       double time);
 /// Middle of the gap before `index`: what the cursor's distance to a gap is measured by.
 double timeOfGap(const Design& design, const TimelineLayout& layout, int device, int index);
-/// Where a block stands in the order; as find(), quick when `layout` shows it.
+/// The position of a block in the order; as find(), but fast when `layout` shows the block.
 Position placeOf(const Schedule& schedule, const TimelineLayout& layout, const Block& block);
 /// The device that holds a block's stage, from where its siblings stand or else from the placement; -1 if unknown.
 int deviceOfBlock(const Schedule& schedule, const TimelineLayout& layout, const Block& block);
@@ -70,10 +70,11 @@ QString nameOfPlace(const Design& design, int device, int index, const Block& bl
 void finishExactly(const Design& design, const Prediction* present, MemberPredictor& members,
                    MemberPredictor::Patience patience, DropPlan& plan);
 
-/// "step −2.1 %, peak +1.2 GiB on GPU 0": a predicted result against the present one, differences signed; the step of
-/// groups' members where both know it. `design` is either's: of the same devices.
+/// "step −2.1 %, peak +1.2 GiB on GPU 0": signed differences of a predicted result to the present one. The step time of
+/// the groups' members is used when both predictions have it. `design` may be either design; both have the same
+/// devices.
 QString describeChange(const Design& design, const Prediction& before, const Prediction& after);
-/// A diagnostic list as text for people: the first error's fault, and its hint in `hint` when given.
+/// A diagnostic list as text for people: the fault of the first error; its hint goes to `hint` when that is given.
 QString explain(const Diagnostics& diagnostics, QString* hint = nullptr);
 
 } // namespace pipewright

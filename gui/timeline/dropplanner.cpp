@@ -157,7 +157,7 @@ int DropPlanner::Held::placesTo(int gap) const
     return stayingBefore(gap) - stayingBefore(index);
 }
 
-/// Lets the plan be of the gap before the block at `gap`.
+/// Sets the plan's place to the gap before the block at `gap`.
 void DropPlanner::aim(DropPlan& plan, const Held& held, int gap) const
 {
     const Design& design = m_document.design();
@@ -187,7 +187,8 @@ DropPlan DropPlanner::planMove(DropPlan plan, Held held)
     return attempt;
 }
 
-/// Where a single block may stand, as far as a preview can tell, and aims at the nearest such gap in reach.
+/// Finds the legal range of a single block, as far as a preview can tell, and aims at the nearest legal gap within
+/// reach.
 void DropPlanner::findRoom(DropPlan& plan, Held& held)
 {
     OrderPreview* const quick = held.moved.size() == 1 ? preview() : nullptr;
@@ -199,7 +200,7 @@ void DropPlanner::findRoom(DropPlan& plan, Held& held)
     const std::vector<LaneBlock>& blocks = held.layout.lanes()[held.device].blocks();
     plan.room = {range.first > 0 ? blocks[range.first - 1].end : 0,
                  range.last + 1 < std::ssize(blocks) ? blocks[range.last + 1].start : blocks.back().end};
-    // Snapping back to its own gap would hide why the other is illegal.
+    // Snapping back to the block's own gap would hide why the gap under the cursor is illegal.
     const int wanted = held.positionAt(plan.index);
     const int nearest = std::clamp(wanted, range.first, range.last);
     const int gap = nearest > held.index ? nearest + 1 : nearest;
@@ -222,8 +223,8 @@ void DropPlanner::decideMove(DropPlan& plan, const Held& held, const Diagnostics
     decideRipple(plan, alone, held.previous, known);
 }
 
-/// The first legal plan in the gaps beside an illegal one. It finds what the range of one block does not tell: the
-/// first stage's joined halves, and several blocks at once.
+/// The first legal plan among the gaps beside an illegal one. It covers the cases that the range of one block does not:
+/// the joined I and W of the first stage, and several blocks at once.
 std::optional<DropPlan> DropPlanner::snapped(DropPlan plan, const Held& held)
 {
     const Design& design = m_document.design();
@@ -331,8 +332,8 @@ DropPlan DropPlanner::planCollective(const MoveCollective& move, const QString& 
     return plan;
 }
 
-/// What keeps the block at `position` from going one further than it may. The same keeps it from going on, and however
-/// far the cursor is away, it is looked for next to the range, and once.
+/// Why the block at `position` cannot go one place beyond its legal range. The same cause blocks all places further
+/// away, so it is determined once, at the end of the range.
 const Diagnostics& DropPlanner::whyNotBeyond(int device, int position, bool later)
 {
     std::optional<Diagnostics>& why = m_room->beyond[later ? 1 : 0];
@@ -358,7 +359,7 @@ void DropPlanner::decideExactly(DropPlan& plan)
 void DropPlanner::decideOrder(DropPlan& plan, const DropPlan* previous, const Diagnostics& known)
 {
     const std::vector<std::uint32_t>& positions = std::get<ReorderDevice>(*plan.request).positions;
-    // The preview's one result may be of another attempt by now.
+    // The preview keeps one result, which may belong to a later attempt.
     if (previous && previous->isSamePlace(plan) && (!previous->live || m_evaluated == positions)) {
         plan = *previous;
         return;
@@ -395,7 +396,7 @@ void DropPlanner::decideOrder(DropPlan& plan, const DropPlan* previous, const Di
         plan.title = explain(plan.edit.diagnostics, &plan.detail);
         return;
     }
-    plan.prediction = {m_preview, prediction}; // a part of the preview, which lives as long as the plan
+    plan.prediction = {m_preview, prediction}; // points into the preview and keeps it alive
     plan.changedFrom = quick->firstChanged();
     plan.detail = describeChange(m_document.design(), *m_document.prediction(), *prediction);
     later(plan);
@@ -414,8 +415,8 @@ void DropPlanner::decideRipple(DropPlan& plan, const ReorderDevice& alone, const
         decideExactly(plan);
         return;
     }
-    // The block itself goes the whole way or nothing does, and that is known at once; how far the others can follow
-    // takes compiling again and again.
+    // The held block goes the whole way or nothing moves, and that is known at once. How far the other blocks can
+    // follow takes many compilations.
     DropPlan first = plan;
     first.request = alone;
     decideOrder(first, nullptr, known);
@@ -429,7 +430,7 @@ void DropPlanner::decideRipple(DropPlan& plan, const ReorderDevice& alone, const
     plan.pending = plan.legal = plan.changes = true;
 }
 
-/// Works the plan out exactly on another thread once no other plan was asked for during a moment.
+/// Computes the exact plan on another thread after a short time without a request for another plan.
 void DropPlanner::later(DropPlan plan)
 {
     stop();

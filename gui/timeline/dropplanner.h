@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Makes DropPlans as fast as the mouse moves. A small design is predicted at once. For a large one an OrderPreview
-// gives an approximate plan at once, and another thread the exact one when the cursor rests; it works on the newest
-// position only. What an OrderPreview cannot do (a stage on another device, a block from the tray, a ripple, pieces) is
-// pending until that thread has finished; the drag never waits.
+// Makes DropPlans at the rate of mouse moves. A small design is predicted at once. For a large one an OrderPreview
+// gives an approximate plan at once, and another thread makes the exact plan when the cursor rests; that thread works
+// on the newest position only. A plan that an OrderPreview cannot make (a stage on another device, a block from the
+// tray, a ripple, pieces) is pending until that thread has finished. The drag never waits.
 #pragma once
 
 #include "core/predict/orderpreview.h"
@@ -30,27 +30,28 @@ public:
     /// when it has the same place, it is returned as it is.
     DropPlan plan(const TimelineLayout& layout, const Block& block, const std::vector<Block>& moving,
                   const DropTarget& target, const DropPlan* previous = nullptr);
-    /// A plan for an order that was not pointed at, as the edge of a warm-up gives it. `block` is held.
+    /// A plan for a given order instead of a place under the cursor: dragging the edge of a warm-up makes one. `block`
+    /// is held.
     DropPlan planOrder(const Block& block, ReorderDevice order, const QString& title,
                        const DropPlan* previous = nullptr);
-    /// A plan for a transfer's other place in its device's list. Of a large design only the data is asked whether that
-    /// can be, once per transfer; the rest is worked out when the cursor rests, or for the drop.
+    /// A plan for a new place of a transfer in its device's list. In a large design only the data dependencies are
+    /// checked at once, once per transfer; the rest is computed when the cursor rests, or for the drop.
     DropPlan planTransfer(const Transfer& transfer, const MoveTransfer& move, const QString& title);
-    /// The same for a collective of a group's members. Of a large design all is worked out when the cursor rests.
+    /// The same for a collective of a group's members. In a large design everything is computed when the cursor rests.
     DropPlan planCollective(const MoveCollective& move, const QString& title);
-    /// What to commit for a plan; worked out now if it was not before.
+    /// The edit to commit for a plan; computed now if it was not computed before.
     Document::Edit editOf(const DropPlan& plan) const;
-    /// A plan that takes long to be made an edit of: Document::applyLater() does.
+    /// Making the edit of this plan takes long; Document::applyLater() does it in the background.
     static bool isSlow(const DropPlan& plan)
     {
         return plan.pending && (plan.is<RippleBlock>() || plan.is<MoveCollective>());
     }
-    /// No plan is asked for any more: what is under way is dropped.
+    /// Drops the computation in progress: no further plan is requested.
     void stop();
-    /// The design has changed: whatever was prepared for it goes. No plan made before may be used any more.
+    /// The design has changed: drops everything prepared for the previous one. Earlier plans must not be used any more.
     void forget();
 
-    /// An evaluation that a moving cursor need not notice; above it a design is large.
+    /// The longest evaluation that does not slow down a drag; a design that takes longer is large.
     static constexpr double quickMilliseconds = 5;
     /// For tests: every design is treated as large, or none.
     void setLargeFrom(double milliseconds) { m_largeFrom = milliseconds; }
@@ -69,9 +70,9 @@ private:
         int device = -1;                          ///< where it stands …
         int index = -1;                           ///< … and at which place of the order
         std::vector<std::uint32_t> moved;         ///< ascending positions, its own among them
-        std::optional<OrderPreview::Range> range; ///< of positions that a single block may have; none: not known
+        std::optional<OrderPreview::Range> range; ///< the positions that a single block may take; none: not known
         int positionAt(int gap) const { return gap > index ? gap - 1 : gap; }
-        int placesTo(int gap) const; ///< how many staying blocks it passes on its way to a gap
+        int placesTo(int gap) const; ///< how many blocks that stay it passes on the way to `gap`
     };
     DropPlan planStage(DropPlan plan, int home, const DropPlan* previous);
     DropPlan planPlacing(DropPlan plan, int home, const TimelineLayout& layout, const DropTarget& target,
@@ -92,9 +93,9 @@ private:
     Document& m_document;
     double m_largeFrom = quickMilliseconds;
     std::shared_ptr<OrderPreview> m_preview; ///< shared with the plans that show its result
-    std::vector<std::uint32_t> m_evaluated;  ///< what its result is of
-    /// Where a block may stand, and what keeps it from going earlier and later once that was asked: none when it is not
-    /// sure.
+    std::vector<std::uint32_t> m_evaluated;  ///< the order whose result it has
+    /// The legal range of a block's positions, and what blocks it at the lower and the upper end. These diagnostics are
+    /// computed when first needed, and empty when the cause is not known.
     struct Room {
         Block block;
         OrderPreview::Range range;

@@ -40,7 +40,7 @@ void DropSession::hold(const Block& block, QPoint position, Qt::KeyboardModifier
     target.time = axis.timeAt(position.x());
     target.snapTime = modifiers & Qt::AltModifier ? 0 : snapPixels * axis.nsPerPixel;
     if (modifiers & Qt::ShiftModifier && target.device >= 0) {
-        // In the lanes as they are: the preview has moved what is under the cursor.
+        // Looks in the present layout: the preview has moved the blocks under the cursor.
         const Lane& lane = m_shown.present().lanes()[target.device];
         if (const auto under = lane.at(target.time);
             under && !(lane.blocks()[*under].block == block) && isPass(lane.blocks()[*under].block.op))
@@ -72,12 +72,12 @@ void DropSession::set(std::optional<DropPlan> next)
     const bool samePlace = m_plan && next && m_plan->isSamePlace(*next);
     const bool same = samePlace && m_plan->prediction == next->prediction && m_plan->live == next->live;
     const bool predicts = !same && ((m_plan && m_plan->prediction) || (next && next->prediction));
-    // What was shown at once is confirmed: the lanes stand as they will.
+    // The exact result confirms the approximate one, so the lanes already show it.
     const bool confirmed = samePlace && m_plan->live && next->prediction && !next->live;
     const bool beginsOrEnds = m_plan.has_value() != next.has_value();
     m_plan = std::move(next);
     m_shown.setPlanning(m_plan.has_value());
-    // What a person can do about it, in the words of the button that a drop brings up.
+    // The remedy, in the words of the button that a refused drop shows.
     const bool quick = m_document.evaluationMilliseconds() < DropPlanner::quickMilliseconds;
     if (quick && m_plan && m_plan->request && !m_plan->legal && !m_plan->pending && !samePlace)
         if (const std::optional<EditRequest> remedy =
@@ -117,7 +117,7 @@ bool DropSession::commit()
     if (!m_plan)
         return false;
     const DropPlan done = *m_plan;
-    m_planner.stop(); // whatever it still works out comes with the commit
+    m_planner.stop(); // the commit computes it
     if (DropPlanner::isSlow(done)) {
         m_document.applyLater({*done.request});
         m_isArriving = m_document.isWorking();
@@ -138,7 +138,7 @@ bool DropSession::commit()
         outcome = std::make_shared<Document::Outcome>(
             Document::Outcome{done.prediction, {}, m_document.evaluationMilliseconds(), done.layout});
     m_document.commit(std::move(edit), std::move(outcome));
-    // While a large design's exact numbers are under way, the lanes stay as they were shown last.
+    // While the exact numbers of a large design are computed, the lanes keep showing the preview.
     if (m_document.isWorking())
         m_isArriving = true;
     else

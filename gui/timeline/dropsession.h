@@ -21,13 +21,13 @@ public:
     DropSession(Document& document, ShownSchedule& shown, const TimelineMap& map, const BlockSelection& selection);
 
     const DropPlan* plan() const { return m_plan ? &*m_plan : nullptr; } ///< null: nothing is held over a place
-    bool isArriving() const { return m_isArriving; } ///< it was dropped, and the design that it gives is on its way
+    bool isArriving() const { return m_isArriving; } ///< dropped; the edited design is being computed
     const Prediction* prediction() const;            ///< null where dropping is illegal
-    const Design& design() const;                    ///< of the prediction; the present one where a drag moves no stage
-    const std::vector<LaneHeader>& headers() const { return m_headers; } ///< of the design; empty: the present ones
+    const Design& design() const;                    ///< that of prediction(); the present one where no stage moves
+    const std::vector<LaneHeader>& headers() const { return m_headers; } ///< of design(); empty: unchanged
 
-    /// What dropping a block there would do. Alt: exactly there; Shift: change places with the block there; Ctrl: the
-    /// rest of the microbatch comes along.
+    /// What dropping a block there would do. Alt: no snapping; Shift: exchange with the block there; Ctrl: the rest of
+    /// the microbatch moves too.
     void hold(const Block& block, QPoint position, Qt::KeyboardModifiers modifiers);
     void holdOrder(const Block& block, ReorderDevice order);
     void holdTransfer(const Transfer& transfer, const MoveTransfer& move, const QString& title);
@@ -35,7 +35,7 @@ public:
     void clear() { set(std::nullopt); }
     bool commit(); ///< true when the Document changed
     void scheduleChanged();
-    void abandon(); ///< what was dropped will not arrive
+    void abandon(); ///< the dropped edit was refused
     void setLargeFrom(double milliseconds) { m_planner.setLargeFrom(milliseconds); }
 
 Q_SIGNALS:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The worst paint of each half second, for debugging: QT_LOGGING_RULES="pipewright.timeline.frametime=true" logs and
-// shows it, and adds a menu entry to switch that off and on.
+// The longest paint time of each half second, for debugging: QT_LOGGING_RULES="pipewright.timeline.frametime=true" logs
+// and shows it, and adds a menu entry to switch that off and on.
 #pragma once
 
 #include <QElapsedTimer>
@@ -13,7 +13,7 @@ class FrameMeter {
 public:
     static bool isDebugging(); ///< the logging category is on
     bool isOn = false;
-    /// The worst time when half a second has gone by since the last answer, in milliseconds.
+    /// The longest time, in milliseconds; none unless half a second has passed since the last result.
     std::optional<double> add(double milliseconds);
 
 private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the mouse is doing in a timeline between a press and its release. Each kind of drag is a class of its own, in a
-// file with its start (press()); TimelineEdits has its keyboard twin. The view owns the one in progress, in a
-// GestureInHand, and hands it the events.
+// A mouse gesture in a timeline, from the press to the release. Each kind of drag is a class in its own file; its
+// press() starts it. TimelineEdits has the same edits by keyboard. The view owns the gestures in progress
+// (GestureInHand) and passes the events to them.
 #pragma once
 
 #include "core/schedule/block.h"
@@ -27,16 +27,16 @@ public:
     Gesture& operator=(const Gesture&) = delete;
 
     virtual void move(const QMouseEvent& event) = 0;
-    /// The view has let go of the gesture already, so that an edit made here finds none in progress.
+    /// The view has already taken the gesture out of GestureInHand, so an edit made here finds no gesture in progress.
     virtual void release(const QMouseEvent& event) = 0;
     /// Undoes what move() showed. The same holds as for release().
     virtual void cancel();
     /// A modifier key was pressed or released while the cursor rests.
     virtual bool changeModifiers(Qt::KeyboardModifiers) { return false; }
     virtual void addTo(OverlayContent&) const {}
-    /// False when it changes what no edit of the design touches. Others end when the design changes.
+    /// False for a gesture that edits of the design do not affect. The others end when the design changes.
     virtual bool dependsOnDesign() const { return true; }
-    /// Whether the plan that it makes is of the block that hangs at the cursor.
+    /// Whether its plan is for the block that is drawn at the cursor.
     virtual bool plansBlock() const { return true; }
     virtual bool hidesCrosshair() const { return false; }
 

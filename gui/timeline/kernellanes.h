@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The sub-lanes of kernels: below a device's measured blocks what its GPU ran for them, where CUPTI or PyTorch's
-// profiler recorded, and of PyTorch's ranks on CPUs their operators. Those that are wide enough carry their name, those
-// that share a pixel are one rectangle, and a red foot says how long a gap lasted because the host had not launched
-// what comes next.
+// The sub-lanes of kernels: below a device's measured blocks, the kernels that its GPU ran for them, as recorded by
+// CUPTI or PyTorch's profiler; for PyTorch ranks on CPUs, their operators. Wide kernels show their name, kernels that
+// share a pixel are one rectangle, and a red foot marks a gap in which the GPU waited because the host had not launched
+// the next kernel.
 #pragma once
 
 #include "gui/document/document.h"
@@ -31,7 +31,7 @@ public:
     /// `area`: the device's sub-lane. One rectangle per pixel at most, whatever the number of kernels.
     std::vector<Rect> rects(int device, const QRectF& area, const TimeAxis& axis) const;
     QString text(const Rect& kernel) const; ///< "gemm of F0.1: 1.2 ms, matrix products"
-    /// `shown`: false where the lanes show another side than the measured one; then only what the sub-lane is.
+    /// `shown`: false when the lanes do not show the measured side; then only the name of the sub-lane is painted.
     void paint(QPainter& painter, int device, const QRectF& area, const TimeAxis& axis, const Theme& theme,
                bool shown) const;
 

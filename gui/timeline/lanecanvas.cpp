@@ -20,14 +20,13 @@
 namespace pipewright {
 namespace {
 
-// A block is late when it took longer than predicted by more than it varies from step to step, and by more
-// than anybody cares about.
+// A block is late when it exceeds its prediction by more than its variation between steps, and by more than 3 %.
 bool isLate(Nanoseconds measured, Nanoseconds expected, Nanoseconds spread)
 {
     return measured - expected > std::max(spread, expected * 3 / 100);
 }
 
-constexpr double fullHeat = 0.5; ///< an error from which on nothing gets hotter
+constexpr double fullHeat = 0.5; ///< relative error with the strongest colour
 constexpr double deepestHeat = 0.7;
 
 } // namespace
@@ -120,7 +119,7 @@ void LaneCanvas::paintLane(QPainter& painter, int device, const QRect& exposed)
     m.members.paint(painter, device, places.members(device), axis, Theme::of(m_view), m.shown.showsMeasured(),
                     !m.shown.showsMeasured() || m.shown.showsBoth());
     m.kernels.paint(painter, device, places.kernels(device), axis, Theme::of(m_view), m.shown.showsMeasured());
-    // Which transfer is chosen takes a walk along its device's list: not for every lane of a large design.
+    // Finding the selected transfer walks along its device's list, so it is done only for lanes that show transfers.
     if (const QRectF subLane = places.transfers(device); !subLane.isEmpty()) {
         const auto transfer = m.selection.transfer();
         m.transfers.paint(painter, device, subLane, axis, m.shown.transferTimes(), Theme::of(m_view),
@@ -209,7 +208,7 @@ void LaneCanvas::paintStripNames(QPainter& painter, const QRect& visible, bool p
             continue;
         QRect place(18, lane.center().y() - LanePlaces::namedLane / 2, TimelineView::plotLeft() - 32,
                     LanePlaces::namedLane + 1);
-        if (row == 0) // at both ends a name that is higher than its lane would be cut
+        if (row == 0) // at the first and last row a name taller than its lane would be cut off
             place.moveTop(lane.top());
         else if (row + 1 == strip.lanes())
             place.moveBottom(lane.bottom());
@@ -232,8 +231,8 @@ std::optional<LaneGeometry> LaneCanvas::outlined(int device, const QRectF& area)
         return laneGeometry(outlines->lanes()[device], m.map.axis(), area,
                             std::max(m.shown.layout().makespan(), Nanoseconds{0}), m.map.scale());
     }
-    // A drag is compared with the present state, and that with the one before it. Blocks that stay where they are need
-    // no outline.
+    // A preview is compared with the present state, and the present state with the one before it. Blocks that did not
+    // move need no outline.
     const TimelineLayout* from = layouts.preview()     ? &m.shown.present()
                                  : shows(Mark::Before) ? layouts.before()
                                                        : nullptr;
@@ -260,7 +259,7 @@ void LaneCanvas::paintMeasured(QPainter& painter, int device, const Lane& blocks
     if (shows(Mark::Heat)) {
         veilByError(painter, blocks, area);
         const TimelineLayout* const outlines = m.shown.layouts().outlines();
-        if (outlines && device < std::ssize(outlines->lanes())) // else they came with the blocks
+        if (outlines && device < std::ssize(outlines->lanes())) // else blocks() has painted them
             m_painter->outlines(painter,
                                 laneGeometry(outlines->lanes()[device], m.map.axis(), area,
                                              std::max(m.shown.layout().makespan(), Nanoseconds{0}), m.map.scale()));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Paints the lanes, the ruler and the legend of a timeline: only what is visible, each lane from geometry bounded by
-// pixels. What may be marked in the lanes (slack, critical path, errors, the state before) is switched here.
+// Paints the lanes, the ruler and the legend of a timeline: only the visible part, and the work of each lane is bounded
+// by its pixels. It also holds the switches for the marks in the lanes (slack, critical path, errors, the state before
+// the last edit).
 #pragma once
 
 #include "gui/timeline/slackanalysis.h"
@@ -45,7 +46,7 @@ public:
     LaneCanvas(const QWidget& view, Sources sources) : m_view(view), m(sources) {}
 
     void reload();         ///< the design changed
-    void refreshHeaders(); ///< the recording did
+    void refreshHeaders(); ///< the recording changed
     void paint(QPainter& painter, const QRect& viewport, const QRect& exposed, int scrolled);
 
     enum class Mark { Critical, Slack, Heat, Before };
@@ -63,7 +64,7 @@ private:
                        const QRectF& area);
     void veilByError(QPainter& painter, const Lane& lane, const QRectF& area) const;
     void paintLegend(QPainter& painter);
-    /// What is outlined in a lane besides its blocks: the state before, or the prediction of what was measured.
+    /// The outlines in a lane: the blocks before the last edit, or the prediction of a measured step.
     std::optional<LaneGeometry> outlined(int device, const QRectF& area) const;
     LaneGeometry geometryOf(const TimelineLayout& layout, int device, const QRectF& area) const;
 
@@ -72,7 +73,7 @@ private:
     std::vector<LaneHeader> m_headers;
     SlackAnalysis m_slack; ///< of the present prediction
     std::array<bool, 4> m_marks{};
-    std::optional<TimelinePainter> m_painter; ///< of the look and scale last painted in
+    std::optional<TimelinePainter> m_painter; ///< for the theme and scale of the last paint
 };
 
 } // namespace pipewright

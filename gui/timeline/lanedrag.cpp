@@ -49,7 +49,8 @@ void LaneDrag::move(const QMouseEvent& event)
         return;
     }
     d.view.viewport()->setCursor(Qt::ClosedHandCursor);
-    // Past the middle of another lane the two change places; a lane's edge would make unequal ones jump.
+    // The lanes change places when the cursor passes the middle of the other lane. With its edge as the limit, lanes of
+    // unequal height would jump back and forth.
     const int over = d.lanes.places().at(position.y());
     if (over < 0 || over == m_device)
         return;

@@ -28,7 +28,8 @@ struct LabelWidths {
     }
 };
 
-/// The last blocks of a device hold its highest microbatch, or one that has as many digits.
+/// The widest number is taken from the last blocks of a device: they have its highest microbatch, or one with as many
+/// digits.
 LabelWidths labelWidths(const Lane& lane)
 {
     constexpr std::size_t looked = 8;
@@ -54,7 +55,7 @@ BlockText formFor(const LabelWidths& widths, double width, double height, bool s
     return width >= widths.number ? BlockText::LetterAndNumber : BlockText::Letter;
 }
 
-/// By how long a block is and not by the pixels it happens to get: blocks of one length are labelled alike.
+/// Depends on a block's duration and not on its rounded pixels, so that blocks of equal duration are labelled alike.
 BlockText textFor(const LabelWidths& widths, BlockText form, double width)
 {
     if (width >= widths.of(form))
@@ -62,7 +63,7 @@ BlockText textFor(const LabelWidths& widths, BlockText form, double width)
     return width >= letterWidth && form != BlockText::None ? BlockText::Letter : BlockText::None;
 }
 
-/// Of the whole lane, in pixels; O(log blocks).
+/// Mean block width of the whole lane, in pixels; O(log blocks).
 double meanWidth(const Lane& lane, const TimeAxis& axis)
 {
     if (lane.blocks().empty())
@@ -110,7 +111,7 @@ void stack(LaneGeometry& geometry, const Lane& lane, const TimeAxis& axis, doubl
     }
 }
 
-// Merging everywhere or nowhere: a mixture of both shows patterns that are not in the schedule.
+// A window is merged everywhere or nowhere: a mixture of both shows patterns that are not in the schedule.
 bool isDense(const Lane& lane, const TimeAxis& axis)
 {
     const std::size_t first = lane.firstEndingAfter(axis.start);
@@ -153,7 +154,8 @@ LaneGeometry laneGeometry(const Lane& lane, const TimeAxis& axis, const QRectF& 
     };
 
     const LabelWidths widths = labelWidths(lane);
-    // Of lanes much alike none should go without: the longer blocks have room before the mean one has.
+    // The label form is chosen for blocks longer than the mean, which have room earlier, so that similar lanes are all
+    // labelled.
     constexpr double longer = 1.5;
     const BlockText form = formFor(widths, longer * meanWidth(lane, axis), area.height(), lane.chunks() > 1);
     Spent spent;
@@ -187,7 +189,7 @@ LaneGeometry laneGeometry(const Lane& lane, const TimeAxis& axis, const QRectF& 
                 --next;
             }
         }
-        // The last of them may reach beyond the column: where nothing follows soon, that is its own time and not idle.
+        // The last block may reach beyond the column: where no block follows soon, that time is busy and not idle.
         until = std::max(until, columns(axis, static_cast<double>(blocks[next - 1].start),
                                         static_cast<double>(blocks[next - 1].end), scale)
                                     .second);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Where the lanes of a LaneStrip are in a scrolled viewport, and inside a lane its blocks and its sub-lanes. It keeps
-// references only and computes every answer anew.
+// Places of the lanes of a LaneStrip in a scrolled viewport, and of the blocks and sub-lanes in each lane. It keeps
+// references only and computes every result anew.
 #pragma once
 
 #include "gui/timeline/lanestrip.h"
@@ -20,8 +20,8 @@ public:
     static constexpr int greatLane = 112; ///< as high as lanes get by themselves in a large window
     static constexpr int roomyLane = 74;  ///< a lane with all of its header …
     static constexpr int tightLane = 44;  ///< … and with name and memory bar only
-    // A design with many devices is seen as a whole before it is read: its lanes get as low as strips before they
-    // scroll. Of a few lanes each stays legible.
+    // With many devices the whole schedule is shown first: the lanes shrink to strips before the view scrolls. With few
+    // devices every lane stays legible.
     static constexpr int lowLane = 24, stripLane = 6, manyLanes = 16;
     static constexpr int namedLane = 13; ///< lower ones share their names: every so many rows has one
 
@@ -31,7 +31,7 @@ public:
     {
     }
     int pitch() const;                          ///< height of a lane that was given none of its own
-    int heightWith(int lanes, int pitch) const; ///< of the view with so many lanes, were that the pitch
+    int heightWith(int lanes, int pitch) const; ///< of the view, for so many lanes of that pitch
     // In viewport coordinates; null for a lane, or a part of it, that is not shown.
     QRect lane(int device) const; ///< header included
     QRectF blocks(int device) const;

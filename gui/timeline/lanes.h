@@ -37,7 +37,7 @@ public:
     void forgetChoice() { m_pressed = -1; }
 
 Q_SIGNALS:
-    void changed();       ///< how they stand
+    void changed();       ///< order, heights, folding or pinning
     void choiceChanged(); ///< chosen(), by choose()
 
 private:

@@ -135,7 +135,7 @@ void LaneStrip::setFolded(int device, bool folded)
 void LaneStrip::setPinned(int device, bool pinned)
 {
     m_lanes[device].pinned = pinned;
-    // A lane that is let go returns to the top of the others, where it was seen last.
+    // An unpinned lane becomes the first of the other lanes, where it was seen last.
     std::stable_partition(m_order.begin(), m_order.end(), [this](int each) { return isPinned(each); });
     arrange();
 }

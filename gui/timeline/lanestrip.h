@@ -17,8 +17,8 @@ public:
     static constexpr int memberLane = 20;   ///< likewise, of each member of the lane's group
     static constexpr int leastHeight = 26, greatestHeight = 240;
 
-    /// As many lanes as the design has devices. Lanes that were there keep how they stand; when the number
-    /// changes, everything starts over.
+    /// As many lanes as the design has devices. With the same number the lanes keep their arrangement; with another
+    /// number the arrangement is reset.
     void setLanes(int lanes);
     /// Height of the lanes that were given none of their own.
     void setCommonHeight(int height);

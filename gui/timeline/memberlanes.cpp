@@ -39,7 +39,7 @@ int MemberLanes::membersOf(int device) const
 const MemberForecast::Members* MemberLanes::members(int device) const
 {
     const MemberForecast::Members* members = m_forecast.members();
-    // An edit may have changed the groups, and what is known is still of the design before it.
+    // After an edit the groups may have changed while the forecast is still that of the previous design.
     return members && device >= 0 && device < std::ssize(members->ofDevice)
                    && static_cast<int>(members->ofDevice[device].size()) == membersOf(device)
                ? members
@@ -81,7 +81,7 @@ std::vector<MemberLanes::Rect> MemberLanes::rects(int device, const QRectF& area
         while (i < parts.size() && static_cast<double>(parts[i].start - parts[i].waited) < axis.end()) {
             const auto begin = static_cast<double>(parts[i].start);
             std::size_t next = std::max(i + 1, from(begin + axis.nsPerPixel));
-            // The last that begins in the pixel may be seen by itself.
+            // The last part that begins in the pixel may be wide enough for its own rectangle.
             if (next > i + 1 && static_cast<double>(parts[next - 1].end - parts[next - 1].start) > axis.nsPerPixel)
                 --next;
             const double left = axis.xOf(begin), right = axis.xOf(static_cast<double>(parts[next - 1].end));

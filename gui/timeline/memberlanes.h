@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The sub-lanes of members: below a group's blocks a row for each member, with its parts of the blocks, the collectives
-// that all members do together, and how long it waits before those for the slowest one; in front its share and its
-// memory. Beside a recording the rows show what the members did, and the prediction is their outline.
+// The sub-lanes of members: below a group's blocks, a row for each member with its parts of the blocks, the collectives
+// of all members, and its wait before each collective for the slowest member; at the left its share and its memory.
+// With a recording the rows show the measured parts, and the prediction is drawn as outlines.
 #pragma once
 
 #include "gui/document/memberforecast.h"
@@ -22,7 +22,7 @@ public:
     MemberLanes(const Document& document, const MemberForecast& forecast) : m_document(document), m_forecast(forecast)
     {
     }
-    int membersOf(int device) const; ///< of its group; 0: it is none
+    int membersOf(int device) const; ///< of its group; 0: a single device
 
     struct Rect {
         QRectF rect;
@@ -42,7 +42,7 @@ public:
     /// "all-reduce of F0.1 on member 1: 1.2 ms, measured"; empty where the recording has nothing of the member.
     QString measuredText(int device, int member, double time) const;
     int rowAt(int device, const QRectF& area, double y) const; ///< -1: none
-    /// `measured`: the lanes show a recording; `predicted`: and, or, a prediction.
+    /// `measured`: the lanes show a recording; `predicted`: they show a prediction. Both may be set.
     void paint(QPainter& painter, int device, const QRectF& area, const TimeAxis& axis, const Theme& theme,
                bool measured, bool predicted) const;
 

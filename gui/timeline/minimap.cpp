@@ -35,7 +35,7 @@ Minimap::Minimap(TimelineView& timeline, QWidget* parent) : QWidget(parent), m_t
                   "(Tab): arrows pan, "
                   "with Ctrl they move the left edge and with Shift the right one, + and − zoom, Home and End go to "
                   "the ends, 0 shows everything"));
-    // By Tab only: a click here would take the keys away from the timeline, where they edit.
+    // By Tab only: with focus by click, the timeline would lose its edit keys.
     setFocusPolicy(Qt::TabFocus);
     setContextMenuPolicy(Qt::ActionsContextMenu);
     addActions();
@@ -44,7 +44,7 @@ Minimap::Minimap(TimelineView& timeline, QWidget* parent) : QWidget(parent), m_t
         describe();
         update();
     });
-    // A drag gives many previews a second; the strip takes one up when the hand rests.
+    // A drag makes many previews a second; the strip shows one when the mouse rests.
     m_later.setSingleShot(true);
     m_later.setInterval(200);
     connect(&m_later, &QTimer::timeout, this, &Minimap::drop);
@@ -107,8 +107,8 @@ void Minimap::nudgeEdge(Grip side, double share)
 void Minimap::moveEdge(Grip side, double time)
 {
     const TimeAxis now = m_timeline.axis();
-    // No further than the margin beside the schedule, which would then be as many pixels: beyond, clamping would
-    // move the other edge.
+    // Limited to the margin beside the schedule, in pixels at the new scale: beyond it, clamping would move the other
+    // edge.
     const double room = std::max(1, now.width - margin);
     const double earliest = -margin * now.end() / room;
     const double latest = (static_cast<double>(m_timeline.total()) * now.width - margin * now.start) / room;
@@ -220,7 +220,7 @@ bool Minimap::event(QEvent* event)
         return QWidget::event(event);
     const auto* help = static_cast<QHelpEvent*>(event);
     const QString numbers = rows().textAt(help->pos().y());
-    // A row's numbers; how the strip is used stands where its name does.
+    // The numbers of a row. At the left, beside the strip's name, the tool tip explains how the strip is used.
     QToolTip::showText(help->globalPos(),
                        numbers.isEmpty() || help->pos().x() < OverviewRows::barsLeft ? toolTip() : numbers, this);
     return true;

@@ -52,7 +52,7 @@ void OverlayComposer::update()
         addCrosshair(content);
     if (gesture)
         gesture->addTo(content);
-    // What comes from the tray hangs at the cursor already.
+    // For a block from the tray, the system's drag already draws it at the cursor.
     const bool fromTray = plan && plan->is<PlaceBlock>() && !m.hand.held();
     if (plansBlock && !fromTray && !m.drop.isArriving() && (plan || moving))
         addGhost(content, plan ? plan->block : moving->block);
@@ -90,14 +90,14 @@ void OverlayComposer::addReason(OverlayContent& content) const
         if (rect.isNull())
             break;
         content.chain.push_back(rect);
-        // A block that merely stands before the next one touches it; the outlines say enough.
+        // Blocks of the chain in the same lane touch; their outlines are enough.
         if (!next.isNull() && rect.top() != next.top())
             content.arrows.push_back({{rect.right(), rect.center().y()}, {next.left(), next.center().y()}, false});
         next = rect;
     }
 }
 
-/// From what a block waits for, and to what waits for it.
+/// Arrows from the inputs of a block, and to its consumers.
 void OverlayComposer::addArrows(OverlayContent& content, const Block& subject) const
 {
     struct Shown {
@@ -115,7 +115,7 @@ void OverlayComposer::addArrows(OverlayContent& content, const Block& subject) c
             content.arrows.push_back(
                 {{from.rect.right(), from.rect.center().y()}, {to.rect.left(), to.rect.center().y()}, false});
         } else {
-            const double inset = 4; // off the corners, so that arrows of neighbours stay apart
+            const double inset = 4; // distance from the corners, so that arrows of neighbours stay apart
             content.arrows.push_back({{from.rect.right() - std::min(inset, from.rect.width() / 2), from.rect.top()},
                                       {to.rect.left() + std::min(inset, to.rect.width() / 2), to.rect.top()},
                                       true});
@@ -253,7 +253,7 @@ void OverlayComposer::addCrosshair(OverlayContent& content) const
 
 QString OverlayComposer::liveAt(Nanoseconds time, int device) const
 {
-    // What is live is what the last sample until then says; a recording's samples where there are some.
+    // Live memory is the last sample up to that time. The samples of a recording are used when it has any.
     const auto textOf = [&](const Timeline* timeline) {
         if (!timeline || device >= std::ssize(timeline->memory) || timeline->memory[device].empty())
             return QString();

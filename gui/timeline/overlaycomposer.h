@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a timeline shows above its lanes: arrows of dependencies or the chain that explains idle time, the plan of a
-// drop with its explanation, the block that hangs at the cursor, and readings. update() collects it from the
-// other parts of the view; this one itself keeps the cursor, the crosshair, and what is pointed at or explained.
+// The content of the overlay above the lanes: dependency arrows or the chain that explains idle time, the plan of a
+// drop with its explanation, the block at the cursor, and readings. update() collects it from the other parts of the
+// view. This class stores the cursor, the crosshair, the time that is pointed at, and the idle time that is explained.
 #pragma once
 
 #include "gui/timeline/timelineoverlay.h"
@@ -47,7 +47,7 @@ public:
     void pointAt(std::optional<Nanoseconds> time);
     TimeReadings readings() const;
 
-    /// Until the next one; none: ends it.
+    /// Shown until the next call; none ends it.
     void explain(std::optional<TimelineView::Reason> reason) { m_reason = std::move(reason); }
     const TimelineView::Reason* reason() const { return m_reason ? &*m_reason : nullptr; }
 
@@ -69,7 +69,7 @@ private:
     QPoint m_cursor;
     bool m_showsCrosshair = false;
     bool m_isHovering = false;            ///< the cursor is over the viewport
-    std::optional<Nanoseconds> m_pointed; ///< in a chart below
+    std::optional<Nanoseconds> m_pointed; ///< the time under the cursor in a chart below
     std::optional<TimelineView::Reason> m_reason;
     TimeReadings m_handedOut;
 };

@@ -123,7 +123,7 @@ void OverviewRows::paint(QPainter& painter, const TimeAxis& axis, const Theme& t
     paintBars(painter, theme);
     const std::vector<Lane>& lanes = m_timeline.layout().lanes();
     for (int row = 0; row < m_count; ++row) {
-        // A row that has one device alone is painted as its neighbours are, or it would stand out as a line.
+        // When rows are averages, a row with a single device is painted the same way, or it would look like a line.
         if (static_cast<int>(lanes.size()) > m_count) {
             paintAverage(painter, row, axis, theme, scale);
             continue;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The rows of the overview: a device has one of at least a pixel, with its blocks on the time axis and its busy share
-// and memory peak as bars at the left, of the side that is filled in the charts. With more devices than pixels a row is
-// the average of several: every one counts. Painting costs pixels, not blocks; the numbers are the document's.
+// The rows of the overview: one row of at least a pixel per device, with its blocks on the time axis and its busy share
+// and memory peak as bars at the left (of the side that the charts show filled). With more devices than pixels, a row
+// is the average of several devices, none left out. Painting costs O(pixels), independent of the blocks; the numbers
+// come from the document.
 #pragma once
 
 #include "core/base/units.h"
@@ -39,7 +40,7 @@ public:
     /// rows.
     QString textAt(int y) const;
     void paint(QPainter& painter, const TimeAxis& axis, const Theme& theme, double scale) const;
-    static constexpr int barsLeft = 72; ///< what the bars leave free at the left edge
+    static constexpr int barsLeft = 72; ///< space left of the bars
 
 private:
     int topOf(int row) const { return m_area.top() + row * m_area.height() / m_count; }

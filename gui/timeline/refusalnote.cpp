@@ -14,13 +14,13 @@ namespace pipewright {
 
 RemedyButton::RemedyButton(Document& document, QWidget* parent) : QPushButton(parent), m_document(document)
 {
-    setFocusPolicy(Qt::TabFocus); // a click leaves the keys where they are
+    setFocusPolicy(Qt::TabFocus); // a click leaves the keyboard focus where it is
     hide();
     connect(this, &QPushButton::clicked, this, [this] {
         hide();
         m_document.applyLater(m_requests);
     });
-    // A remedy is of the design that it was tried on.
+    // A remedy is valid only for the design that it was tried on.
     connect(&document, &Document::designChanged, this, &RemedyButton::withdraw);
 }
 
@@ -52,7 +52,7 @@ RefusalNote::RefusalNote(Document& document, QWidget* parent)
     layout->addWidget(m_remedy, 0, Qt::AlignLeft);
     style();
     hide();
-    // By key the button had the focus, and hidden it would hand it on to whatever comes next.
+    // When pressed by key the button has the focus; hiding it would pass the focus to the next widget.
     connect(m_remedy, &QPushButton::clicked, parent, [parent] { parent->setFocus(Qt::OtherFocusReason); });
     connect(&document, &Document::designChanged, this, &QWidget::hide);
     connect(&document, &Document::selectionChanged, this, &QWidget::hide);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The message of a refused edit, with the remedy as a button where there is one. RemedyButton alone stands beside a
-// field; RefusalNote lies over the lanes, where the edit was tried.
+// The message of a refused edit, with a button for the remedy when one exists. A RemedyButton alone is placed beside a
+// field; a RefusalNote is shown over the lanes, where the edit was tried.
 #pragma once
 
 #include "core/predict/editrequest.h"
@@ -13,13 +13,13 @@ namespace pipewright {
 class Document;
 class Paragraph;
 
-/// "Allow the first stage to split": makes the remedy and the refused edit, as one step of the undo history.
+/// "Allow the first stage to split": applies the remedy and then the refused edit, as one step of the undo history.
 class RemedyButton : public QPushButton {
     Q_OBJECT
 
 public:
     explicit RemedyButton(Document& document, QWidget* parent = nullptr);
-    /// Hidden where nothing helps.
+    /// Hidden when no remedy is found.
     void offer(const EditRequest& refused);
     void withdraw() { hide(); }
 

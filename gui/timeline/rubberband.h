@@ -11,7 +11,7 @@ namespace pipewright {
 
 class RubberBand : public Gesture {
 public:
-    /// Begins wherever the press was in the lanes; it was on nothing else, so nothing is selected.
+    /// Tried after all other gestures: begins at any press in the lanes, and clears the selection.
     static bool press(TimelineParts& d, const QMouseEvent& event);
     RubberBand(TimelineParts& d, QPoint from) : Gesture(d), m_from(from) {}
     void move(const QMouseEvent& event) override;

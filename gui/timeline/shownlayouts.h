@@ -15,7 +15,7 @@ namespace pipewright {
 class ShownLayouts {
 public:
     const TimelineLayout& present() const { return *m_present; } ///< empty at first
-    /// Of the Document's prediction; the one that was present becomes before(). Ends previews.
+    /// The layout of the Document's prediction; the previous one becomes before(). Ends previews.
     void setPresent(std::shared_ptr<const TimelineLayout> layout);
     const TimelineLayout* before() const { return m_before.get(); } ///< null: nothing was
     void forgetBefore() { m_before.reset(); }
@@ -31,7 +31,8 @@ public:
 
     const TimelineLayout* preview() const { return m_preview.get(); } ///< null: none
     void setPreview(std::shared_ptr<const TimelineLayout> layout) { m_preview = std::move(layout); }
-    /// The same of the present tasks at other times, see TimelineLayout::retime(); a copy is kept for the next one.
+    /// A preview that shows the present tasks at other times, see TimelineLayout::retime(). The copy is kept for the
+    /// next preview.
     void previewRetimed(const Prediction& prediction, int device, std::span<const std::uint32_t> positions,
                         TaskId changed);
 

@@ -17,13 +17,14 @@ public:
     const TimelineLayout& layout() const; ///< what the lanes show now
     const ShownLayouts& layouts() const { return m_layouts; }
     int lanes() const { return static_cast<int>(present().lanes().size()); }
-    /// A drag is planned, marked and judged at predicted times, so these are what the lanes show meanwhile.
+    /// The side that the lanes show. During a drag it is the predicted side, because drops are planned at predicted
+    /// times.
     Side side() const;
     bool showsMeasured() const { return side() != Side::Predicted; }
     bool showsBoth() const { return side() == Side::Both; }
     Nanoseconds total() const; ///< end of what can be shown; a preview does not count
     std::optional<LaneBlock> find(const Block& block, int* device = nullptr) const;
-    const Timeline& transferTimes() const; ///< at which the chips of transfers stand
+    const Timeline& transferTimes() const; ///< the times of the transfer chips
 
     void reload();        ///< the design changed; ends previews
     void reloadOverlay(); ///< the recording did, or which side is shown

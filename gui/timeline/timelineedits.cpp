@@ -72,7 +72,7 @@ void TimelineEdits::moveBy(int places)
     const Position position = selected ? find(design.schedule, *selected) : Position{};
     if (position.device < 0 || m.hand.held() || moveGroup(places))
         return;
-    // "Before the block at index": to get behind the next block, one more.
+    // `index` means "before the block at index", so moving behind the next block takes one more.
     const int last = static_cast<int>(design.schedule.order[position.device].size());
     const int index = std::clamp(places < 0 ? position.index + places : position.index + places + 1, 0, last);
     apply(blockMove(design, *selected, index));

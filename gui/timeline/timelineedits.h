@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The edits of a timeline by key and by menu that correspond to the drags. A refused edit says why and offers a remedy,
-// beside the selection or at the place of the drop.
+// The edits of a timeline by key and menu, which correspond to the drags. For a refused edit a note gives the reason
+// and offers a remedy, beside the selection or at the place of the drop.
 #pragma once
 
 #include "core/predict/editrequest.h"
@@ -43,7 +43,7 @@ public:
     void refuse(const Diagnostics& diagnostics, const EditRequest& request, std::optional<QPoint> at = {});
     bool hideRefusal(); ///< false: none was shown
 
-    // Of the selected block, or of all that are selected.
+    // Edits of the selected block, or of all selected blocks.
     void togglePin();
     void unplace();
     void split();
@@ -54,7 +54,7 @@ public:
     void rippleBy(int places);
     void moveStageBy(int devices);
     void changeWarmUp(int forwards);
-    // Of the selected transfer.
+    // Edits of the selected transfer.
     void moveTransferBy(int places);
     void freeTransfer();
     void moveCollectivePast(bool later); ///< the next one of the group's members that is on that side of it

@@ -131,7 +131,7 @@ std::optional<int> TimelineMap::warmUpEdgeAt(QPoint position) const
     const auto last = static_cast<std::size_t>(forwards) - 1;
     const double edge = axis().xOf(static_cast<double>(blocks[last].end));
     if (edge - axis().xOf(static_cast<double>(blocks[last].start)) < 4 * reach)
-        return std::nullopt; // the block itself could no longer be gripped
+        return std::nullopt; // on a narrow block the edge would leave no room to grip the block
     return std::abs(position.x() - edge) <= reach ? std::optional(device) : std::nullopt;
 }
 

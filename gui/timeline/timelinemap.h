@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// From what a timeline shows to where it is drawn, and back from a point to what is there. All in coordinates of the
-// viewport; it keeps references only and computes every answer anew.
+// Maps the items of a timeline to the places where they are drawn, and a point back to the item there. All in viewport
+// coordinates. It keeps references only and computes every result anew.
 #pragma once
 
 #include "gui/timeline/kernellanes.h"
@@ -34,7 +34,7 @@ public:
         const KernelLanes& kernels;
         const MemberLanes& members;
     };
-    /// What is asked: a schedule, the lanes and the stretch of time that are shown, and their sub-lanes.
+    /// The sources: the schedule, the lanes, the visible time range, and the sub-lanes.
     TimelineMap(const QWidget& viewport, const Document& document, const ShownSchedule& shown, const Lanes& lanes,
                 const TimelineScroll& scroll, const SubLanes& sub);
 
@@ -55,15 +55,15 @@ public:
     std::vector<KernelLanes::Rect> kernels(int device) const;
     QString kernelTextAt(QPoint position) const;
     QString memberTextAt(QPoint position) const;
-    /// Of the predicted parts and collectives of members.
+    /// The predicted part or collective of a member at a point.
     std::optional<MemberLanes::Rect> memberPartAt(QPoint position) const;
     QString gradientSumTextAt(QPoint position) const;
-    int unfolderAt(QPoint position) const; ///< of a group whose label has its sign there, the device; -1: none
+    int unfolderAt(QPoint position) const; ///< the group whose unfold sign is there; -1: none
 
-    /// The time at a point, or that of a block's edge nearby: of the lane there, on the ruler of every lane. Alt: as it
-    /// is.
+    /// The time at a point, snapped to a block's edge nearby: an edge of the lane there, on the ruler of any lane. Alt:
+    /// not snapped.
     Nanoseconds timeNear(double x, int y, Qt::KeyboardModifiers modifiers) const;
-    double markReach() const; ///< how far beside a mark still means it, in nanoseconds
+    double markReach() const; ///< within this distance a click hits a mark, in nanoseconds
 
 private:
     const QWidget& m_viewport;

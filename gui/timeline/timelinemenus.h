@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The menus of a timeline: of a block, a transfer, a lane, idle time, and the ruler with its range and marks. A right
-// click opens that of what is under it; the menu key that of what was chosen last, at its place.
+// The context menus of a timeline: for a block, a transfer, a lane, idle time, and the ruler with its range and marks.
+// A right click opens the menu of the item under the cursor; the menu key opens the menu of the item that was chosen
+// last.
 #pragma once
 
 #include "gui/timeline/timelinemap.h"
@@ -24,7 +25,7 @@ public:
     TimelineMenus(TimelineView& view, TimelineParts& parts) : m_view(view), d(parts) {}
 
     enum class Chosen { Block, Transfer, Lane, Idle, Ruler };
-    void setChosen(Chosen chosen) { m_chosen = chosen; } ///< the last that was chosen, by whatever hand
+    void setChosen(Chosen chosen) { m_chosen = chosen; } ///< the kind of item chosen last, by mouse or key
     void showAt(QContextMenuEvent& event);
     void showOfChosen();
 

@@ -41,8 +41,8 @@ TimelineOverlay::TimelineOverlay(QWidget* parent) : QWidget(parent)
 
 void TimelineOverlay::setContent(OverlayContent content)
 {
-    // Whatever is updated here is painted anew beneath: most of the time that is nothing, or the plot without the
-    // lanes' headers.
+    // Updating an area of the overlay repaints the lanes below it, so only the needed area is updated: usually none, or
+    // the plot without the lane headers.
     const bool nothing = m_content.isEmpty() && content.isEmpty();
     const auto onPlot = [](const OverlayContent& shown) { return shown.title.isEmpty() && shown.frameTime.isEmpty(); };
     const bool plotOnly = onPlot(m_content) && onPlot(content) && m_content.plot.left() == content.plot.left();

@@ -51,10 +51,10 @@ struct OverlayContent {
     bool isEmpty() const; ///< nothing of it is seen
 };
 
-/// Some words in lines that fit a width, laid out once and painted as often as they stay the same.
+/// A text wrapped to a width; the layout is kept until text or width change.
 class WrappedText {
 public:
-    /// For a painter's default scale; nothing to do when it is all as before.
+    /// For a painter's default scale. Does nothing when text, font and width are unchanged.
     void set(const QString& text, const QFont& font, int width);
     QSize size() const { return m_size; } ///< of what is written; null without text
     void paint(QPainter& painter, QPoint topLeft) const;

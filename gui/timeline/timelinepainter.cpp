@@ -87,7 +87,7 @@ void TimelinePainter::drawRuler(QPainter& painter, const TimeAxis& axis, const Q
         painter.fillRect(QRectF(x, area.bottom() - 7, 1, 8), m_theme.dim);
         painter.setPen(m_theme.dim);
         // At the right edge a label stands beside its tick rather than be cut.
-        // Neither at the left, where the headers begin and only they are painted anew when the view moves.
+        // The same at the left edge, where the lane headers are not repainted when the view scrolls.
         const double place = std::min(std::max(x - width / 2, double(axis.left)), area.right() - width - 2);
         painter.drawText(QPointF(place, area.bottom() - 14), label);
     }
@@ -99,7 +99,7 @@ void TimelinePainter::ground(QPainter& painter, const TimeAxis& axis, const Lane
 {
     const QRect& lane = ground.lane;
     std::array<QRect, 4> parts{lane};
-    // Where a pixel of the lane is no whole number of them, what blocks() paints may leave a part of one free.
+    // With a fractional scale, blocks() may leave part of a pixel at the edges unpainted.
     const int free = m_scale == std::floor(m_scale) ? 0 : 1;
     const QRect plot =
         QRect(axis.left, ground.painted.top(), axis.width, ground.painted.height()).adjusted(free, free, -free, -free);
@@ -114,7 +114,7 @@ void TimelinePainter::ground(QPainter& painter, const TimeAxis& axis, const Lane
             continue;
         painter.fillRect(part, m_theme.lane);
         if (part.height() == 1 && part.bottom() == lane.bottom())
-            continue; // the line comes over it
+            continue; // the line is drawn over it
         if (ground.target)
             painter.fillRect(part, faded(m_theme.accent, 0.10));
         for (const double time : times) {
@@ -140,7 +140,7 @@ void TimelinePainter::ground(QPainter& painter, const TimeAxis& axis, const Lane
 void TimelinePainter::keptHeader(QPainter& painter, std::size_t lane, const QRect& area, const LaneHeader& header,
                                  const LaneStanding& standing) const
 {
-    if (m_scale != std::floor(m_scale)) // it need not begin with a whole pixel, and would be blurred
+    if (m_scale != std::floor(m_scale)) // the picture may begin inside a device pixel and would be blurred
         return this->header(painter, area, header, standing);
     if (m_headers.size() <= lane)
         m_headers.resize(lane + 1);
@@ -213,7 +213,7 @@ void TimelinePainter::header(QPainter& painter, const QRect& area, const LaneHea
         QString memory = header.memory;
         if (metrics.horizontalAdvance(memory) > width)
             font.setPixelSize(10);
-        // Of two units the limit goes where there is room for one of them.
+        // With two different units and room for one value, the limit is left out.
         if (const QString own = memory.section(QStringLiteral(" / "), 0, 0);
             own.endsWith(QLatin1Char('B')) && QFontMetrics(font).horizontalAdvance(memory) > area.width() - indent)
             memory = own;
@@ -240,7 +240,7 @@ const std::vector<QRgb>& TimelinePainter::groundRow(const TimeAxis& axis, const 
     QImage row(reinterpret_cast<uchar*>(known.pixels.data()), static_cast<int>(known.pixels.size()), 1,
                QImage::Format_RGB32);
     QPainter painter(&row);
-    // In device pixels: the row lies at one of them, which need not be a whole pixel of the lane.
+    // In device pixels: the row starts at a device pixel that need not be a whole pixel of the lane.
     painter.translate(-std::floor(axis.left * m_scale + 0.5), 0);
     painter.scale(m_scale, m_scale);
     LaneGround middle = ground;
@@ -298,7 +298,7 @@ void TimelinePainter::gradientSums(QPainter& painter, const TimeAxis& axis, cons
 
 void TimelinePainter::fill(QPainter& painter, const QRectF& rect, Op op, int chunk) const
 {
-    // A picture wider than the window would be copied for the little of it that is seen.
+    // No cached picture for very wide blocks: only a small part of them is visible.
     constexpr double widestPicture = 600;
     if (rect.width() <= widestPicture) {
         const auto whole = [this](double length) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Paints the parts of the timeline into one viewport from geometry that was computed before: ruler, lane
-// grounds and headers, blocks, measured blocks with the outline of their prediction. The blocks of a lane are put
-// together as one picture (BlockRaster), a block by itself is a ready-made one (BlockSprites), so a painter is kept
-// from frame to frame. Every operation has its own texture besides its colour.
+// Paints the parts of the timeline into one viewport from geometry that was computed before: ruler, lane grounds and
+// headers, blocks, measured blocks with the outline of their prediction. The blocks of a lane are composed into one
+// picture (BlockRaster); a single block is drawn from a cached picture (BlockSprites). Both are caches, so a painter is
+// kept between frames. Every operation has its own texture besides its colour.
 #pragma once
 
 #include "gui/timeline/blockraster.h"
@@ -61,20 +61,20 @@ public:
     /// Lane background, grid lines at the ruler's ticks, the line below.
     void ground(QPainter& painter, const TimeAxis& axis, const LaneGround& ground,
                 const std::vector<double>& times) const;
-    /// One row of a ground, as it is at every height at which blocks stand: device pixels of the axis, opaque. Valid
-    /// until the next call.
+    /// One pixel row of a ground, the same at every height of the blocks: opaque, one value per device pixel of the
+    /// axis. Valid until the next call.
     const std::vector<QRgb>& groundRow(const TimeAxis& axis, const LaneGround& ground,
                                        const std::vector<double>& times) const;
     void header(QPainter& painter, const QRect& area, const LaneHeader& header, const LaneStanding& standing) const;
-    /// The same on a lane's plain ground, as a picture that is kept until it is another.
+    /// The same on a lane's plain ground; the picture is cached until the header changes.
     void keptHeader(QPainter& painter, std::size_t lane, const QRect& area, const LaneHeader& header,
                     const LaneStanding& standing) const;
-    /// The blocks in `area`, and all of ground.painted beneath and around them; `outlined`: dashed brackets
-    /// above and below the individually drawn blocks of another lane.
+    /// The blocks in `area`, and the whole ground.painted below and around them. `outlined`: dashed brackets above and
+    /// below the individually drawn blocks of this geometry.
     void blocks(QPainter& painter, const TimeAxis& axis, const LaneGround& ground, const std::vector<double>& times,
                 const QRectF& area, const Lane& lane, const LaneGeometry& geometry,
                 const LaneGeometry* outlined = nullptr) const;
-    /// The same over whatever there is: dashes above and below the individually drawn blocks of a predicted lane.
+    /// Dashes above and below the individually drawn blocks of a predicted lane, over the present pixels.
     void outlines(QPainter& painter, const LaneGeometry& geometry) const;
     /// Sums of gradients, in the same place as blocks.
     void gradientSums(QPainter& painter, const TimeAxis& axis, const QRectF& area, const Lane& lane) const;
@@ -107,10 +107,10 @@ private:
     double m_scale;
     mutable BlockSprites m_sprites; ///< grows with new widths and numbers
     mutable BlockRaster m_raster;
-    /// The last ground row, and of what; most lanes of a window share one.
+    /// The last ground row with its inputs; most lanes of a window share one.
     struct GroundRow {
         TimeAxis axis;
-        LaneGround ground; ///< of whichever lane
+        LaneGround ground; ///< its lane does not matter
         std::vector<double> times;
         std::vector<QRgb> pixels;
     };

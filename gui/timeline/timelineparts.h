@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The parts of a TimelineView, each with a job and a state of its own. They are made in this order, from what they
-// use; a gesture and the menus may use any of them.
+// The parts of a TimelineView, each with one task and its own state. They are constructed in this order, each from the
+// parts that it uses; gestures and the menus may use any of them.
 #pragma once
 
 #include "gui/timeline/blockselection.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The widget: it makes its parts, tells one what the other has changed, and answers for all of them. What the mouse
-// does is in timelineviewmouse.cpp.
+// The widget: it makes its parts, notifies them of each other's changes, and is their common interface. Mouse events
+// are in timelineviewmouse.cpp.
 #include "gui/timeline/timelineview.h"
 
 #include "gui/timeline/dependencies.h"
@@ -41,7 +41,7 @@ TimelineView::TimelineView(Document& document, QWidget* parent) : QAbstractScrol
 
 TimelineView::~TimelineView()
 {
-    // Closing finishes an edit in progress, and this view is no longer there to show it.
+    // Closing finishes an edit in progress, but this view is being destroyed and must not handle its signals.
     disconnect(&d->document, nullptr, this, nullptr);
 }
 
@@ -163,7 +163,7 @@ void TimelineView::paintEvent(QPaintEvent* event)
     const std::optional<double> worst = d->frames.add(static_cast<double>(timer.nsecsElapsed()) / 1e6);
     if (!worst)
         return;
-    // Showing it from within the paint would schedule the next one; whatever repaints next brings it up.
+    // Setting the text during a paint would schedule another paint; the queued call is shown with the next one.
     QMetaObject::invokeMethod(
         this, [this, text = tr("worst paint %1\u00a0ms").arg(*worst, 0, 'f', 2)] { d->overlay.setFrameTime(text); },
         Qt::QueuedConnection);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// TimelineView's selection, readings and edits: what its actions, and others in their place, ask it to do.
+// TimelineView's selection, readings and edits: the functions that its actions and other widgets call.
 #include "core/schedule/edits.h"
 #include "gui/timeline/dependencies.h"
 #include "gui/timeline/timelineparts.h"
@@ -141,7 +141,7 @@ void TimelineView::cancel()
         d->drop.clear();
         return;
     }
-    // One thing after the other: what was chosen last goes first.
+    // Each call ends one thing, the most recent first.
     if (d->edits.hideRefusal())
         return;
     if (d->document.selection()) {

@@ -16,7 +16,7 @@ void TimelineView::showMembers(int device, bool shown)
     d->lanes.change([&](LaneStrip& strip) { strip.setMembers(device, shown ? members : 0); });
 }
 
-/// After another design: as many rows as its groups have members.
+/// After a change of the design: gives each unfolded group as many rows as it has members.
 void TimelineView::refreshMembers()
 {
     const LaneStrip& strip = d->lanes.strip();
@@ -26,7 +26,7 @@ void TimelineView::refreshMembers()
         others = others || (strip.members(lane) > 0 && strip.members(lane) != d->members.membersOf(lane));
     }
     if (others)
-        return d->lanes.change([this](LaneStrip& to) { // comes back here
+        return d->lanes.change([this](LaneStrip& to) { // which calls this function again
             for (int lane = 0; lane < to.lanes(); ++lane)
                 if (to.members(lane) > 0)
                     to.setMembers(lane, d->members.membersOf(lane));

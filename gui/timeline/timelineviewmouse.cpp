@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the mouse does in a TimelineView: a press begins the first gesture that takes it, which then gets the moves and
-// the release. Blocks from the tray come as drags of the window system.
+// Mouse events of a TimelineView: a press starts the first gesture that accepts it, and that gesture gets the moves and
+// the release. Blocks from the tray arrive as drags of the window system.
 #include "core/schedule/warmup.h"
 #include "gui/timeline/blockdrag.h"
 #include "gui/timeline/collectivedrag.h"
@@ -206,8 +206,7 @@ QString TimelineView::toolTipAt(QPoint position) const
 
 bool TimelineView::event(QEvent* event)
 {
-    // While a block hangs at the cursor, Alt switches snapping and Ctrl rippling; the plan follows without a mouse
-    // move.
+    // While a block is dragged, Alt switches snapping and Ctrl rippling; the plan is updated without a mouse move.
     if ((event->type() == QEvent::KeyPress || event->type() == QEvent::KeyRelease) && d->hand.left) {
         const auto* key = static_cast<QKeyEvent*>(event);
         for (const auto& [held, modifier] :

@@ -48,7 +48,8 @@ void TransferDrag::move(const QMouseEvent& event)
     m_moving = true;
     d.overlay.setCursor(position);
     d.view.viewport()->setCursor(Qt::ClosedHandCursor);
-    // Behind every other chip whose middle is left of the cursor; those outside the view stay on their side.
+    // The new place is behind every other chip whose middle is left of the cursor; chips outside the view stay on their
+    // side.
     const Chips chips = d.map.chips(m_device);
     const std::vector<IssuedTransfer>& list = d.transfers.of(m_device);
     const int count = static_cast<int>(list.size());
@@ -56,7 +57,7 @@ void TransferDrag::move(const QMouseEvent& event)
     std::optional<int> to;
     for (const Chips::Chip& chip : chips.shown) {
         if (TransferLanes::rowOf(list[chip.index].transfer) != row)
-            continue; // it runs beside
+            continue; // its row runs in parallel
         const int index = static_cast<int>(chip.index);
         if (index != m_from && chip.rect.center().x() < position.x())
             to = index + (index < m_from ? 1 : 0);

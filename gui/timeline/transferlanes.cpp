@@ -106,7 +106,8 @@ TransferLanes::Chips TransferLanes::chips(int device, const QRectF& area, const 
         const double end = axis.xOf(static_cast<double>(times.end[list[i].task]));
         const bool dense = result.isDense(row);
         const double x = dense ? start : std::max(std::round(start), free);
-        // One pixel of its time is left free, so that chips back to back stay at their times.
+        // A chip is one pixel narrower than its time, so that adjacent chips do not push each other away from their
+        // times.
         const double width = dense ? std::max(1.0, end - start) : std::max(narrowestChip, std::round(end) - x - 1);
         free = x + width + 1;
         if (x + width >= axis.left && x < axis.right())

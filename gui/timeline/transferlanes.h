@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The sub-lanes of transfers: below a device's blocks what it sends and receives, in the order in which it issues them.
-// A chip stands where its transfer begins, or directly behind the chip before it, so that the order can be read and
-// gripped also where transfers take no time at all; in a row of too many for that, ticks stand at their times.
-// Copies to the host's memory and back run beside the transfers and beside each other, so each has a row of its own.
+// The sub-lanes of transfers: below a device's blocks, its sends and receives in the order in which it issues them. A
+// chip is drawn where its transfer begins, or directly behind the previous chip, so that the order can be read and
+// chips can be dragged even when transfers take no time. A row with too many chips shows ticks at their times instead.
+// Copies to the host's memory and back run in parallel with the transfers and with each other, so each has its own row.
 #pragma once
 
 #include "core/program/transferorder.h"
@@ -28,7 +28,7 @@ public:
     enum class Row { Transfers, ToHost, FromHost };
     static Row rowOf(const Transfer& transfer);
 
-    /// Of a device's sub-lane, at that height.
+    /// The row of a device's sub-lane at height `y`.
     Row rowAt(const QRectF& area, double y) const;
 
     /// What a device issues, in order; made when first asked for. Empty without a prediction.
@@ -46,7 +46,7 @@ public:
         std::vector<Chip> shown;
         std::array<bool, 3> dense{}; ///< by row; ticks: too many to grip
         bool isDense(Row row) const { return dense[static_cast<std::size_t>(row)]; }
-        /// The one at a point, or in its row within two pixels of it.
+        /// The chip at a point, or the nearest in its row within two pixels.
         std::optional<std::size_t> at(QPointF position) const;
     };
     /// `area`: the device's sub-lane; `times`: of the prediction's program, every task with one.

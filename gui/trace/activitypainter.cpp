@@ -94,7 +94,7 @@ QRgb ActivityPainter::colour(ActivityKind kind, std::uint32_t name) const
     case ActivityKind::Operator:
     case ActivityKind::Python:
     case ActivityKind::Mark:
-    case ActivityKind::Other: break; // by name
+    case ActivityKind::Other: break; // coloured by name
     }
     if (name >= m_colours.size())
         return m_theme.fill(Op::F).rgb();

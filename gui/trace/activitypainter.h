@@ -23,14 +23,15 @@ public:
     /// Keeps references.
     ActivityPainter(const Theme& theme, const StoredActivities& trace, double scale);
 
-    /// One track in a strip of the plot; returns the number of painted stretches. `ground`: one row of the background
-    /// (TimelinePainter::groundRow). `dimOthers`: per name, unmarked ones are pale (a search); empty: none.
+    /// Paints one track in a strip of the plot and returns the number of painted intervals. `ground`: one row of the
+    /// background (TimelinePainter::groundRow). `dimOthers`: by name id, false paints its slices pale (a search);
+    /// empty: none are pale.
     std::size_t track(QPainter& painter, const TimeAxis& axis, const QRect& area, const Track& track,
                       std::span<const QRgb> ground, const std::vector<bool>& dimOthers) const;
     void counter(QPainter& painter, const TimeAxis& axis, const QRect& area, const TraceCounter& counter) const;
     QRgb colour(ActivityKind kind, std::uint32_t name) const;
     const QString&
-    name(std::uint32_t id) const; ///< the label of a slice: blocks without "PP:", functions without scope
+    name(std::uint32_t id) const; ///< the label of a slice: block names without "PP:", functions without scope
     bool isFor(const Theme& theme, double scale) const { return &theme == &m_theme && scale == m_scale; }
 
 private:
@@ -42,12 +43,12 @@ private:
     const StoredActivities& m_trace;
     double m_scale;
     QFont m_font;
-    double m_letter = 7;                  ///< width of one; the font is monospaced
-    double m_capitals = 9;                ///< height of one
+    double m_letter = 7;                  ///< width of a letter; the font is monospaced
+    double m_capitals = 9;                ///< height of a capital
     mutable std::vector<QString> m_names; ///< by id, filled on demand
     mutable std::vector<QRgb> m_colours;  ///< by name, filled on demand; 0: not yet
     mutable QImage m_strip;               ///< the current track
-    mutable std::vector<Text> m_texts;    ///< and what is written on it
+    mutable std::vector<Text> m_texts;    ///< the texts on it
     mutable std::vector<VisibleSlice> m_visible;
 };
 

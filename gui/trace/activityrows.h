@@ -23,8 +23,8 @@ public:
         std::size_t group = 0;
         std::size_t firstTrack = 0, tracks = 0; ///< Lane: into StoredActivities::tracks
         std::size_t counter = 0;                ///< Counter
-        bool folded = false;                    ///< Group: nothing below it; Lane: its outermost slices only
-        bool visible = true;                    ///< its group is open
+        bool folded = false; ///< a folded group shows nothing below it, a folded lane only its outermost slices
+        bool visible = true; ///< its group is open
         int top = 0, height = 0;
     };
 
@@ -34,11 +34,11 @@ public:
     const std::vector<Row>& rows() const { return m_rows; }
     int height() const { return m_height; }
     void toggle(std::size_t row);
-    /// The row at a height; nothing below the last.
+    /// The row at a height; nullopt outside all rows.
     std::optional<std::size_t> at(int y) const;
     /// The track of a lane at a height, an index into StoredActivities::tracks.
     std::optional<std::size_t> trackAt(int y) const;
-    /// Top of a track; nothing when it is folded.
+    /// Top of a track; nullopt when it is folded.
     std::optional<int> topOf(std::size_t track) const;
     std::optional<std::size_t> rowOf(std::size_t track) const;
 

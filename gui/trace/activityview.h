@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // View of an imported trace: lanes of devices, streams and threads under a time ruler. Zoom, pan and keys as in the
-// timeline; a click selects a slice, arrows lead from a launch to its kernel and along the trace's flows, a drag over
-// the ruler measures. The trace is shared and read-only.
+// timeline; a click selects a slice, arrows are drawn from a launch to its kernel and along the trace's flows, a drag
+// over the ruler measures a range. The trace is shared and read-only.
 #pragma once
 
 #include "gui/trace/activitypainter.h"
@@ -44,12 +44,12 @@ public:
     void select(std::optional<SliceId> slice, bool reveal = false);
     void selectNeighbour(int direction);   ///< the next or previous slice of the track
     void followCorrelation(int direction); ///< from a launch to its kernel or along a flow (1), or back (-1)
-    /// The next (or previous) slice in time, from the selection on, whose name contains the text; false: there is none.
+    /// Selects the next (or previous) slice in time, from the selection on, whose name contains the text; false: none.
     bool find(const QString& text, int direction);
     /// Slices with other names are pale; empty: none are.
     void highlight(const QString& text);
 
-    /// The measured range; none: the visible range counts.
+    /// The measured range; nullopt: the visible range is used.
     std::optional<std::pair<Nanoseconds, Nanoseconds>> range() const { return m_range; }
     void setRange(std::optional<std::pair<Nanoseconds, Nanoseconds>> range);
     std::pair<Nanoseconds, Nanoseconds> window() const; ///< the visible range
@@ -84,7 +84,7 @@ private:
     void setAxis(TimeAxis axis);
     void updateScroll();
     void reveal(SliceId slice);
-    std::vector<SliceId> correlated(SliceId slice) const; ///< by a launch or by an arrow
+    std::vector<SliceId> correlated(SliceId slice) const; ///< by a launch or by a flow
     void addJoined(SliceId slice, std::vector<SliceId>& found) const;
     std::optional<SliceId> innermost(std::uint32_t lane, Nanoseconds time) const;
     std::vector<bool> namesWith(const QString& text) const;

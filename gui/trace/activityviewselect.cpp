@@ -20,7 +20,7 @@ std::optional<SliceId> ActivityView::sliceAt(QPoint position) const
     if (!index)
         return std::nullopt;
     const Track& track = m_trace->tracks[*index];
-    // The pixel's longest slice, within one more pixel for thin ones.
+    // The longest slice in the pixel, else within 1.5 pixels beside it, for thin slices.
     for (const double reach : {0.5, 2.0}) {
         const auto from = static_cast<Nanoseconds>(std::floor(m_axis.timeAt(position.x() + 0.5 - reach)));
         const auto to = static_cast<Nanoseconds>(std::ceil(m_axis.timeAt(position.x() + 0.5 + reach)));
@@ -144,7 +144,7 @@ std::optional<SliceId> ActivityView::innermost(std::uint32_t lane, Nanoseconds t
     return found;
 }
 
-/// An arrow belongs to the innermost slice at its time.
+/// Each end of a flow belongs to the innermost slice at its time.
 void ActivityView::addJoined(SliceId slice, std::vector<SliceId>& found) const
 {
     const Track& own = m_trace->tracks[slice.track];

@@ -63,7 +63,7 @@ void CauseTable::fill()
     }
     if (explanation.causes.empty())
         return;
-    // What stands in no record: the step with every cause put right against the prediction.
+    // The rest that no record explains: the step with every cause corrected, minus the prediction.
     const Nanoseconds rest = explanation.allRight - explanation.predicted;
     if (rest != 0) {
         auto* row = new QTreeWidgetItem(this, {tr("in no record")});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Causes of the measured step's difference, largest share of the makespan's error first. Selecting a row selects the
-// blocks that the cause changed.
+// Causes of the measured step's difference from the prediction, largest share of the makespan's error first. Selecting
+// a row selects the blocks that the cause changed.
 #pragma once
 
 #include "gui/document/document.h"
@@ -15,7 +15,7 @@ class CauseTable : public QuietFocus<QTreeWidget> {
 
 public:
     explicit CauseTable(Document& document, QWidget* parent = nullptr);
-    /// The blocks of a row's cause, or whose values a link carried, in order of measured start.
+    /// The blocks of a row's cause, in order of measured start; for a link, the blocks whose values it carried.
     std::vector<Block> blocksOf(int row) const;
 
 Q_SIGNALS:

@@ -32,7 +32,7 @@ DeviceTimeList::DeviceTimeList(QWidget* parent) : QTreeWidget(parent)
     setColumnCount(1 + deviceTimeCauses);
     auto* captions = headerItem();
     captions->setText(0, tr("device"));
-    header()->setFont(Theme::words(TextSize::Small)); // of six causes each has its word
+    header()->setFont(Theme::words(TextSize::Small)); // room for six captions, one per cause
     header()->setStretchLastSection(false);
     header()->setSectionResizeMode(0, QHeaderView::Stretch);
     for (int cause = 0; cause < deviceTimeCauses; ++cause) {
@@ -40,12 +40,12 @@ DeviceTimeList::DeviceTimeList(QWidget* parent) : QTreeWidget(parent)
         captions->setText(1 + cause, text(nameOf(which)));
         captions->setToolTip(1 + cause, QStringLiteral("%1: %2").arg(text(nameOf(which)), text(describe(which))));
         captions->setTextAlignment(1 + cause, Qt::AlignRight | Qt::AlignVCenter);
-        header()->setSectionResizeMode(1 + cause, QHeaderView::ResizeToContents); // no word is cut
+        header()->setSectionResizeMode(1 + cause, QHeaderView::ResizeToContents); // captions are not cut
     }
     setUniformRowHeights(true);
     setFrameShape(QFrame::NoFrame);
     setIndentation(14);
-    // A single click goes to the gap.
+    // The current row selects its gap or device in the trace.
     connect(this, &QTreeWidget::currentItemChanged, this, [this](QTreeWidgetItem* item) {
         if (!item)
             return;
@@ -71,7 +71,7 @@ void DeviceTimeList::setTimes(const DeviceTimes& times, const StoredActivities& 
     clear();
     const Theme& theme = Theme::of(*this);
     const double whole = double(std::max<Nanoseconds>(1, times.to - times.from));
-    // With one device per rank the rank is enough; the column is narrow.
+    // With one device per rank, the rank names the device: the column is narrow.
     std::map<int, int> devicesOf;
     for (const DeviceTime& device : times.devices)
         ++devicesOf[device.rank];

@@ -15,7 +15,7 @@ class DeviceTimeList : public QTreeWidget {
 public:
     explicit DeviceTimeList(QWidget* parent = nullptr);
     void setTimes(const DeviceTimes& times, const StoredActivities& trace);
-    int deviceCount() const { return static_cast<int>(m_times.devices.size()); } ///< rows; those of links follow
+    int deviceCount() const { return static_cast<int>(m_times.devices.size()); } ///< rows; the rows of links follow
 
 Q_SIGNALS:
     void gapChosen(const pipewright::DeviceTime::Gap& gap);

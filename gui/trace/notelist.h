@@ -22,7 +22,7 @@ public:
     /// `stretch`: the range of a new note; its text is ignored.
     explicit NoteList(std::function<TraceNote()> stretch, QWidget* parent = nullptr);
 
-    /// Reads the notes of a trace; an empty name: none, and none can be written.
+    /// Reads the notes of a trace. With an empty name there are none, and none can be added.
     void setTrace(const QString& trace);
     const std::vector<TraceNote>& notes() const { return m_notes; }
     QLineEdit* field() const { return m_field; }
@@ -36,7 +36,7 @@ Q_SIGNALS:
     void failed(const QString& why);
 
 private:
-    bool keep(std::vector<TraceNote> notes); ///< writes and shows them; false after saying why it cannot
+    bool keep(std::vector<TraceNote> notes); ///< writes and shows them; on an error emits failed() and returns false
     void fill();
 
     std::function<TraceNote()> m_stretch;

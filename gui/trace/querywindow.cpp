@@ -114,7 +114,7 @@ QueryWindow::QueryWindow(QWidget* parent)
     resizeOnScreen(*this, {1040, 640});
 }
 
-/// In the statement field a plain Return is a new line.
+/// Ctrl+Return runs the statement; a plain Return in its field starts a new line.
 void QueryWindow::keyPressEvent(QKeyEvent* event)
 {
     if (event->modifiers().testFlag(Qt::ControlModifier)

@@ -33,7 +33,7 @@ namespace {
 
 constexpr double notable = 0.05; ///< errors beyond this are red
 
-/// The wheel scrolls the panel around it and does not choose another step.
+/// A combo box whose wheel events scroll the surrounding panel instead of choosing another step.
 class StepPicker : public QComboBox {
 public:
     using QComboBox::QComboBox;
@@ -48,7 +48,7 @@ protected:
     }
 };
 
-/// The lengths, the largest cause, and the slowest device when one stands out.
+/// The makespans, the largest cause, and the slowest device when one stands out.
 QString verdictOf(const Design& design, const Explanation& explanation)
 {
     const auto cause = std::find_if(explanation.causes.begin(), explanation.causes.end(),
@@ -103,7 +103,7 @@ void RunErrors::build()
     m_tabs->addTab(m_causes, tr("causes"));
     m_tabs->addTab(m_table, tr("blocks"));
     m_tabs->addTab(m_notes, tr("notes"));
-    m_heading->setWordWrap(true); // it names the recording's file, however long
+    m_heading->setWordWrap(true); // the name of the recording's file may be long
     m_heading->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
     m_verdict->setWordWrap(true);
     m_verdict->setAccessibleName(tr("Why the step took as long as it did"));
@@ -253,7 +253,7 @@ void RunErrors::refresh()
         return;
     fillSteps();
     m_verdict->setText(verdictOf(m_document.design(), overlay->explanation));
-    // So that the row that adds up is seen, unless there are very many.
+    // High enough to show the last row, which completes the sum, unless there are very many rows.
     constexpr int rowHeight = 22, aroundRows = 74, lowest = 190, highest = 420;
     m_tabs->setMinimumHeight(std::clamp(m_causes->topLevelItemCount() * rowHeight + aroundRows, lowest, highest));
     const Comparison& comparison = overlay->comparison;

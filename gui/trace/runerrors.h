@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Prediction against the overlaid run: the step, a verdict in one sentence, a summary in four lines, then causes,
-// blocks by error, and notes.
+// Prediction against the overlaid run: the step, a verdict, the main numbers, then causes, blocks by error, and notes.
 #pragma once
 
 #include "gui/document/document.h"
@@ -35,7 +34,7 @@ public:
     QComboBox* stepPicker() const { return m_step; }
     const FactList& facts() const { return *m_facts; }
     QString verdict() const;
-    /// The run that the design's costs were measured in: how much the machine changed since is set beside the error.
+    /// The run in which the design's costs were measured. The facts then show how much the machine has changed since.
     void setFirstRun(const QString& path);
     /// The range of a new note: the measured range of the timeline, else the visible one.
     void setStretch(std::function<std::pair<Nanoseconds, Nanoseconds>()> stretch) { m_stretch = std::move(stretch); }

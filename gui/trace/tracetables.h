@@ -12,7 +12,7 @@ class QWidget;
 
 namespace pipewright {
 
-constexpr int sortedValueRole = Qt::UserRole + 1; ///< what a cell sorts by; of column 0: the row's number in the sum
+constexpr int sortedValueRole = Qt::UserRole + 1; ///< a cell's sort value; column 0: the row's index in the sum
 
 QTreeWidget* makeSumTable(const QString& name, const QStringList& columns, QWidget* parent);
 QString countText(std::int64_t count); ///< "12,345"

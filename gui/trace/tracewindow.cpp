@@ -64,9 +64,9 @@ QString cacheOf(const QStringList& paths, const QString& folder)
         QStringLiteral("%1-%2.db").arg(QFileInfo(paths.front()).completeBaseName(), QString::fromLatin1(hash)));
 }
 
-constexpr int longestTitle = 250; ///< beside the search and the buttons, in a small window, too
+constexpr int longestTitle = 250; ///< pixels; leaves room for the search and the buttons in a small window
 
-/// "rank0.json and 3 more" for the files that several ranks came from.
+/// "rank0.json and 3 more" for the files of several ranks.
 QString sourceText(const QString& source)
 {
     const QStringList files = source.split(QStringLiteral(", "), Qt::SkipEmptyParts);
@@ -188,7 +188,7 @@ void TraceWindow::build()
     layout->addWidget(splitter, 1);
     layout->addWidget(makeHairline(Qt::Horizontal, this));
     m_state->setContentsMargins(16, 5, 16, 5);
-    m_state->setWordWrap(true); // why a file cannot be opened may be a long story
+    m_state->setWordWrap(true); // the reason why a file cannot be opened may be long
     m_state->setAccessibleName(tr("State"));
     auto* below = new QHBoxLayout;
     below->setContentsMargins(0, 0, 16, 0);
@@ -209,7 +209,7 @@ void TraceWindow::addButtons(QHBoxLayout& bar)
         bar.addWidget(button);
         return button;
     };
-    if (parentWidget()) // beside a designer
+    if (parentWidget()) // with a designer as parent
         connect(add(tr("Lay over"), tr("Lay the blocks of this trace over the prediction of the present design")),
                 &QPushButton::clicked, this, [this] {
                     if (!m_opened.store.isEmpty())
@@ -240,7 +240,7 @@ void TraceWindow::addShortcuts()
     on(Qt::CTRL | Qt::SHIFT | Qt::Key_E, [this] { exportReport(); });
     on(Qt::CTRL | Qt::SHIFT | Qt::Key_Q, [this] { showQuery(); });
     on(QKeySequence::Close, [this] { close(); });
-    if (parentWidget()) // beside a designer, its action is used
+    if (parentWidget()) // with a designer as parent, its action is used
         return;
     on(Qt::CTRL | Qt::Key_T, [this] {
         const Theme& next = Theme::of(*this).isDark ? Theme::light() : Theme::dark();

@@ -41,10 +41,10 @@ public:
 
     /// True for another tool's trace, imported already or not.
     static bool opens(const QString& path);
-    /// In the background; opened() or failed() follows. A file that is not imported yet is imported into `cacheFolder`,
-    /// where it is reused.
+    /// Opens in the background; opened() or failed() follows. A foreign trace is imported into `cacheFolder`, and this
+    /// import is reused next time.
     void open(const QString& path, const QString& cacheFolder = {}) { open(QStringList{path}, cacheFolder); }
-    /// The files of several ranks, laid over one another with aligned clocks; all are another tool's.
+    /// Opens the traces of several ranks together, with aligned clocks; all must be another tool's.
     void open(const QStringList& paths, const QString& cacheFolder = {});
     void cancel();
     bool exportTo(const QString& path); ///< .png of the visible range; false after reporting a failure
@@ -57,7 +57,7 @@ public:
     QComboBox* stepPicker() const { return m_step; }
     DeviceTimeList* devices() const { return m_devices; }
     NoteList* notes() const { return m_notes; }
-    QueryWindow* query() const { return m_query; } ///< null until it was shown
+    QueryWindow* query() const { return m_query; } ///< null until first shown
     QString verdict() const;                       ///< the sentence above the tables
     QLineEdit* searchField() const { return m_search; }
     QTreeWidget* names() const { return m_names; }
@@ -65,16 +65,16 @@ public:
     FactList& facts() { return *m_facts; }
     QPushButton* cancelButton() const { return m_cancel; }
     QString state() const;
-    QString store() const { return m_opened.store; } ///< the database that was read; empty before opened()
-    QString leftOut() const;                         ///< by the import, a line each
-    /// What a person calls a recording: its file, or what was imported to it, without an ending.
+    QString store() const { return m_opened.store; } ///< the database that was read; empty until opened()
+    QString leftOut() const;                         ///< records that the import skipped, one line each
+    /// The name of a recording for the user: the name of its file, or of the imported file, without extension.
     static QString titleOf(const QString& path);
-    QString stretch() const;                     ///< of what time the table in front is, in words
+    QString stretch() const;                     ///< the time range of the visible table, in words
     bool isSummed() const { return !m_summing; } ///< the tables match the visible range
 
 Q_SIGNALS:
     void opened();
-    void overlayWanted(); ///< of store(), over the design of the window beside this one
+    void overlayWanted(); ///< overlay store() on the design of the parent window
     void failed(const QString& why);
     void summed();
     void reported(const QString& path); ///< empty: it could not be written
@@ -100,7 +100,7 @@ private:
     void showSelection();
     void sumUp(); ///< of the visible or measured range
     void fill(const ActivitySummary& summary);
-    void showStretch(); ///< of what time the table in front is
+    void showStretch(); ///< shows the time range of the visible table
     void findNext(int direction);
     QString besideTrace(const QString& suffix) const; ///< a file name for exports
     void exportPicture();
@@ -128,7 +128,7 @@ private:
     QTreeWidget* m_lanes;
     ActivitySummary m_summary;
     std::vector<TraceStep> m_steps;
-    TraceStep m_activity; ///< what is explained without a measured range
+    TraceStep m_activity; ///< the explained range when none is measured
     bool m_summing = false;
     QTimer m_later; ///< delays summing until zooming pauses
     QThreadPool m_worker;

@@ -23,7 +23,7 @@ namespace pipewright {
 
 namespace {
 
-constexpr std::size_t mostNames = 500; ///< longer tables are of no use
+constexpr std::size_t mostNames = 500; ///< rows; longer tables are of no use
 
 class ActivityRow : public QTreeWidgetItem {
 public:
@@ -96,7 +96,7 @@ QWidget* TraceWindow::buildSide()
     m_report->setWordWrap(true);
     m_report->setAccessibleName(tr("What the import left out"));
     layout->addWidget(m_report);
-    side->setMinimumWidth(500); // the words above the causes of "by device"
+    side->setMinimumWidth(500); // room for the column captions of the "by device" table
     return side;
 }
 
@@ -158,7 +158,7 @@ void TraceWindow::sumUp()
 {
     const int request = ++m_request;
     const auto [from, to] = m_view->range().value_or(m_view->window());
-    // The devices' times are of the measured range, independent of zoom.
+    // The devices' times are those of the measured range, or of all device activity, independent of zoom.
     const TraceStep stretch = explained();
     const std::pair whole(stretch.start, stretch.end);
     const bool times = m_timesOf != whole && m_opened.launches;
@@ -190,7 +190,7 @@ void TraceWindow::showTimes(const DeviceTimes& times)
     text[0] = text[0].toUpper();
     m_verdict->setText(text + QLatin1Char('.'));
     m_devices->setTimes(times, *m_view->trace());
-    m_tabs->setTabVisible(m_tabs->indexOf(m_devices), !times.devices.empty()); // no table that stays empty
+    m_tabs->setTabVisible(m_tabs->indexOf(m_devices), !times.devices.empty()); // hide an empty table
 }
 
 void TraceWindow::showStretch()
@@ -198,7 +198,7 @@ void TraceWindow::showStretch()
     const Nanoseconds summed = m_summary.to - m_summary.from;
     if (m_view->range())
         return m_stretch->setText(tr("the measured %1").arg(durationText(summed)));
-    const bool byDevice = m_tabs->currentWidget() == m_devices; // of the whole trace, wherever it is zoomed
+    const bool byDevice = m_tabs->currentWidget() == m_devices; // these times do not depend on the zoom
     m_stretch->setText(byDevice ? tr("the %1 in which devices ran; drag over the ruler to measure less")
                                       .arg(durationText(m_activity.end - m_activity.start))
                                 : tr("the visible %1; drag over the ruler to measure less").arg(durationText(summed)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Arrows over lanes, in every view alike.
+// Arrows over lanes, drawn the same in every view.
 #pragma once
 
 #include <QColor>

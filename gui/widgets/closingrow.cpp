@@ -9,7 +9,7 @@ namespace pipewright {
 QHBoxLayout* makeClosingRow(QDialog& window, QPushButton* purpose)
 {
     auto* close = new QPushButton(QDialog::tr("Close"), &window);
-    close->setAutoDefault(false); // Return is the purpose's, Escape closes
+    close->setAutoDefault(false); // Return presses `purpose`, Escape closes
     QObject::connect(close, &QPushButton::clicked, &window, &QDialog::close);
     auto* row = new QHBoxLayout;
     row->setSpacing(8);

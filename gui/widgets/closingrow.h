@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The last row of a window that stands beside the main one: Close, and right of it what the window is for, as wide as
-// in every other. What else belongs there is inserted at the left.
+// The last row of a secondary window: Close, and right of it the button for the window's purpose. Both have the same
+// least width in every window. Other widgets are inserted at the left.
 #pragma once
 
 #include <QDialog>
@@ -10,7 +10,7 @@ class QPushButton;
 
 namespace pipewright {
 
-/// `purpose`: the button that takes what the window made; null: it has none, or it stands where its fields are.
+/// `purpose`: the button that accepts the window's result; null when there is none, or when it is beside its fields.
 QHBoxLayout* makeClosingRow(QDialog& window, QPushButton* purpose = nullptr);
 
 } // namespace pipewright

@@ -12,9 +12,9 @@ namespace pipewright {
 
 namespace {
 
-constexpr int leastValue = 60;         ///< pixels: a panel is never wider than its place for a long value's sake
+constexpr int leastValue = 60;         ///< pixels to which a long value shrinks, so that it does not widen the panel
 constexpr qsizetype usualValue = 16;   ///< characters that fit in the narrowest panel, too
-constexpr qsizetype longestValue = 28; ///< characters that fit a panel beside their name; a line holds some 40
+constexpr qsizetype longestValue = 28; ///< characters that fit in a panel beside the name; a line holds about 40
 
 } // namespace
 
@@ -30,7 +30,7 @@ void FactList::setFacts(const std::vector<Fact>& facts)
 {
     const std::vector<Fact> before = std::exchange(m_facts, facts);
     while (m_rows.size() < facts.size()) {
-        const int row = 2 * static_cast<int>(m_rows.size()); // below it a line for a value that is long
+        const int row = 2 * static_cast<int>(m_rows.size()); // the row below is for a long value
         auto* name = makeCaption({}, TextSize::Normal, this);
         auto* value = makeShrinkingNumber({}, TextSize::Small, leastValue, this);
         value->setAlignment(Qt::AlignRight | Qt::AlignVCenter);

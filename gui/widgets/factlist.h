@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A column of facts: a dim name at the left, a number with its unit at the right, and where the number comes from as
-// its tooltip. A long value takes the line below. Rows are reused between refreshes, to avoid flicker.
+// A column of facts: a dim name at the left, a number with its unit at the right, and the number's source as tooltip. A
+// long value goes to the line below. Rows are reused between refreshes, to avoid flicker.
 #pragma once
 
 #include "gui/widgets/labels.h"

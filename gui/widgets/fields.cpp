@@ -16,7 +16,7 @@ namespace {
 constexpr int fieldWidth = 92;
 constexpr qsizetype longestExact = 10; // characters that fit
 
-/// "18.522 ms", the exact one written as the rounded ones are, in units that can be typed.
+/// "18.522 ms": the exact time, or the rounded one where that is too long, in units that can be typed.
 QString fieldText(Nanoseconds time)
 {
     if (time == 0)

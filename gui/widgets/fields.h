@@ -15,8 +15,8 @@
 
 namespace pipewright {
 
-/// A whole number. What is typed beyond its range is not cut on the way ("99999" is no "9999"): on leaving, the nearest
-/// possible one takes its place, and the field says so.
+/// An integer field. An entry beyond the range can be typed in full ("99999" is not cut to "9999"). On leaving the
+/// field, the nearest value in range replaces it, and a tooltip says so.
 class CountField : public QSpinBox {
     Q_OBJECT
 
@@ -33,16 +33,16 @@ private:
     mutable QString m_refusal;
 };
 
-/// One of a dialog: from 1 on, without buttons.
+/// A CountField for a dialog: from 1 to `most`, without buttons.
 QSpinBox* makeCountField(const QString& name, int value, int most, int width, QWidget* parent);
 
 /// A field with a button beside it that chooses a file.
 QWidget* withBrowse(QLineEdit* field, const std::function<void()>& browse, int width, QWidget* parent);
 
-/// The same of a person's PyTorch module, FILE.py:build.
+/// The same for the user's PyTorch module, FILE.py:build.
 QWidget* withModuleBrowse(QLineEdit* field, int width, QWidget* parent);
 
-/// The same without buttons, for the panels.
+/// A CountField without buttons, for the panels.
 class NumberField : public CountField {
     Q_OBJECT
 
@@ -53,7 +53,7 @@ protected:
     void keyPressEvent(QKeyEvent* event) override;
 };
 
-/// A number that shows a decimal point in every locale and takes a comma for one.
+/// A decimal number. It shows a decimal point in every locale; a comma can be typed instead.
 class DecimalField : public QDoubleSpinBox {
     Q_OBJECT
 
@@ -73,7 +73,8 @@ protected:
     void keyPressEvent(QKeyEvent* event) override;
 };
 
-/// A time with its unit, or nothing. Where the exact one is longer than the field, it is shown rounded and kept exact.
+/// A time with its unit, or empty. An exact time that does not fit is shown rounded; leaving it unedited changes
+/// nothing.
 class TimeField : public QLineEdit {
     Q_OBJECT
 
@@ -82,8 +83,8 @@ public:
     void setTime(std::optional<Nanoseconds> time);
 
 Q_SIGNALS:
-    void entered(std::optional<pipewright::Nanoseconds> time); ///< none: the field was emptied
-    void refused(const pipewright::Diagnostics& why);          ///< none: the invalid entry was reverted
+    void entered(std::optional<pipewright::Nanoseconds> time); ///< nullopt: the field was emptied
+    void refused(const pipewright::Diagnostics& why);          ///< empty: the invalid entry was reverted
 
 protected:
     void keyPressEvent(QKeyEvent* event) override;

@@ -21,7 +21,7 @@ public:
     QSize sizeHint() const override
     {
         return {fontMetrics().horizontalAdvance(text()), fontMetrics().height()};
-    } // either way
+    } // the same whether selectable or not
     QSize minimumSizeHint() const override { return {std::min(m_least, sizeHint().width()), sizeHint().height()}; }
 
 protected:
@@ -29,7 +29,7 @@ protected:
     {
         if (sizeHint().width() <= width())
             return QLabel::paintEvent(event);
-        QPainter painter(this); // what is cut ends in dots
+        QPainter painter(this); // elides the text
         style()->drawItemText(&painter, rect(), static_cast<int>(alignment()), palette(), isEnabled(),
                               fontMetrics().elidedText(text(), Qt::ElideRight, width()), foregroundRole());
     }
@@ -47,7 +47,7 @@ protected:
     void focusOutEvent(QFocusEvent* event) override
     {
         QLabel::focusOutEvent(event);
-        if (!underMouse() && event->reason() != Qt::PopupFocusReason) // the menu with Copy
+        if (!underMouse() && event->reason() != Qt::PopupFocusReason) // the context menu with Copy
             setSelectable(false);
     }
 
@@ -58,7 +58,7 @@ private:
         setCursor(Qt::ArrowCursor);
     }
 
-    int m_least; // pixels that it does not give away
+    int m_least; // minimum width in pixels
 };
 
 } // namespace
@@ -102,8 +102,7 @@ QLabel* makeShrinkingNumber(const QString& text, TextSize size, int least, QWidg
 
 void setTone(QLabel* label, Tone tone)
 {
-    // Good and bad use palette roles that labels do not need otherwise. The application's palette: during a theme
-    // change the label still has the old one.
+    // The application's palette, because during a theme change the label still has the old one.
     const Theme& theme = Theme::of(QApplication::palette());
     QPalette palette;
     switch (tone) {

@@ -14,7 +14,7 @@ class QFrame;
 
 namespace pipewright {
 
-/// A wrapping label that caches its height for a width, as the layout asks every wrapping label whenever one changes.
+/// A wrapping label that caches its height for a width, because a layout asks all wrapping labels when one changes.
 class Paragraph : public QLabel {
 public:
     using QLabel::QLabel;
@@ -32,7 +32,7 @@ private:
 QLabel* makeHeading(const QString& text, QWidget* parent = nullptr);
 QLabel* makeCaption(const QString& text, TextSize size = TextSize::Normal, QWidget* parent = nullptr);
 QLabel* makeNumber(const QString& text, TextSize size = TextSize::Normal, QWidget* parent = nullptr);
-/// The same, which gives way down to `least` pixels and then ends in dots: say all of it in a tooltip.
+/// The same, but it can shrink to `least` pixels and elides what does not fit: give the full text in a tooltip.
 QLabel* makeShrinkingNumber(const QString& text, TextSize size, int least, QWidget* parent);
 
 enum class Tone { Plain, Dim, Good, Bad, Accent };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Work in the background of which only what was asked for last counts: a later start() makes an earlier one outdated,
-// and its result is dropped. The end of this object waits for what runs, so it is declared behind what that uses.
+// Background work of which only the latest request counts: start() makes earlier requests outdated, and their results
+// are dropped. The destructor waits for running work, so declare this object after the members that the work uses.
 #pragma once
 
 #include <QMetaObject>
@@ -21,14 +21,15 @@ public:
         m_pool.waitForDone();
     }
 
-    /// Nothing is wanted any more.
+    /// Drops all requests.
     void drop()
     {
         ++m_number;
         m_pool.clear();
     }
 
-    /// make(outdated) in the background, then take(its result) in this object's thread. Long work asks outdated().
+    /// Calls make(outdated) in the background, then take() with its result in this object's thread. Long work polls
+    /// outdated().
     template<class Make, class Take>
     void start(Make make, Take take)
     {
@@ -48,7 +49,7 @@ public:
     }
 
 private:
-    QObject m_here; ///< to which results are sent
+    QObject m_here; ///< receives the results, in its thread
     std::atomic<int> m_number{0};
     QThreadPool m_pool;
 };

@@ -71,7 +71,7 @@ void NotedField::refresh()
         lines << m_said;
     m_note->setText(lines.join(QLatin1Char('\n')));
     setTone(m_note, m_said.isEmpty() ? Tone::Plain : m_tone);
-    // Of an empty note Qt says -1.
+    // Qt returns -1 for an empty note.
     m_note->setMinimumHeight(std::max(0, m_note->heightForWidth(m_note->maximumWidth())));
     m_note->setVisible(!lines.isEmpty());
 }

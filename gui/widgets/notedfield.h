@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A field of a dialog with room for a note below it: what is wrong with its value, or was refused of what was typed.
-// Without a note it is as high as the field.
+// A dialog field with a note below it: an error in its value, or why an entry was refused. Without a note it is as high
+// as the field.
 #pragma once
 
 #include "core/base/diagnostic.h"
@@ -14,15 +14,15 @@ class NotedField : public QWidget {
     Q_OBJECT
 
 public:
-    /// Takes the field over, which has a fixed width.
+    /// Takes ownership of the field, which must have a fixed width.
     explicit NotedField(QWidget* field, QWidget* parent = nullptr);
-    /// The one that holds a field; null: none does.
+    /// The NotedField that holds a field; null when none does.
     static NotedField* around(const QWidget* field);
 
-    void setNote(const QString& text, Tone tone); ///< empty: none
-    /// The diagnostics that name this option of the command line, without its name, as it stands beside them.
+    void setNote(const QString& text, Tone tone); ///< empty: no note
+    /// Shows the diagnostics about this command-line option, without its name, since the field's label is beside them.
     void setNote(const Diagnostics& diagnostics, const char* option);
-    QString note() const { return m_note->text(); } ///< with what the field itself refused of an entry
+    QString note() const { return m_note->text(); } ///< includes an entry that the field itself refused
 
 protected:
     void changeEvent(QEvent* event) override;
@@ -36,7 +36,7 @@ private:
     Tone m_tone = Tone::Plain;
 };
 
-/// Whether a diagnostic speaks of this option: its place is a list of them.
+/// Whether a diagnostic is about this option; its `where` lists one or several options.
 bool speaksOf(const Diagnostic& diagnostic, const char* option);
 
 } // namespace pipewright

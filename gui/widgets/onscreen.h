@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The size in which a window opens: the wanted one, reduced where it and its frame would not fit the screen.
+// Opens a window in the wanted size, reduced where the window with its frame would not fit the screen.
 #pragma once
 
 #include <QScreen>

@@ -57,8 +57,8 @@ QImage imageOf(const std::string& svg, QSizeF size, const std::string& path, dou
     return image;
 }
 
-// Painting wants an application, for its fonts. The command line has none and draws without a screen, whatever
-// platform the environment names.
+// Painting needs an application, for its fonts. The command line has none: one is made on the offscreen platform,
+// whatever QT_QPA_PLATFORM says.
 void withFonts(const std::function<void()>& paint)
 {
     if (QCoreApplication::instance())
@@ -120,7 +120,7 @@ void svgToPdf(const std::string& svg, QSizeF size, const std::string& path, bool
         {
             QPdfWriter writer(&content);
             writer.setCreator(QStringLiteral("Pipewright"));
-            // Of exactly this size, however close a sheet of paper comes.
+            // Exactly this size, even when it is close to a standard paper size.
             writer.setPageSize(QPageSize(size * pointsPerPixel, QPageSize::Point, {}, QPageSize::ExactMatch));
             writer.setPageMargins(QMarginsF(0, 0, 0, 0));
             paintSvg(svg, size, writer);

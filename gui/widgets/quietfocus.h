@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A list or table that gets the keyboard's focus without choosing anything. Qt makes the first row current then, which
-// a view that acts on its current row would take for a choice.
+// A list or table that takes the keyboard focus without making a row current. Qt makes the first row current on focus,
+// which a view that acts on its current row would treat as a selection.
 #pragma once
 
 #include <QItemSelectionModel>

@@ -30,7 +30,7 @@ void ensureRuntimeFolder()
         return;
     const QString folder = QDir::tempPath() + QStringLiteral("/pipewright-runtime-%1").arg(getuid());
     if (!makePrivateFolder(folder))
-        return; // Qt says so and does without
+        return; // Qt then warns and works without it
     qputenv("XDG_RUNTIME_DIR", QFile::encodeName(folder));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Qt needs a private runtime folder and warns where there is none (containers, services, plain ssh). This creates Qt's
-// fallback folder beforehand, and other folders for one user alone.
+// fallback folder beforehand, and other folders that only one user can read.
 #pragma once
 
 #include <QString>

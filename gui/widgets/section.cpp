@@ -44,7 +44,7 @@ void Section::refresh()
     m_heading->setAccessibleName(m_title);
     m_heading->setAccessibleDescription(m_open ? tr("open") : tr("folded"));
     m_body->setVisible(m_open);
-    // As headings that do not fold; the application's style sheet gives buttons another look.
+    // Looks like a heading that does not fold; the application's style sheet would style it as a button.
     const QString sheet =
         QStringLiteral("QToolButton { background: transparent; border: none; border-bottom: 1px solid "
                        "transparent; padding: 1px 0; margin-left: -4px; color: %1; }"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A part of a panel that folds: a heading that is a button, and what stands below it.
+// A foldable part of a panel: a heading that is a button, and the body below it.
 #pragma once
 
 #include <QWidget>
@@ -12,7 +12,7 @@ class Section : public QWidget {
     Q_OBJECT
 
 public:
-    /// Takes the body over.
+    /// Takes ownership of the body.
     Section(const QString& title, QWidget* body, bool open, QWidget* parent = nullptr);
     void setTitle(const QString& title);
     QString title() const { return m_title; }

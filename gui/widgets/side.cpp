@@ -14,7 +14,7 @@ QString sideWords(const char* text)
     return QCoreApplication::translate("Side", text);
 }
 
-/// What follows the number, with its no-break space; empty where there is no unit.
+/// The unit with the no-break space before it; empty where there is no unit.
 QString unitOf(const QString& text)
 {
     const qsizetype space = text.lastIndexOf(QChar(0x00A0));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The two sides of every number under a recording: predicted, measured, or both as a pair. One notation for all panels:
-// a pair is written predicted → measured, a difference is measured less predicted, as a share of the predicted.
+// a pair is written predicted → measured, a difference is measured minus predicted, as a share of predicted.
 #pragma once
 
 #include "core/base/units.h"

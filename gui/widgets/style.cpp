@@ -14,7 +14,7 @@ namespace pipewright {
 
 namespace {
 
-/// Drawn in a square of 16 with its lines in the pen's colour; false for an icon that stays Fusion's.
+/// Draws an icon in a 16 x 16 square with its lines in the pen's colour; false for an icon that Fusion draws.
 bool drawSign(QPainter& painter, QStyle::StandardPixmap which, const Theme& theme)
 {
     const auto lines = [&painter](std::initializer_list<QPointF> points) {
@@ -91,7 +91,7 @@ bool drawSign(QPainter& painter, QStyle::StandardPixmap which, const Theme& them
     case QStyle::SP_MessageBoxInformation: disc(theme.accent, QStringLiteral("i")); return true;
     case QStyle::SP_MessageBoxWarning:
     case QStyle::SP_MessageBoxCritical: disc(theme.bad, QStringLiteral("!")); return true;
-    default: return false; // of Qt's some eighty, those of the windows that the program opens are above
+    default: return false; // Qt has about eighty; those above are the ones that the program's windows use
     }
 }
 
@@ -136,7 +136,7 @@ void Style::drawPrimitive(PrimitiveElement element, const QStyleOption* option, 
 {
     if (element != PE_FrameFocusRect)
         return QProxyStyle::drawPrimitive(element, option, painter, widget);
-    // The ring that focused fields have, in place of Fusion's shaded box; after keys only, as with Fusion.
+    // The same ring as around focused fields instead of Fusion's shaded box; as in Fusion, only after keyboard use.
     if (!(option->state & State_KeyboardFocusChange))
         return;
     painter->save();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Qt's Fusion style with the program's own icons where Qt's are bitmaps of another look: navigation of file dialogs,
+// Qt's Fusion style with the program's own icons where Qt has bitmaps in another style: navigation of file dialogs,
 // message boxes, the cross that clears a field. They are drawn in the theme's colours, at every size.
 #pragma once
 

@@ -18,7 +18,7 @@ static void registerIcons()
 namespace pipewright {
 namespace {
 
-// The family list is what Qt falls back along, so a machine without Inter still gets its own sans.
+// Qt tries the families of the list in order, so a machine without Inter gets its own sans-serif font.
 QFont font(const QStringList& families, QFont::StyleHint hint, TextSize size, QFont::Weight weight)
 {
     QFont font;
@@ -184,7 +184,7 @@ QScrollBar::add-page, QScrollBar::sub-page { background: transparent; }
 QProgressBar { background: @control; border: none; border-radius: 3px; text-align: center; color: @text; }
 QProgressBar::chunk { background: @accent; border-radius: 3px; }
 )");
-    // Longer names first: @onAccent holds no other token, but @panel and @pressed share a letter only.
+    // No token is the beginning of another, so their order does not matter.
     const std::pair<const char*, QString> tokens[] = {{"@onAccent", name(theme.onAccent)},
                                                       {"@control", name(theme.control)},
                                                       {"@hairline", name(theme.hairline)},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The one table of colours, fonts and sizes per look, dark and light; those of the operations are the pictures'
-// (core/exchange/picturetheme.h). No other file of the window names a colour. Widgets call Theme::of(*this) when
-// painting and repaint on QEvent::PaletteChange, so Theme::apply() alone switches the look at run time.
+// The one table of colours, fonts and sizes per look, dark and light; operations have the colours of the pictures
+// (core/exchange/picturetheme.h). No other file of the GUI names a colour. Widgets call Theme::of(*this) when painting
+// and repaint on QEvent::PaletteChange, so Theme::apply() alone switches the look at run time.
 #pragma once
 
 #include <QColor>
@@ -42,7 +42,7 @@ struct Theme {
     std::array<QColor, opCount> fills; ///< by Op
 
     const QColor& fill(Op op) const { return fills[indexOf(op)]; }
-    /// Every second stage of a device is paler, to distinguish its chunks.
+    /// Every second chunk of a device is paler, to distinguish its chunks.
     QColor fill(Op op, int chunk) const;
 
     static constexpr int blockRadius = 3;

@@ -85,7 +85,7 @@ inline double tickStep(const TimeAxis& axis, double minPixels)
 /// device pixels; at least one column, so that nothing vanishes. Neighbouring intervals that share a time share the
 /// column boundary.
 ///
-/// Asked for every block of every frame, hence without the library call that std::floor is on older processors.
+/// Called for every block of every frame, so it avoids std::floor, which is a library call on older processors.
 inline std::pair<int, int> columns(const TimeAxis& axis, double start, double end, double scale = 1)
 {
     const auto round = [scale](double x) {

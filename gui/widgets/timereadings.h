@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What is read off the time axis everywhere at once: the ruler's ticks, marks, the measured range and the crosshair.
-// The lanes hand it to the charts below them, which draw the same lines at the same x.
+// The positions on the time axis that all views show: the ruler's ticks, marks, the measured range and the crosshair.
+// The lanes pass them to the charts below, which draw the same lines at the same x.
 #pragma once
 
 #include "gui/widgets/theme.h"

@@ -25,7 +25,7 @@ ValueTable::ValueTable(const QString& name, const QStringList& columns, QWidget*
     setAccessibleName(name);
     setColumnCount(static_cast<int>(columns.size()));
     setHorizontalHeaderLabels(columns);
-    // Until there are rows, which say it: what stands behind a name is numbers.
+    // Columns after the first are taken to be numbers until the first row sets the alignment.
     for (int column = 1; column < columnCount(); ++column)
         horizontalHeaderItem(column)->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
     setSelectionMode(QAbstractItemView::SingleSelection);
@@ -108,7 +108,7 @@ void ValueTable::fitColumns()
     for (int column = 0; column < columnCount(); ++column)
         needs.push_back(std::max(
             leastColumn, gap + std::max(sizeHintForColumn(column), horizontalHeader()->sectionSizeHint(column))));
-    // The widest first: what is left is shared by the others alike.
+    // The widest column first; the others share the remaining width equally.
     std::vector<int> order(needs.size());
     std::iota(order.begin(), order.end(), 0);
     std::sort(order.begin(), order.end(), [&](int a, int b) { return needs[a] > needs[b]; });

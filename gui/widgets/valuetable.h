@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A table of values with units, some of which can be edited in place: F2, Return or a double click begins, Return
-// commits, Escape takes back. The table only reports the entered text; its owner parses it, changes the document, and
-// refreshes the rows. Columns are equally wide but for those whose words need more; where all of them need more than
-// there is, the table scrolls: no word is cut.
+// A table of values with units, some of which can be edited in place: F2, Return, a double click or typing starts
+// editing, Return commits, Escape reverts. The table only reports the entered text; its owner parses it, changes the
+// document, and refreshes the rows. Columns are equally wide except those whose text needs more. The table scrolls when
+// the columns do not fit, so that no text is cut.
 #pragma once
 
 #include <QTableWidget>
@@ -26,7 +26,7 @@ public:
     ValueTable(const QString& name, const QStringList& columns, QWidget* parent = nullptr);
     void setRows(const std::vector<std::vector<ValueCell>>& rows);
     void appendRow(const std::vector<ValueCell>& cells);
-    void growWithRows(int most); ///< as high as its rows, at most so many pixels
+    void growWithRows(int most); ///< as high as its rows, at most `most` pixels
     int heightOfRows() const;    ///< pixels that show them all
     QString text(int row, int column) const;
     void setColumnTip(int column, const QString& tip);
@@ -45,7 +45,7 @@ private:
     void setCells(int row, const std::vector<ValueCell>& cells);
 
     bool m_filling = false;
-    int m_mostHeight = 0; ///< 0: of the layout
+    int m_mostHeight = 0; ///< 0: the layout decides
 };
 
 } // namespace pipewright

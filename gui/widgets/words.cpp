@@ -33,7 +33,7 @@ std::string unitOf(const std::string& written)
     return written.substr(written.find(' ') + 1);
 }
 
-/// A value in a unit of that scale, with so many decimals that the largest shows four digits.
+/// A value in a unit of `scale`, with as many decimals as give the largest value four digits.
 QString alike(std::int64_t value, std::int64_t largest, std::int64_t scale, const std::string& unit)
 {
     const double of = std::fabs(static_cast<double>(largest)) / static_cast<double>(scale);

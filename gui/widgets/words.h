@@ -16,28 +16,28 @@ namespace pipewright {
 /// "Input gradient, microbatch 0".
 QString blockTitle(const Block& block);
 
-/// A value, a space that no line breaks at, and its unit: of what core wrote, with "us" as "µs".
+/// A quantity that core wrote, with a no-break space before its unit, and with "us" as "µs".
 QString quantityText(const std::string& written);
 QString durationText(Nanoseconds value); ///< "18.52 ms"; beyond 100 minutes in hours, "11.36 h"
 QString sizeText(Bytes value);           ///< "68.8 GiB"
-/// The same in a column or a list, in one unit and with one number of decimals for all of them, which follow from the
-/// largest: "58.0 GiB" and "0.5 GiB" beside "103.2 GiB".
+/// The same for a value of a column or list, in the unit and with the decimals of the largest value: "58.0 GiB" and
+/// "0.5 GiB" beside "103.2 GiB".
 QString durationText(Nanoseconds value, Nanoseconds largest);
 QString sizeText(Bytes value, Bytes largest);
-/// What a person typed as core reads it: a comma is a decimal point, and every kind of space is one. All fields take
-/// numbers by this one rule; typed numbers have no comma between thousands.
+/// The typed text in the form that core parses: commas become decimal points, and every kind of space a plain one. All
+/// fields follow this rule, so a comma never separates thousands.
 std::string typedQuantity(const QString& text);
 QString withDecimalPoint(QString text);
 QString percentText(double share);  ///< 0.114 -> "11.4 %"
 QString multipleText(double value); ///< 4 -> "4.0 ×", 1024 -> "1,024 ×"
 QString rateText(double perSecond); ///< "38,400"
 
-/// What core says, as a window says it: one line each, without "error:"; an option of the command line by its field's
+/// Core's diagnostics as a window shows them: one line each, without "error:"; a command-line option by its field's
 /// name, "Microbatches" for "--microbatches"; quantities as everywhere else, "141 GiB" for "141GiB".
 QString proseText(const Diagnostics& diagnostics);
 QString proseText(const Diagnostic& diagnostic);
-QString proseText(const std::exception& error); ///< of an Error its diagnostics, else what()
-QString proseText(QString written);             ///< the same of any text
+QString proseText(const std::exception& error); ///< the diagnostics of an Error, else what()
+QString proseText(QString written);             ///< the same for any text
 /// "--microbatches" -> "Microbatches", "--layers-per-stage" -> "Layers per stage".
 QString fieldNameOf(const QString& option);
 

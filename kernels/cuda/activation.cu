@@ -21,7 +21,7 @@ __device__ ValueAndSlope timesSigmoid(float x, float inner, float innerSlope)
     return {x * s, s + x * s * (1.0f - s) * innerSlope};
 }
 
-/// Of all kinds but the clamped one, which is no function of the gate alone.
+/// For all kinds except the clamped one, which is not a function of the gate alone.
 __device__ ValueAndSlope activate(ActivationKind kind, float x)
 {
     switch (kind) {
@@ -37,7 +37,7 @@ __device__ ValueAndSlope activate(ActivationKind kind, float x)
     }
     case ActivationKind::Silu: return timesSigmoid(x, x, 1);
     case ActivationKind::Tanh: {
-        const float steep = 1.0f / coshf(x); // 1 - tanh² would lose its digits where tanh is near 1
+        const float steep = 1.0f / coshf(x); // 1 - tanh² would cancel where tanh is near 1
         return {tanhf(x), steep * steep};
     }
     case ActivationKind::ClampedSilu: break;
@@ -45,7 +45,7 @@ __device__ ValueAndSlope activate(ActivationKind kind, float x)
     return {NAN, NAN};
 }
 
-/// What a gated MLP hands on, and its slopes by the gate and by the factor.
+/// The value of a gated activation, and its derivatives by the gate and by the factor.
 struct Gate {
     float value, gateSlope, factorSlope;
 };
@@ -100,7 +100,7 @@ void gateGradient(const Context& context, const GatedInputGrad& call)
         context, call.gate.size(),
         [kind = call.kind] __device__(Place gateGrad, Place factorGrad, float gate, float factor, float grad) {
             const Gate at = gated(kind, gate, factor);
-            gateGrad = grad * at.gateSlope; // where `grad` may have been
+            gateGrad = grad * at.gateSlope; // may overwrite `grad`
             factorGrad = grad * at.factorSlope;
         },
         fresh<Element>(call.gateGrad), fresh<Element>(call.factorGrad), in<Element>(call.gate),
@@ -152,7 +152,7 @@ void run(const Context& context, const GatedInputGrad& call)
     withElement(context, 0, [&](auto element) { gateGradient<decltype(element)>(context, call); });
 }
 
-/// Of logits, which are fp32 always.
+/// On logits, which are always fp32.
 void run(const Context& context, const SoftCap& call)
 {
     using Place = Out<float>::Place;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Attention in tiles of 64 queries x 64 keys: the matrix of scores is never stored. The forward keeps a running maximum
-// and sum per query and leaves the logarithm of the sum; the backward makes a tile's probabilities again from it, once
-// for the queries' gradients and once for those of keys and values, so that every block owns what it writes and sums
-// have a fixed order (Dao et al., arXiv 2205.14135, algorithms 1 and 4). In fp32, without tensor cores; what is bf16
-// goes to those, and what lies in memory as bf16 to cuDNN, where that is used and does it. Pieces of a sequence pass
-// one after another, oldest first; where they lie travels with the launch, so that a captured one keeps it.
+// Attention in tiles of 64 queries x 64 keys: the matrix of scores is never stored. The forward pass keeps a running
+// maximum and sum per query and saves the log-sum. The backward pass recomputes a tile's probabilities from it, once
+// for the queries' gradients and once for those of keys and values, so that each output is written by one block and
+// sums have a fixed order (Dao et al., arXiv 2205.14135, algorithms 1 and 4). The kernels here use fp32 without tensor
+// cores; bf16 uses cuDNN if it is enabled and supports the shape, else tensor cores. The pieces of a sequence are
+// processed one after another, oldest first; their addresses are kernel arguments, so captured launches keep them.
 #include "kernels/cuda/attention.cuh"
 #include "kernels/cuda/tiles.cuh"
 
@@ -15,17 +15,17 @@ namespace pipewright::kernels::cuda {
 
 namespace {
 
-constexpr int mostSlices = widestHead / tile; ///< of a head's elements, as many as a tile is wide
+constexpr int mostSlices = widestHead / tile; ///< slices of `tile` elements of a head
 
-/// What a block of any of the three kernels shares.
+/// Shared memory of a block, the same for all three kernels.
 struct Shared {
     Strip strips[2];
     float square[tile][tile + 1];
 };
 
-/// The square may be written again behind the next product, whose barriers come first.
 /// sums[slice][i][j] += sum over lines of square[row][line] · rows[line][slice · tile + column]; lines from `lines` on
-/// are zeros. Rows pass a slice of columns at a time, where the strips are.
+/// are zeros. Rows are loaded a slice of columns at a time, in place of the strips. The square may be rewritten after
+/// the next addProduct(), which has barriers.
 template<int slices>
 __device__ void addWeighted(float (&sums)[slices][own][own], Shared& shared, const float* rows, std::int64_t row,
                             int lines, int columns)
@@ -33,7 +33,7 @@ __device__ void addWeighted(float (&sums)[slices][own][own], Shared& shared, con
     float* const slice = &shared.strips[0][0][0];
     static_assert(sizeof shared.strips >= tile * tile * sizeof(float));
     for (int s = 0; s < slices; ++s) {
-        __syncthreads(); // the square is written, and what was in the strips is used
+        __syncthreads(); // the square is written, and the strips have been read
         for (int i = int(threadIdx.x); i < tile * tile; i += int(blockSize)) {
             const int line = i / tile, column = s * tile + i % tile;
             slice[i] = line < lines && column < columns ? rows[line * row + column] : 0.0f;
@@ -52,7 +52,7 @@ __device__ void addWeighted(float (&sums)[slices][own][own], Shared& shared, con
     }
 }
 
-/// take(element of the row, value) for all results of a thread's row i.
+/// Calls take(column, value) for all results of a thread's row i.
 template<int slices, typename Take>
 __device__ void forOwnColumns(const float (&sums)[slices][own][own], int i, int columns, Take take)
 {
@@ -78,7 +78,7 @@ __global__ void forward(Problem of, const float* query, const float* key, const 
 #pragma unroll
     for (int i = 0; i < own; ++i) {
         largest[i] = sinks ? sinks[head] : -INFINITY;
-        weight[i] = sinks ? 1.0f : 0.0f; // what takes part without a key
+        weight[i] = sinks ? 1.0f : 0.0f; // the sink takes part without a key
     }
     for (int piece = 0; piece <= of.earlier.count; ++piece)
         for (int at = 0; at < shape.length; at += tile) {
@@ -147,7 +147,7 @@ __global__ void fillDots(Problem of, In<Element> output, In<Element> outputGrad,
         dots[(token / shape.length * shape.heads + index % shape.heads) * shape.length + token % shape.length] = sum;
 }
 
-/// A sink's share of a query loses what the query's keys win. A block per head.
+/// Subtracts the sum over queries of the sink's probability times `dots`. One block per head.
 template<typename Element>
 __global__ void sinkGradient(Problem of, In<Element> sinks, const float* logSums, const float* dots, float* grad)
 {
@@ -225,9 +225,10 @@ __global__ void queryGradient(Problem of, const float* query, const float* key, 
         }
 }
 
-/// Blocks: tiles of keys, key and value heads, sequences times the pieces up to the own one. All queries of this piece,
-/// of all heads that share the keys, in order. The last piece begins what earlier ones are owed, the others add to it,
-/// and each takes what later ones owe to it.
+/// Blocks: tiles of keys, key and value heads, sequences times the pieces up to the own one. Sums over all queries of
+/// this piece, of all heads that share the keys, in order. Gradients for the keys and values of earlier pieces
+/// accumulate in `owed`: the last piece starts the sums, the others add to them, and each piece includes the sums for
+/// its own keys and values.
 template<int slices>
 __global__ void keyValueGradient(Problem of, const float* query, const float* key, const float* value,
                                  const float* logSums, const float* outputGrad, const float* dots, float* keyGrad,
@@ -264,7 +265,7 @@ __global__ void keyValueGradient(Problem of, const float* query, const float* ke
                     shared.square[ownRow(i)][ownColumn(j)] = scores[i][j];
             addWeighted(valueSums, shared, grads + std::int64_t(at) * of.outputRow(), of.outputRow(), shape.length - at,
                         shape.valueSize);
-            __syncthreads(); // all have read the probabilities
+            __syncthreads(); // all threads have read the probabilities
             for (int i = 0; i < own; ++i)
                 for (int j = 0; j < own; ++j)
                     shared.square[ownRow(i)][ownColumn(j)] = ofScores[i][j];
@@ -275,7 +276,7 @@ __global__ void keyValueGradient(Problem of, const float* query, const float* ke
     const bool isOwn = piece == of.earlier.count, isLast = of.earlier.count == shape.pieces - 1;
     const std::int64_t keyCount = std::int64_t(shape.sequences) * shape.length * of.keyRow(),
                        valueCount = std::int64_t(shape.sequences) * shape.length * of.valueRow();
-    const bool isOwed = !(isOwn && isLast); // no other piece adds to the last piece's own
+    const bool isOwed = !(isOwn && isLast); // no later piece contributes to the last piece's own
     float* const ofPiece = isOwed ? owed + piece * (keyCount + valueCount) : nullptr;
 #pragma unroll
     for (int i = 0; i < own; ++i) {
@@ -295,7 +296,7 @@ __global__ void keyValueGradient(Problem of, const float* query, const float* ke
     }
 }
 
-/// launch(a type whose value is how many slices the wider of queries and values has).
+/// Calls launch(an integral constant: the number of slices of the wider of queries and values).
 template<typename Launch>
 void withSlices(const GroupedAttentionShape& shape, Launch launch)
 {
@@ -310,7 +311,7 @@ void withSlices(const GroupedAttentionShape& shape, Launch launch)
     }
 }
 
-/// Whether cuDNN does it, which takes all operands in bf16.
+/// Issues the pass with cuDNN, which needs all operands in bf16. False: it does not support it.
 bool isFused(const Context& context, const Problem& of, const AttentionForwardPass<Bf16>& with)
 {
     return context.fused
@@ -384,7 +385,7 @@ void launchBackward(const Context& context, const Problem& of, bool bf16, const 
 
 } // namespace
 
-// What is stored in bf16 is multiplied as such.
+// Operands stored in bf16 are multiplied as bf16.
 
 void run(const Context& context, const AttentionForward& call)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What both ways to compute attention on a GPU share: which keys a query sees, where the pieces before the own one lie,
-// and their arguments. attention.cu computes in fp32, tensorattention.cu in bf16 on tensor cores.
+// Shared by both implementations of attention: which keys a query sees, where the earlier pieces of a sequence are, and
+// the arguments of the kernels. attention.cu computes in fp32, tensorattention.cu in bf16 on tensor cores.
 #pragma once
 
 #include "kernels/cuda/kernels.h"
@@ -11,13 +11,13 @@
 
 namespace pipewright::kernels::cuda {
 
-/// The pieces before the own one.
+/// Keys and values of the pieces before the current one.
 struct Earlier {
     int count;
     std::size_t key, value;
     const float* saved[mostPieces - 1];
 
-    /// Of a piece: those that it kept, or `own`.
+    /// The keys that an earlier piece saved, or `own` for the current piece.
     template<typename Element>
     __device__ In<Element> keys(int piece, In<Element> own) const
     {
@@ -39,7 +39,8 @@ inline Earlier plain(int pieces, const EarlierPieces& earlier)
     return result;
 }
 
-/// Both kinds of attention: the grouped one's shape, and how far the next token's gradients lie from a token's.
+/// The problem of both kinds of attention: the shape of grouped attention, and the distances between the gradients of
+/// consecutive tokens.
 struct Problem {
     GroupedAttentionShape shape;
     int queryGradRow, keyGradRow, valueGradRow;
@@ -51,14 +52,14 @@ struct Problem {
     __device__ int valueRow() const { return shape.keyValueHeads * shape.valueSize; }
     __device__ int outputRow() const { return shape.heads * shape.valueSize; }
 
-    /// Positions are those of the whole sequence.
+    /// Positions count in the whole sequence.
     __device__ int queryPosition(int query) const { return earlier.count * shape.length + query; }
     __device__ int keyPosition(int piece, int key) const { return piece * shape.length + key; }
     __device__ bool sees(int query, int key) const
     {
         return !shape.causal || (key <= query && (shape.window == 0 || query - key < shape.window));
     }
-    /// Whether none of so many queries sees any of so many keys; both begin at these positions.
+    /// Whether none of `queries` queries from position `query` sees any of `keys` keys from position `key`.
     __device__ bool seesNothing(int query, int queries, int key, int keys) const
     {
         return shape.causal
@@ -68,7 +69,7 @@ struct Problem {
     {
         return shape.softCap > 0 ? shape.softCap * tanhf(score / shape.softCap) : score;
     }
-    /// Of capped(), where it has this value.
+    /// The derivative of capped() where its value is `value`.
     __device__ float slopeOfCap(float value) const
     {
         return shape.softCap > 0 ? 1 - value / shape.softCap * (value / shape.softCap) : 1.0f;
@@ -109,14 +110,14 @@ struct AttentionBackwardPass {
     float *dots, *owed, *sinkGrad;
 };
 
-/// Of one query and key.
+/// The values of one query and key.
 struct Numbers {
     bool seen;
     float logSum, dot;
 };
 
-/// The product of a query and a key becomes their probability, and that of outputGrad and value the gradient of what
-/// the first was.
+/// Replaces `score`, the product of query and key, by their probability, and `grad`, the product of outputGrad and
+/// value, by the gradient of the product of query and key.
 __device__ inline void scoreGradient(const Problem& of, const Numbers& is, float& score, float& grad)
 {
     const float capped = of.capped(of.shape.scale * score);
@@ -124,7 +125,8 @@ __device__ inline void scoreGradient(const Problem& of, const Numbers& is, float
     grad = is.seen ? of.shape.scale * score * (grad - is.dot) * of.slopeOfCap(capped) : 0.0f;
 }
 
-// In tensorattention.cu: the same in bf16, of a problem that has tokens. `dots` of the backward are filled.
+// In tensorattention.cu: the same in bf16, for a problem with at least one token. The backward pass needs `dots`
+// filled.
 template<typename Element>
 void launchOnTensorCores(const Context& context, const Problem& of, const AttentionForwardPass<Element>& with);
 template<typename Element>

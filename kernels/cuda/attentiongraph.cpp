@@ -10,7 +10,7 @@ namespace {
 namespace fe = cudnn_frontend;
 using Tensor = std::shared_ptr<fe::graph::Tensor_attributes>;
 
-/// A refusal comes with the attempts of every kind of kernel, over many lines: the first reason.
+/// The first reason of a refusal; cuDNN's message lists its attempts with every kind of kernel, over many lines.
 std::string shortened(const std::string& message)
 {
     constexpr std::string_view before = "Reason: ";
@@ -69,7 +69,7 @@ private:
         describe(tensor, number, heads, size, row);
         tensor->set_output(true);
     }
-    /// A query at row r sees keys up to r, and of these, where there is a window, those above r - window.
+    /// A query at row r sees keys up to r; with a window, only those above r - window.
     template<typename Attributes>
     void mask(Attributes& attributes) const
     {
@@ -120,7 +120,7 @@ FusedPlan planOf(const FusedPass& pass, const FusedTarget& target)
         plan.whyNot = error.is_bad() ? shortened(error.get_message()) : std::string();
         return error.is_good();
     };
-    // The order is the heuristics' own: nothing is measured, or two runs could choose otherwise.
+    // Uses the first plan of the heuristics. Nothing is measured, as two runs could then choose different plans.
     if (does(graph.validate()) && does(graph.build_operation_graph(target.handle))
         && does(graph.create_execution_plans({fe::HeurMode_t::A})) && does(graph.check_support())
         && does(graph.build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE))

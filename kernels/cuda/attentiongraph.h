@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A pass of attention as cuDNN's frontend describes it: scores, scale, mask and softmax as a graph of operations, which
-// the library knows as one kernel. Only for files that are compiled with the frontend.
+// A pass of attention as a graph for cuDNN's frontend: scores, scale, mask and softmax as operations, which the library
+// fuses into one kernel. Only for files that are compiled with the frontend.
 #pragma once
 
 #include "kernels/cuda/fusedattention.h"
@@ -11,7 +11,7 @@
 
 namespace pipewright::kernels::cuda {
 
-/// The operands of a pass by number, as a plan takes their addresses.
+/// The operands of a pass; their numbers identify the addresses given to a plan.
 enum class FusedOperand : std::int64_t {
     Query = 1,
     Key,
@@ -24,7 +24,7 @@ enum class FusedOperand : std::int64_t {
     ValueGrad,
 };
 
-/// For which GPU: the one of a handle; or one that is not here, of these properties.
+/// The GPU for which a plan is made: that of a handle, or one given by its properties that need not be present.
 struct FusedTarget {
     cudnnHandle_t handle = nullptr;
     std::shared_ptr<const cudnn_frontend::DeviceProperties> properties = nullptr;
@@ -32,11 +32,11 @@ struct FusedTarget {
 };
 
 struct FusedPlan {
-    std::shared_ptr<cudnn_frontend::graph::Graph> graph; ///< null: it is not done
+    std::shared_ptr<cudnn_frontend::graph::Graph> graph; ///< null: cuDNN does not support the pass
     std::string whyNot;
     std::int64_t workspace = 0; ///< bytes
 };
-/// Compiles for up to some seconds.
+/// Compiles, which can take some seconds.
 FusedPlan planOf(const FusedPass& pass, const FusedTarget& target);
 
 } // namespace pipewright::kernels::cuda

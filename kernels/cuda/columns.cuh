@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Sums over the rows of a matrix, by column or by key, in two stages whose order is fixed: threads take shares of the
-// rows, then their sums are added. No atomics, and no memory but a block's own.
+// Sums over the rows of a matrix, by column or by key, in a fixed order. By column: threads sum over interleaved rows,
+// then their sums are added. No atomics, and no memory except shared memory.
 #pragma once
 
 #include "kernels/cuda/kernels.h"
@@ -12,8 +12,8 @@
 
 namespace pipewright::kernels::cuda {
 
-// A block has 8 columns, 32 bytes of a row, which is the least that memory delivers, and a warp's number of threads for
-// each of them: more blocks rather than longer rows, since matrices have many rows and few columns.
+// A block has 8 columns, which are 32 bytes of a row, the smallest memory transaction, and 32 threads for each column.
+// Narrow blocks give more blocks, since matrices have many rows and few columns.
 constexpr unsigned columnsOfBlock = 8, lanesOfColumn = 32;
 static_assert(columnsOfBlock * lanesOfColumn == blockSize);
 
@@ -22,8 +22,8 @@ inline unsigned columnBlocks(std::size_t columns)
     return static_cast<unsigned>((columns + columnsOfBlock - 1) / columnsOfBlock);
 }
 
-/// use(first row, how many) until all rows have been: once, but for more rows than there is scratch for, where a row
-/// needs `each` numbers.
+/// Calls use(first row, number of rows) for consecutive chunks of rows that fit in the scratch, where a row needs
+/// `each` numbers. Usually one call.
 template<typename Use>
 void forRowsWithScratch(const Context& context, int rows, std::size_t each, Use use)
 {
@@ -33,8 +33,8 @@ void forRowsWithScratch(const Context& context, int rows, std::size_t each, Use 
         use(first, std::min(most, rows - first));
 }
 
-/// take(column, the sum over rows of value(row, column)), in columnBlocks(columns) blocks of blockSize. A lane adds
-/// every so-many-th row, then a warp the lanes of one column.
+/// Calls take(column, sum over rows of value(row, column)). Launch columnBlocks(columns) blocks of blockSize threads.
+/// Each lane adds every lanesOfColumn-th row, then a warp adds the lanes of one column.
 template<typename Sum, typename Value, typename Take>
 __device__ void sumColumns(std::int64_t rows, std::int64_t columns, Value value, Take take)
 {
@@ -53,7 +53,7 @@ __device__ void sumColumns(std::int64_t rows, std::int64_t columns, Value value,
         take(column, sum);
 }
 
-constexpr unsigned columnsOfThread = 4; ///< of sums by key: so many loads under way for each
+constexpr unsigned columnsOfThread = 4; ///< of sums by key: this many loads are in flight per thread
 
 inline dim3 keyBlocks(std::size_t count, std::size_t columns)
 {
@@ -61,15 +61,14 @@ inline dim3 keyBlocks(std::size_t count, std::size_t columns)
     return {static_cast<unsigned>(count), static_cast<unsigned>((columns + most - 1) / most), 1};
 }
 
-/// sums[key(i)][column] += value(i, column) for all i below `count` whose key is not negative, those of one key in
-/// their order, in keyBlocks(count, columns) blocks of blockSize. Of the blocks with one key the first adds for all,
-/// and the others leave as soon as they find an earlier one: O(count) keys are read by each that is the first of its
-/// key.
+/// sums[key(i)][column] += value(i, column) for all i below `count` whose key is not negative, in the order of i.
+/// Launch keyBlocks(count, columns) blocks of blockSize threads: block i handles key(i) only if no earlier index has
+/// this key, and returns as soon as it finds one. Each first block of a key reads all O(count) keys.
 template<typename Key, typename Value>
 __device__ void sumByKey(std::int64_t count, std::int64_t columns, Key key, Value value, float* sums)
 {
     constexpr unsigned warps = blockSize / 32;
-    __shared__ unsigned found[2][warps]; // in turns, so that one barrier is enough
+    __shared__ unsigned found[2][warps]; // double-buffered, so that one barrier per iteration is enough
     const std::int64_t own = key(blockIdx.x),
                        column = std::int64_t(blockIdx.y) * blockSize * columnsOfThread + threadIdx.x;
     if (own < 0)
@@ -86,7 +85,7 @@ __device__ void sumByKey(std::int64_t count, std::int64_t columns, Key key, Valu
             for (unsigned left = same[warp]; left != 0; left &= left - 1) {
                 const std::int64_t at = begin + warp * 32 + __ffs(int(left)) - 1;
                 if (at < blockIdx.x)
-                    return; // as all threads of the block do
+                    return; // uniform over the block
                 for (unsigned k = 0; k < columnsOfThread; ++k)
                     if (column + k * blockSize < columns)
                         sum[k] += value(at, column + k * blockSize);

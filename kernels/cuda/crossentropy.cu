@@ -16,7 +16,7 @@ __global__ void softmaxRows(int classes, float* values, const std::int32_t* targ
     float largest = -INFINITY;
     for (int i = threadIdx.x; i < classes; i += blockSize)
         largest = fmaxf(largest, row[i]);
-    largest = blockMax(largest); // a barrier too: `target` was read before anything changes
+    largest = blockMax(largest); // also a barrier: all threads have read `target` before it is overwritten
     float sum = 0;
     for (int i = threadIdx.x; i < classes; i += blockSize) {
         row[i] = expf(row[i] - largest);

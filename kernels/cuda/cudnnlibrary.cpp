@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The frontend could open the library itself, and with it a CUDA runtime beside the one that is linked here, each by a
-// name without a folder. Then whatever lies where the loader looks first would run.
+// The frontend could open the library itself, and a second CUDA runtime with it, each by a name without a folder. Then
+// a file planted where the loader looks first would run.
 #include "kernels/cuda/cudnnlibrary.h"
 
 #include <cudnn.h>
@@ -25,7 +25,7 @@ struct Cudnn {
 #undef PIPEWRIGHT_DECLARE
 };
 
-Cudnn cudnn; ///< a C function has no object to find it in
+Cudnn cudnn; ///< global, since C functions have no object
 std::mutex opening;
 std::string openPath;
 
@@ -49,7 +49,7 @@ std::string openCudnn(const std::string& path)
         return path + " has no " #name;
     PIPEWRIGHT_CUDNN(PIPEWRIGHT_LOAD)
 #undef PIPEWRIGHT_LOAD
-    // Of another major version calls may mean something else than in the header.
+    // Another major version may have other semantics than the header.
     if (const std::size_t version = found.cudnnGetVersion(); version / 10000 != CUDNN_MAJOR)
         return path + " is of version " + std::to_string(version) + ", and this program is made for "
                + std::to_string(CUDNN_MAJOR);
@@ -147,8 +147,8 @@ cudnnStatus_t cudnnReorderFilterAndBias(cudnnHandle_t handle, const cudnnFilterD
                                            reorderedBias);
 }
 
-// The frontend compiles kernels of its own for norms, which nobody here asks for. Whoever did would be told that there
-// is no compiler.
+// The frontend compiles its own kernels for norms, which are not used here. These stubs report that there is no
+// compiler.
 nvrtcResult nvrtcCreateProgram(nvrtcProgram*, const char*, const char*, int, const char* const*, const char* const*)
 {
     return NVRTC_ERROR_INTERNAL_ERROR;

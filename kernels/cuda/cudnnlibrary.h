@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// cuDNN, opened at run time for whoever calls its functions by their names, as its frontend does: these are functions
-// of our own that pass each call on. Once per process, and never closed, since CUDA does not like that.
+// Opens cuDNN at run time. Its frontend calls the library's functions by name: here are functions with these names that
+// forward each call. Opened once per process and never closed, since CUDA does not support unloading.
 #pragma once
 
 #include <string>
 
 namespace pipewright::kernels::cuda {
 
-/// Why it cannot be used; empty: it can. Only before the first plan is made may it be another file than before.
+/// Returns why it cannot be used; empty: it can. The file may change only before the first plan is made.
 std::string openCudnn(const std::string& path);
-/// "9.19.0", of the open one.
+/// Version of the open library, "9.19.0".
 std::string cudnnVersion();
 
 } // namespace pipewright::kernels::cuda

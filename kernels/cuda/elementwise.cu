@@ -24,7 +24,7 @@ void fill(const Context& context, const Fill& call)
         fresh<Element>(call.values));
 }
 
-/// The sum may be one over a microbatch, of values that are stored.
+/// Sum and addend may have different types.
 template<typename Sum, typename Element>
 void add(const Context& context, const Add& call)
 {
@@ -43,7 +43,7 @@ void fromBytes(const Context& context, const FromBytes& call)
                });
 }
 
-/// Predicted weights may be stored, of parameters in fp32.
+/// Predicted weights may be bf16 while the parameters are fp32.
 template<typename Element>
 void predict(const Context& context, const PredictMomentum& call)
 {

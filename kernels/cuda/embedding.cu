@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A thread per element; only the table's gradient has a block for each token, of which the first of every word adds up
-// those of its like.
+// One thread per element. Only the table's gradient has a block per token: the first token of every word adds up the
+// gradients of all its occurrences.
 #include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/stored.cuh"

@@ -20,7 +20,7 @@ __global__ void rowProducts(ExpertsShape shape, const std::int32_t* begin, const
     __shared__ Strip strips[2];
     const RowTile of = rowTile(shape.experts, begin, int(blockIdx.y), tile);
     if (of.expert < 0)
-        return; // as all threads of the block do
+        return; // uniform over the block
     const int firstColumn = int(blockIdx.x) * tile;
     float square[own][own] = {};
     addProduct(square, {input + std::int64_t(of.begin) * terms, terms, 1, of.rows}, of.first,

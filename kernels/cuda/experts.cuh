@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What both ways to multiply experts' matrices share. How many rows an expert has is known on the GPU only, so there
-// are as many blocks as tiles could come to, and those without one leave. experts.cu computes in fp32, tensorexperts.cu
-// multiplies bf16 on tensor cores.
+// Shared by both implementations of the experts' matrix products. The number of rows of each expert is known only on
+// the GPU, so the grid has the largest possible number of tiles, and blocks without a tile return. experts.cu computes
+// in fp32, tensorexperts.cu multiplies bf16 on tensor cores.
 #pragma once
 
 #include "kernels/cuda/kernels.h"
@@ -14,7 +14,7 @@ struct RowTile {
     int begin, rows, first;
 };
 
-/// Of tiles of `side` rows the one of that number.
+/// Tile `number`, where every expert's rows are divided into tiles of `side` rows.
 __device__ inline RowTile rowTile(int experts, const std::int32_t* begin, int number, int side)
 {
     for (int e = 0; e < experts; ++e) {
@@ -26,13 +26,13 @@ __device__ inline RowTile rowTile(int experts, const std::int32_t* begin, int nu
     return {-1, 0, 0, 0};
 }
 
-/// As many tiles of rows as there can be: every expert may have one that is not full.
+/// Upper bound of the number of row tiles: every expert may have one that is not full.
 inline unsigned rowTilesOf(std::size_t copies, int experts, int side)
 {
     return unsigned(copies / std::size_t(side) + std::size_t(experts));
 }
 
-/// Of products whose factors bf16 can hold.
+/// For products whose factors are exact in bf16.
 void launchOnTensorCores(const Context& context, const ExpertsForward& call);
 void launchOnTensorCores(const Context& context, const ExpertsInputGrad& call);
 void launchOnTensorCores(const Context& context, const ExpertsWeightGrad& call); ///< without biases

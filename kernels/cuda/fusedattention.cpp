@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Plans by what decides about them, made at the first call of each: up to some seconds. Then a launch or a few.
+// Keeps one plan per FusedPass, made at the first call, which can take some seconds. Later calls are one or a few
+// launches.
 #include "kernels/cuda/fusedattention.h"
 
 #include "kernels/attention.h"
@@ -42,7 +43,7 @@ FusedPass fusedPass(const GroupedAttentionShape& shape)
             .keyValueHeads = shape.keyValueHeads,
             .querySize = shape.querySize,
             .valueSize = shape.valueSize,
-            // Of a window as long as the sequence nothing is outside.
+            // A window as long as the sequence excludes nothing.
             .window = shape.window < shape.length ? shape.window : 0,
             .causal = shape.causal,
             .scale = shape.scale};
@@ -74,7 +75,8 @@ struct FusedAttention::Library {
     Library(const Library&) = delete;
     Library& operator=(const Library&) = delete;
 
-    /// Once, when it is needed: it takes memory of the GPU and some time. Why it cannot be; empty: it has started.
+    /// Starts the library on first use, which takes GPU memory and some time. Returns why it cannot start; empty: it
+    /// has.
     const std::string& start(const std::string& path)
     {
         if (!whyNotStarted)
@@ -178,7 +180,7 @@ bool FusedAttention::run(const FusedPass& pass, const GroupedAttentionShape& sha
 {
     if (const std::string why = whyNot(shape, sinks); !why.empty())
         return refuse(pass, why);
-    // Kernels read 16 bytes at once, wherever that is. Tensors of a real model's size all begin so.
+    // Kernels read 16 bytes at once and do not check the alignment. All tensors of realistic models are aligned.
     const std::pair<FusedOperand, const void*> operands[] = {
         {FusedOperand::Query, at.query},         {FusedOperand::Key, at.key},
         {FusedOperand::Value, at.value},         {FusedOperand::Output, at.output},
@@ -219,7 +221,7 @@ std::int64_t FusedAttention::workspaceOf(const GroupedAttentionShape& shape)
     for (const bool isBackward : {false, true}) {
         FusedPass pass = fusedPass(shape);
         pass.isBackward = isBackward;
-        if (isBackward) { // how far apart gradients lie decides about no byte
+        if (isBackward) { // distances between gradients do not change the workspace
             pass.queryGradRow = shape.heads * shape.querySize;
             pass.keyGradRow = shape.keyValueHeads * shape.querySize;
             pass.valueGradRow = shape.keyValueHeads * shape.valueSize;

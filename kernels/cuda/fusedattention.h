@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Attention by cuDNN's fused kernels, which is opened at run time: of operands that lie in memory as bf16, in whole
-// sequences, and deterministic in its gradients. What it does not do, and all without the library, own kernels do
-// (attention.cu). A plan is made once for what decides about it, so a warm step allocates nothing and repeats its bits,
-// and can be captured. Of each query and head it keeps the logarithm of the sum that own kernels keep too, so either
-// may do the gradients of the other's. One object per device thread and stream.
+// Attention by the fused kernels of cuDNN, which is opened at run time: bf16 operands, whole sequences, deterministic
+// gradients. Own kernels (attention.cu) compute the cases that it does not support, and all of them without the
+// library. A plan is made once per FusedPass, so a warm step allocates nothing, gives the same bits and can be
+// captured. It saves the log-sum of each query and head, as own kernels do, so either can run the backward pass of the
+// other's forward pass. One object per device thread and stream.
 #pragma once
 
 #include "kernels/groupedattention.h"
@@ -19,24 +19,24 @@
 
 namespace pipewright::kernels::cuda {
 
-/// All that decides about a plan for a GPU.
+/// Everything on which a plan for a GPU depends.
 struct FusedPass {
     int sequences = 0, length = 0, heads = 0, keyValueHeads = 0, querySize = 0, valueSize = 0;
     int window = 0;
     bool causal = true, isBackward = false;
     float scale = 1;
-    int queryGradRow = 0, keyGradRow = 0, valueGradRow = 0; ///< to the next token's; of the backward
+    int queryGradRow = 0, keyGradRow = 0, valueGradRow = 0; ///< distance to the next token's; backward only
 
     auto operator<=>(const FusedPass&) const = default;
 };
-/// A forward; or a backward, where rows of gradients are as far apart.
+/// A forward pass; or a backward pass with these distances between rows of gradients.
 FusedPass fusedPass(const GroupedAttentionShape& shape);
 FusedPass fusedPass(const GroupedAttentionShape& shape, int queryGradRow, int keyGradRow, int valueGradRow);
 
-/// Operands in memory, bf16 but for the logarithms.
+/// Operands in memory, bf16 except for the log-sums.
 struct FusedOperands {
     const void *query, *key, *value;
-    const void* output;   ///< of the forward written
+    const void* output;   ///< written by the forward pass
     const float* logSums; ///< likewise
     const void *outputGrad = nullptr, *queryGrad = nullptr, *keyGrad = nullptr, *valueGrad = nullptr; ///< backward's
 };
@@ -45,35 +45,35 @@ class FusedAttention {
 public:
     enum class Use {
         Never,
-        WhereCan, ///< what it does not do, and all without a library, own kernels do, and a note says so
-        Always,   ///< that is a failure
+        WhereCan, ///< if supported; else, or without the library, own kernels do it and a note says so
+        Always,   ///< an unsupported case is a failure
     };
-    /// `library` is libcudnn's path; `workspace` is device memory for it. `isSlice`: the stream has some of the GPU's
-    /// multiprocessors only, and the library plans for all of them.
+    /// `library` is libcudnn's path; `workspace` is device memory for it. `isSlice`: the stream has only some of the
+    /// GPU's multiprocessors, for which the library cannot plan.
     FusedAttention(Use use, const std::string& library, void* workspace, std::size_t workspaceBytes,
                    cudaStream_t stream, bool isSlice);
     ~FusedAttention();
     FusedAttention(const FusedAttention&) = delete;
     FusedAttention& operator=(const FusedAttention&) = delete;
 
-    /// False: nothing was issued, and own kernels are to do it. `sinks`: some of the softmax is no key's.
+    /// False: nothing was issued, and own kernels must do it. `sinks`: the softmax has attention sinks.
     bool run(const FusedPass& pass, const GroupedAttentionShape& shape, bool sinks, const FusedOperands& at);
-    /// Bytes of workspace that it needs for both passes, of those that it does.
+    /// Bytes of workspace for both passes, without passes that it does not support.
     std::int64_t workspaceOf(const GroupedAttentionShape& shape);
 
-    /// Why this build has none of it; empty: it has.
+    /// Why this build has no cuDNN; empty: it has.
     static std::string whyNotBuilt();
 
-    /// What the library refused since the last time this was asked; empty: nothing.
+    /// Failures of the library since the last call; empty: none.
     std::string takeFailure();
-    /// What does which attention, since the last time this was asked; each is said once.
+    /// Which kernels compute which attention, since the last call; each note is returned once.
     std::string takeNote();
 
 private:
     struct Library;
     bool refuse(const FusedPass& pass, const std::string& why);
     void addNote(const std::string& note);
-    /// Why no plan is asked for; empty: it is.
+    /// Why cuDNN is not tried for this shape; empty: it is.
     std::string whyNot(const GroupedAttentionShape& shape, bool sinks) const;
 
     Use m_use;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What several kernels share: how many blocks, a thread per element, and sums over a block whose order is fixed.
+// Shared by several kernels: the number of blocks, one thread per element, and reductions over a block in a fixed
+// order.
 #pragma once
 
 #include "kernels/cuda/kernels.h"
@@ -15,7 +16,7 @@ inline unsigned blocksFor(std::size_t elements)
     return static_cast<unsigned>((elements + blockSize - 1) / blockSize);
 }
 
-/// value(i) for every element; 64-bit indices, since tensors pass 2^31 elements.
+/// Calls each(i) for every element; 64-bit indices, since tensors can have more than 2^31 elements.
 template<typename Each>
 __global__ void forEach(std::size_t count, Each each)
 {
@@ -24,7 +25,7 @@ __global__ void forEach(std::size_t count, Each each)
         each(i);
 }
 
-/// each(i), of a thread of its own, for every i below `count`.
+/// Calls each(i), on a thread of its own, for every i below `count`.
 template<typename Each>
 void launchEach(const Context& context, std::size_t count, Each each)
 {
@@ -47,13 +48,13 @@ __device__ inline float warpMax(float value)
     return value;
 }
 
-/// Of blockSize threads; all get it.
+/// Reduction over the blockSize threads of a block; all of them get the result.
 template<typename Value, typename Combine>
 __device__ Value blockCombine(Value value, Value neutral, Combine combineWarp)
 {
     __shared__ Value partial[blockSize / 32];
     value = combineWarp(value);
-    __syncthreads(); // an earlier call's reads are over
+    __syncthreads(); // reads of an earlier call are done
     if (threadIdx.x % 32 == 0)
         partial[threadIdx.x / 32] = value;
     __syncthreads();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What it knows of a row, its forward and the sums of its parameters' gradients; the rest is in norm.cuh.
+// Row statistics, forward pass and sums of the parameters' gradients; the rest is in norm.cuh.
 #include "kernels/cuda/norm.cuh"
 
 namespace pipewright::kernels::cuda {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Element by element, with memory read and written 16 bytes at a time where all operands begin so: a thread has a line
-// of elements, 8 where any operand lies in bf16, else 4. What is left over, or not aligned, has a thread for each
-// element. What is done to an element, and so its bits, is the same either way.
+// Elementwise kernels with vector loads and stores, if all operands are 16-byte aligned: a thread handles a line of
+// elements, 8 if any operand is bf16, else 4. Remaining or unaligned elements have one thread each. Each element is
+// computed in the same way, with the same bits, in both cases.
 #pragma once
 
 #include "kernels/cuda/launch.cuh"
@@ -15,7 +15,7 @@
 
 namespace pipewright::kernels::cuda {
 
-/// What is written, and not read before.
+/// An operand that is written without being read before.
 template<typename Element>
 struct Fresh {
     Element* at = nullptr;
@@ -39,7 +39,7 @@ __device__ auto* lineOf(At* at, std::size_t line)
     return reinterpret_cast<Of*>(at + line * width);
 }
 
-/// How an operand takes part: read, written, or both.
+/// Loads and stores of an operand that is read (In), written (Fresh), or both (Out).
 template<typename Operand>
 struct Part;
 template<typename E>
@@ -99,7 +99,7 @@ struct AllHeld<width, std::index_sequence<i...>, Operands...> : Held<i, Operands
     }
 };
 
-/// Blocks: lines, then the elements behind them.
+/// The first threads handle lines, the following ones the remaining elements.
 template<int width, typename Each, typename... Operands>
 __global__ void forLines(std::size_t lines, std::size_t left, Each each, Operands... operands)
 {
@@ -111,7 +111,8 @@ __global__ void forLines(std::size_t lines, std::size_t left, Each each, Operand
         each(Part<Operands>::element(operands.at[at])...);
 }
 
-/// each(element of every operand), for every one below `count`: a float where it is only read, else a place.
+/// Calls each(element of every operand) for every index below `count`. An element is a float if the operand is only
+/// read, else an assignable place.
 template<typename Each, typename... Operands>
 void launchLines(const Context& context, std::size_t count, Each each, Operands... operands)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the two norms share. A norm says what it knows of a row, by all threads of a block: Row::of(x, columns,
-// epsilon), normalised(value), scale, and whether it centres rows. One block per row for what a row needs; what columns
-// sum up is in columns.cuh, with the rows' statistics in scratch.
+// Shared by the two norms. A norm provides a type Row: Row::of(x, columns, epsilon), computed by all threads of a
+// block, normalised(value), scale, and whether it centres rows. Results per row use one block per row; sums over
+// columns use columns.cuh, with the rows' statistics in scratch.
 #pragma once
 
 #include "kernels/cuda/columns.cuh"
@@ -10,9 +10,9 @@
 
 namespace pipewright::kernels::cuda {
 
-/// With g = dy · gamma and n the normalised row: dx, or what is added to it, = scale · (g - n · mean(g · n)), and where
-/// the norm centres rows - scale · mean(g). In place is allowed: a thread reads what it writes before that, and others'
-/// only before the barriers of the sums.
+/// With g = dy · gamma and n the normalised row: dx = (or +=, with `add`) scale · (g - n · mean(g · n)), minus scale ·
+/// mean(g) if the norm centres rows. In place is allowed: a thread reads an element before it writes it, and reads
+/// elements of other threads only before the barriers of the sums.
 template<typename Row, typename Element>
 __global__ void normInputGradient(int columns, float epsilon, In<Element> x, In<Element> gamma, In<Element> dy,
                                   Out<Element> dx, bool add)
@@ -55,7 +55,8 @@ void runNormInputGradient(const Context& context, const Call& call)
     });
 }
 
-/// sum(some rows, their inputs, their outputs' gradients, their statistics), which launches the sums over columns.
+/// Calls sum(number of rows, inputs, output gradients, statistics) for chunks of rows; it launches the sums over
+/// columns.
 template<typename Row, typename Call, typename Sum>
 void runNormWeightGradient(const Context& context, const Call& call, Sum sum)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Products by cuBLASLt, whose algorithm is asked for once per shape, strides, alignment and epilogue; without it by an
-// own kernel in shared-memory tiles of 16 x 16. 2 · rows · columns · inner operations.
+// Products by cuBLASLt, which is asked for an algorithm once per shape, strides, alignment and epilogue; without it by
+// an own kernel in shared-memory tiles of 16 x 16. 2 · rows · columns · inner operations.
 #include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/products.h"
@@ -64,9 +64,9 @@ __global__ void biasGradient(int rows, int columns, In<Element> values, float* s
         [=](std::int64_t column, float sum) { sums[column] += sum; });
 }
 
-/// What an algorithm may take for granted of a matrix. The most is what loads of 16 bytes need, and no more than every
-/// tensor of a buffer has whose tensors are all multiples of that: buffers begin at multiples of 64 bytes, and where a
-/// tensor lies in one depends on the schedule, on which no algorithm may depend.
+/// The alignment of a matrix that an algorithm may assume: at most 16 bytes, which vector loads need. Buffers begin at
+/// multiples of 64 bytes, but the place of a tensor in its buffer depends on the schedule; a larger alignment would
+/// make the choice of algorithms, and so the bits, depend on it.
 std::uint32_t alignmentOf(const void* data, bool stored)
 {
     constexpr std::uint32_t most = 16;
@@ -75,8 +75,8 @@ std::uint32_t alignmentOf(const void* data, bool stored)
 
 } // namespace
 
-/// All that decides about an algorithm. Alignments too, since tensors are packed without gaps and the library would
-/// take it for granted that they begin at multiples of 256 bytes.
+/// Everything on which the choice of an algorithm depends. Includes alignments, since tensors are packed without gaps
+/// and the library would otherwise assume 256 bytes.
 struct ProductKey {
     int rows, columns, inner, aStride, bStride;
     bool aTransposed, bTransposed, adds, stored, storedResult; ///< stored: in bf16, the factors or the result
@@ -118,7 +118,7 @@ cublasLtEpilogue_t epilogueOf(Epilogue::Kind kind)
     case Epilogue::Kind::Gelu: return CUBLASLT_EPILOGUE_GELU_AUX;
     case Epilogue::Kind::GeluBias: return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
     case Epilogue::Kind::GeluGradient: return CUBLASLT_EPILOGUE_DGELU;
-    case Epilogue::Kind::BiasGradient: return CUBLASLT_EPILOGUE_BGRADB; // our first factor is its second
+    case Epilogue::Kind::BiasGradient: return CUBLASLT_EPILOGUE_BGRADB; // our first factor is the library's second
     }
     return CUBLASLT_EPILOGUE_DEFAULT;
 }
@@ -170,15 +170,15 @@ struct Products::Library {
         cublasLtMatmulDesc_t operation = nullptr;
         cublasLtMatrixLayout_t a = nullptr, b = nullptr, result = nullptr;
         cublasLtMatmulAlgo_t algorithm{};
-        cublasStatus_t status = CUBLAS_STATUS_SUCCESS; ///< of making it
-        bool found = false;                            ///< an algorithm
+        cublasStatus_t status = CUBLAS_STATUS_SUCCESS; ///< of making the plan
+        bool found = false;                            ///< whether there is an algorithm
     };
 
     std::string open(const std::string& path)
     {
         if (path.empty() || path.front() != '/')
             return path + " is not an absolute path";
-        void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL); // never closed: CUDA does not like that
+        void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL); // never closed: CUDA does not support unloading
         if (!library)
             return dlerror();
 #define PIPEWRIGHT_LOAD(name)                                                                                          \
@@ -201,7 +201,7 @@ struct Products::Library {
             cublasLtDestroy(handle);
     }
 
-    /// Where a plan's epilogue finds what it needs.
+    /// Sets the addresses of a plan's epilogue operands.
     void place(Plan& plan, Epilogue::Kind kind, const void* bias, const void* aux)
     {
         const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const void* at) {
@@ -214,7 +214,7 @@ struct Products::Library {
             set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux);
     }
 
-    /// The plan's `a` is our second factor: see below.
+    /// The plan's `a` is our second factor, see the swap below.
     Plan& planFor(const ProductKey& key)
     {
         const auto [found, isNew] = plans.try_emplace(key);
@@ -234,22 +234,24 @@ struct Products::Library {
         step(cublasLtMatmulDescCreate(&plan.operation, compute, CUDA_R_32F));
         const cublasOperation_t transposeA = key.aTransposed ? CUBLAS_OP_T : CUBLAS_OP_N,
                                 transposeB = key.bTransposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-        // A row-major matrix is the transpose of a column-major one: the product of the transposes, swapped.
+        // A row-major matrix is the transpose of a column-major one, so the library multiplies the transposes with the
+        // factors swapped.
         step(cublasLtMatrixLayoutCreate(&plan.a, factors, key.aTransposed ? rows : inner,
                                         key.aTransposed ? inner : rows, key.aStride));
         step(cublasLtMatrixLayoutCreate(&plan.b, factors, key.bTransposed ? inner : columns,
                                         key.bTransposed ? columns : inner, key.bStride));
-        // Biases and what an epilogue keeps are of the result's type, since nothing else is said of them.
+        // Biases and `aux` have the result's type, the library's default.
         step(cublasLtMatrixLayoutCreate(&plan.result, key.storedResult ? CUDA_R_16BF : CUDA_R_32F, columns, rows,
                                         columns));
         std::swap(plan.a, plan.b);
         describe(CUBLASLT_MATMUL_DESC_TRANSA, transposeB);
         describe(CUBLASLT_MATMUL_DESC_TRANSB, transposeA);
-        if (multiprocessors > 0) // else it takes those of the whole GPU for granted
+        if (multiprocessors > 0) // else it assumes the whole GPU
             describe(CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, std::int32_t(multiprocessors));
         if (key.epilogue != Epilogue::Kind::None) {
             describe(CUBLASLT_MATMUL_DESC_EPILOGUE, std::uint32_t(epilogueOf(key.epilogue)));
-            // What is chosen may depend on the alignment that a place has by chance: these have that of the key.
+            // The choice may depend on the addresses' alignment, so placeholders with exactly the key's alignment are
+            // used.
             place(plan, key.epilogue, reinterpret_cast<const void*>(std::uintptr_t(key.biasAligned)),
                   reinterpret_cast<const void*>(std::uintptr_t(key.auxAligned)));
             if (hasAux(key.epilogue))
@@ -262,7 +264,7 @@ struct Products::Library {
             step(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value));
         };
         prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspaceBytes);
-        // Sums split over blocks must not be added in the order in which these happen to end.
+        // Sums that are split over blocks must be added in a fixed order, not as the blocks end.
         prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
                std::uint32_t(CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
         prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, key.bAligned);
@@ -280,7 +282,7 @@ struct Products::Library {
         return plan;
     }
 
-    /// Empty: it was issued.
+    /// Issues the product. Returns the error; empty: none.
     std::string multiply(cudaStream_t stream, const ProductKey& key, Plan& plan, const Product& of)
     {
         const float one = 1;
@@ -382,7 +384,7 @@ bool Products::product(cudaStream_t stream, Precision precision, const Product& 
 
 namespace {
 
-/// With the epilogue, if there is one and it can be done.
+/// The product with this epilogue. False: the epilogue is not supported.
 bool multiply(const Context& context, const Bf16Factors& factors, Product of, const Epilogue& epilogue)
 {
     of.epilogue = epilogue;
@@ -396,7 +398,7 @@ void run(const Context& context, const LinearForward& call)
     const LinearShape& shape = call.shape;
     const bool stored = context.stored & 1, storedBias = context.stored >> 1 & 1;
     const bool biased = !call.bias.empty() && !call.output.empty(),
-               fuses = biased && stored == storedBias; // a library's biases are of the result's type
+               fuses = biased && stored == storedBias; // the library needs biases of the result's type
     Product of{shape.rows,
                shape.outputs,
                shape.inputs,
@@ -422,7 +424,7 @@ void run(const Context& context, const LinearForward& call)
             });
         });
     if (!call.activated.empty())
-        run(context, GeluForward{call.output, call.activated}); // its first operand is stored as the result here is
+        run(context, GeluForward{call.output, call.activated}); // its first operand is the result
 }
 
 void run(const Context& context, const LinearInputGrad& call)
@@ -457,7 +459,7 @@ void run(const Context& context, const LinearWeightGrad& call)
                      1.0f,
                      call.weightGrad.data()};
     const bool biased = !call.biasGrad.empty();
-    // The library replaces what is there of a bias's gradient, and here it is summed up.
+    // The library overwrites a bias's gradient, but it must be accumulated.
     if (biased && context.rowScratch.size() >= outputs
         && multiply(context, call.bf16, of, {Epilogue::Kind::BiasGradient, context.rowScratch.data(), nullptr})) {
         Context ofSums = context;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Matrix products through cuBLASLt, which is opened at run time. Factors are fp32 or, where they lie in memory so,
-// bf16; fp32 factors may be rounded to bf16 on the way into the tensor cores; sums are fp32 always, and results of bf16
-// factors may be rounded to bf16 where they are written. Biases,
-// GELU and their gradients go with a product where the library can do that (its epilogues). The algorithm for a shape
-// is chosen once and kept, so a warm step allocates nothing and repeats its bits. Without the library, and only then,
-// an own kernel does the same, slowly. One object per device thread.
+// Matrix products through cuBLASLt, which is opened at run time. Factors are fp32 or stored bf16; fp32 factors may be
+// rounded to bf16 for the tensor cores; sums are always fp32, and results of bf16 factors may be stored in bf16.
+// Biases, GELU and their gradients go with a product where the library can do that (its epilogues). The algorithm for a
+// shape is chosen once and kept, so a warm step allocates nothing and repeats its bits. Without the library, and only
+// then, an own kernel does the same, slowly. One object per device thread.
 #pragma once
 
 #include <cstdint>
@@ -16,30 +15,30 @@
 
 namespace pipewright::kernels::cuda {
 
-/// What fp32 factors are multiplied as.
+/// The precision in which fp32 factors are multiplied.
 enum class Precision { Float32, BFloat16 };
 
 /// A row-major matrix. Both factors of a product are read as bf16 where both have `stored`.
 struct ProductFactor {
     const float* data;
-    const std::uint16_t* stored; ///< the same in bf16; null: not there
+    const std::uint16_t* stored; ///< the same values in bf16; null: none
     int stride;
     bool transposed;
 };
 
-/// What is done with a product's result before it is written.
+/// Applied to a product's result before it is written.
 struct Epilogue {
     enum class Kind {
         None,
         Bias,         ///< a number per column is added
-        Gelu,         ///< of the result, which is kept in `aux`
-        GeluBias,     ///< of the result with a bias, kept likewise
+        Gelu,         ///< GELU of the result; the result itself is kept in `aux`
+        GeluBias,     ///< GELU of result plus bias, which is kept in `aux`
         GeluGradient, ///< times the slope of GELU at `aux`
-        BiasGradient, ///< sums of a transposed first factor, one for each row of the result, replace `bias`
+        BiasGradient, ///< replaces `bias` by sums over the transposed first factor, one for each row of the result
     };
     Kind kind = Kind::None;
     const void* bias = nullptr; ///< as the result is stored, in fp32 or bf16
-    const void* aux = nullptr;  ///< likewise; dense, of the result's shape
+    const void* aux = nullptr;  ///< stored likewise; dense, of the result's shape
 };
 
 /// result[rows][columns] = epilogue(a[rows][inner] · b[inner][columns] + beta · result), dense.
@@ -54,20 +53,20 @@ struct Product {
 
 class Products {
 public:
-    /// `library` is libcublasLt's path, empty for the own kernel; `workspace` is device memory for it. When the
-    /// library cannot be used, whyNot() says why and the own kernel takes over.
-    /// `multiprocessors`: how many its streams have, which decides about algorithms; 0: all of the GPU.
+    /// `library` is libcublasLt's path, empty for the own kernel; `workspace` is device memory for it. When the library
+    /// cannot be used, whyNot() says why and the own kernel takes over. `multiprocessors`: number that its streams
+    /// have, for the choice of algorithms; 0: the whole GPU.
     Products(const std::string& library, void* workspace, std::size_t workspaceBytes, int multiprocessors = 0);
     ~Products();
     Products(const Products&) = delete;
     Products& operator=(const Products&) = delete;
     const std::string& whyNot() const;
-    /// What the library refused since the last time this was asked; empty: nothing. Nothing else did it instead.
+    /// Failures of the library since the last call; empty: none. A failed product is not computed otherwise.
     std::string takeFailure();
-    /// Which epilogues it has no algorithm for, since the last time this was asked; each is said once.
+    /// Epilogues without an algorithm, since the last call; each note is returned once.
     std::string takeNote();
 
-    /// False: nothing was issued, since this epilogue cannot be done with such a product; without one never.
+    /// False: nothing was issued, since the library does not support this epilogue here. Never without an epilogue.
     bool product(cudaStream_t stream, Precision precision, const Product& product);
 
 private:

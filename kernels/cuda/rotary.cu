@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A block per position: its threads find the angles of up to 256 pairs in double precision, then turn all sequences'
-// and heads' values at that position. The pairs' frequencies travel with the launch.
+// One block per position: its threads compute the angles of up to 256 pairs in double precision, then rotate the values
+// of all sequences and heads at that position. The pairs' frequencies are kernel arguments.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/stored.cuh"
@@ -15,7 +15,7 @@ namespace {
 constexpr int pairsAtOnce = blockSize;
 
 struct Pairs {
-    int first, count; ///< of these, out of all
+    int first, count; ///< range of these pairs among all
     double frequencies[pairsAtOnce];
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Which experts tokens visit, and where their copies lie. A block per token chooses; then a block per expert gives its
-// copies their rows in the order of the tokens, so that results repeat. Reads of the choices are O(experts · copies),
-// from the GPU's cache.
+// Chooses the experts of each token, and the rows of the tokens' copies. One block per token chooses; then one block
+// per expert assigns rows to its copies in the order of the tokens, so that results are reproducible. The choices are
+// read O(experts · copies) times, from the GPU's cache.
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/stored.cuh"
@@ -19,7 +19,7 @@ __device__ float sigmoid(float x)
     return 1.0f / (1.0f + expf(-x));
 }
 
-/// Logits of a token to probabilities, in shared memory and in place.
+/// Computes a token's probabilities from its logits, in shared memory.
 __device__ void probabilities(const Router& router, float* logits, float* p)
 {
     float most = -INFINITY, sum = 0;
@@ -50,7 +50,8 @@ __device__ float scoreOfGroup(const Router& router, const float* scores, int gro
     return size > 1 ? best + second : best;
 }
 
-/// A token's experts, best first, by the first warp; of equals the first. Scores of the chosen become -infinity.
+/// Chooses a token's experts, best first, the lower index on ties; called by the first warp. Scores of chosen experts
+/// become -infinity.
 __device__ void choose(const Router& router, float* scores, std::int32_t* choice)
 {
     for (int k = 0; k < router.perToken; ++k) {
@@ -69,7 +70,7 @@ __device__ void choose(const Router& router, float* scores, std::int32_t* choice
                 expert = itsExpert;
             }
         }
-        expert = min(expert, router.experts - 1); // of scores that are no numbers none is best
+        expert = min(expert, router.experts - 1); // with NaN scores no expert is best
         if (expert % lanes == int(threadIdx.x))   // the lane that reads this score
             scores[expert] = -INFINITY;
         if (threadIdx.x == 0)
@@ -92,7 +93,7 @@ __global__ void route(Router router, In<Element> correction, const std::int32_t*
         for (int group = int(threadIdx.x); group < router.groups; group += int(blockSize))
             groupScores[group] = scoreOfGroup(router, scores, group);
         __syncthreads();
-        // Out are those groups that as many as a token takes are better than; of equals the first are.
+        // A group is excluded if as many groups as a token may use are better; on ties the lower index is better.
         for (int e = int(threadIdx.x); e < router.experts; e += int(blockSize)) {
             const int group = e / (router.experts / router.groups);
             int better = 0;
@@ -121,7 +122,7 @@ __global__ void route(Router router, In<Element> correction, const std::int32_t*
     }
 }
 
-/// counts[expert] = its copies. A block per expert.
+/// counts[expert] = number of its copies. One block per expert.
 __global__ void countCopies(std::int64_t copies, const std::int32_t* choices, std::int32_t* counts)
 {
     int own = 0;
@@ -132,7 +133,7 @@ __global__ void countCopies(std::int64_t copies, const std::int32_t* choices, st
         counts[blockIdx.x] = own;
 }
 
-/// begin[expert + 1] from counts there to sums of all before and its own: a block, 256 experts at a time.
+/// Inclusive prefix sum: replaces the counts in begin[expert + 1]. One block, 256 experts at a time.
 __global__ void sumCounts(int experts, std::int32_t* begin)
 {
     __shared__ std::int32_t counts[blockSize];
@@ -144,7 +145,7 @@ __global__ void sumCounts(int experts, std::int32_t* begin)
         int sum = before;
         for (unsigned i = 0; i <= threadIdx.x; ++i)
             sum += counts[i];
-        before += blockSum(counts[threadIdx.x]); // all have read the counts behind its barriers
+        before += blockSum(counts[threadIdx.x]); // its barriers ensure that all threads have read the counts
         if (expert < experts)
             begin[expert + 1] = sum;
     }
@@ -152,12 +153,12 @@ __global__ void sumCounts(int experts, std::int32_t* begin)
         begin[0] = 0;
 }
 
-/// The rows of an expert's copies, in their order. A block per expert.
+/// Assigns rows to an expert's copies, in the order of the copies. One block per expert.
 __global__ void giveRows(std::int64_t copies, const std::int32_t* choices, const std::int32_t* begin,
                          std::int32_t* rows)
 {
     constexpr unsigned warps = blockSize / lanes;
-    __shared__ unsigned found[2][warps]; // in turns, so that one barrier is enough
+    __shared__ unsigned found[2][warps]; // double-buffered, so that one barrier per iteration is enough
     const int expert = int(blockIdx.x), lane = int(threadIdx.x) % lanes, warp = int(threadIdx.x) / lanes;
     int next = begin[expert];
     for (std::int64_t first = 0; first < copies; first += blockSize) {
@@ -226,7 +227,7 @@ __global__ void routeGradient(Router router, int width, float balance, const flo
 /// One block.
 __global__ void balanceStep(int experts, float rate, const float* counts, float* values)
 {
-    double sum = 0; // of whole numbers
+    double sum = 0; // exact: the counts are integers
     for (int e = int(threadIdx.x); e < experts; e += int(blockSize))
         sum += double(counts[e]);
     const double mean = blockSum(sum) / experts;

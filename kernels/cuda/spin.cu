@@ -5,7 +5,7 @@ namespace pipewright::kernels::cuda {
 
 namespace {
 
-/// Nanoseconds; its steps are a microsecond on the GPUs of today.
+/// Nanoseconds; the resolution is about a microsecond on current GPUs.
 __device__ std::int64_t now()
 {
     std::int64_t time;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Values as they lie in memory, fp32 or bf16: kernels are written once for both, read and write numbers of fp32, and a
-// result is rounded where it is stored. bf16 values are 16-bit patterns, the upper halves of fp32 numbers.
+// Values in memory, fp32 or bf16: kernels are written once for both and compute in fp32; a result is rounded when it is
+// stored. bf16 values are 16-bit patterns, the upper halves of fp32 numbers.
 #pragma once
 
 #include "kernels/cuda/kernels.h"
@@ -21,11 +21,11 @@ __device__ inline float widened(Bf16 bits)
     return __uint_as_float(std::uint32_t(bits) << 16);
 }
 
-/// To the nearest, of two equally near to the even one.
+/// Rounds to nearest, ties to even.
 __device__ inline Bf16 narrowed(float value)
 {
     const std::uint32_t bits = __float_as_uint(value);
-    if ((bits & 0x7fffffff) > 0x7f800000) // no number
+    if ((bits & 0x7fffffff) > 0x7f800000) // NaN
         return Bf16(bits >> 16 | 0x40);
     return Bf16((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
@@ -39,7 +39,7 @@ __device__ inline void store(Bf16& place, float value)
     place = narrowed(value);
 }
 
-/// What is read.
+/// An operand that is read.
 template<typename Element>
 struct In {
     const Element* at = nullptr;
@@ -49,7 +49,7 @@ struct In {
     __host__ __device__ explicit operator bool() const { return at; }
 };
 
-/// What is written, or added to.
+/// An operand that is written or added to.
 template<typename Element>
 struct Out {
     Element* at = nullptr;
@@ -64,7 +64,7 @@ struct Out {
     __host__ __device__ Out operator+(std::int64_t by) const { return {at + by}; }
 };
 
-/// An operand of a call, whose elements are these.
+/// An operand of a call with elements of this type.
 template<typename Element>
 In<Element> in(std::span<const float> operand)
 {
@@ -76,7 +76,7 @@ Out<Element> out(std::span<float> operand)
     return {reinterpret_cast<Element*>(operand.data())};
 }
 
-/// launch(a number of the type in which operand `number` of the call lies).
+/// Calls launch(zero of the element type of the call's operand `number`).
 template<typename Launch>
 void withElement(const Context& context, int number, Launch launch)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Attention of bf16 values on tensor cores, in the tiles and the order of attention.cu (Dao, arXiv 2307.08691). A block
-// has four warps, each with 16 queries, or keys where the gradients of keys and values are summed; what they look at
-// passes through shared memory, a tile at a time. Scores stay in registers: the layout of a product's sums is that of
-// the next one's left factor. Probabilities and the scores' gradients are rounded to bf16 before they are multiplied,
-// everything else is fp32. So that no sum leaves the registers, left factors are in them for narrow heads only: for
-// wider ones a warp reads them again from the cache for every tile, and beyond 128 elements the gradients of keys and
-// of values are two launches.
+// Attention of bf16 values on tensor cores, tiled and ordered as in attention.cu (Dao, arXiv 2307.08691). A block has
+// four warps, each with 16 queries (16 keys for the gradients of keys and values); the other operands pass through
+// shared memory, one tile at a time. Scores stay in registers: a product's sums have the layout of the next product's
+// left factor. Probabilities and the scores' gradients are rounded to bf16 before they are multiplied; everything else
+// is fp32. All sums stay in registers. To make room, left factors are kept in registers for narrow heads only: for
+// wider heads a warp reads them again from the cache for every tile, and beyond 128 elements the gradients of keys and
+// of values are separate launches.
 #include "kernels/cuda/attention.cuh"
 #include "kernels/cuda/tensortiles.cuh"
 
@@ -16,8 +16,8 @@ namespace pipewright::kernels::cuda {
 
 namespace {
 
-/// Whether the left factors of heads so wide are kept, beside the sums of one result and of two, and whether there is
-/// room for two.
+/// What registers can hold for heads of this many slices: left factors next to the sums of one result (keepsLeft) or of
+/// two (keepsBesideSums), and the sums of two results (hasBothSums).
 template<int slices>
 constexpr bool keepsLeft = slices <= 2;
 template<int slices>
@@ -25,12 +25,12 @@ constexpr bool keepsBesideSums = slices == 1;
 template<int slices>
 constexpr bool hasBothSums = slices <= 2;
 
-/// Of a block: its first query, the head of its keys and values, and the sequence.
+/// A block's first query, its key and value head, and its sequence.
 struct Queries {
     int first, group, sequence;
 };
 
-// Where a block's matrices lie: of the heads' queries and what is like them, and of a group's keys or values.
+// The lines of a head's queries and outputs, and of a group's keys and values.
 
 template<typename Element>
 __device__ Lines<Element> queriesOf(const Problem& of, In<Element> all, int sequence, int head)
@@ -59,7 +59,7 @@ __device__ Lines<Element> valuesOf(const Problem& of, In<Element> own, int piece
             of.valueRow(), of.shape.length, of.shape.valueSize, of.inWords};
 }
 
-/// use(piece, first key) for every tile of keys and values of which these queries see any, once it is in shared memory.
+/// Loads every tile of keys and values of which these queries see any, and calls use(piece, first key) for it.
 template<int slices, typename Element, typename Use>
 __device__ void forKeysAndValues(const Problem& of, In<Element> ownKeys, In<Element> ownValues, Queries queries,
                                  Tile<slices>& keys, Tile<slices>& values, Use use)
@@ -70,7 +70,7 @@ __device__ void forKeysAndValues(const Problem& of, In<Element> ownKeys, In<Elem
         for (int at = 0; at < shape.length; at += rows) {
             if (of.seesNothing(of.queryPosition(queries.first), rowsOfBlock, of.keyPosition(piece, at), rows))
                 continue;
-            __syncthreads(); // what was in the tiles is used
+            __syncthreads(); // the previous contents of the tiles have been read
             load(keys, keysOf(of, ownKeys, piece, queries.sequence, queries.group), at);
             load(values, valuesOf(of, ownValues, piece, queries.sequence, queries.group), at);
             __syncthreads();
@@ -93,7 +93,7 @@ __global__ void tensorForward(Problem of, AttentionForwardPass<Element> with)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
         largest[half] = with.sinks ? with.sinks[head] : -INFINITY;
-        weight[half] = with.sinks ? 1.0f : 0.0f; // what takes part without a key
+        weight[half] = with.sinks ? 1.0f : 0.0f; // the sink takes part without a key
     }
     forKeysAndValues(of, with.key, with.value, {block, group, sequence}, keys, values, [&](int piece, int at) {
         float scores[Rows::groups][4] = {};
@@ -190,8 +190,8 @@ __global__ void tensorQueryGradient(Problem of, AttentionBackwardPass<Element> w
         }
 }
 
-/// Where the gradients of a row of keys, or values, of a piece go, and what is owed to them by now: the last piece owes
-/// nothing to itself.
+/// Destination of the gradients of a row of a piece's keys or values, and the sums from later pieces (`owed`), of which
+/// there are none in the last piece.
 template<typename Element>
 struct GradientRow {
     Out<Element> own;
@@ -209,7 +209,7 @@ struct GradientRow {
 };
 
 /// The gradients of keys, of values, or of both. Blocks: 64 keys, key and value heads, sequences times the pieces up to
-/// the own one; who owes what to whom as in attention.cu.
+/// the current one. `owed` as in attention.cu.
 template<int slices, bool ofKeys, bool ofValues, typename Element>
 __global__ void tensorKeyValueGradient(Problem of, AttentionBackwardPass<Element> with)
 {
@@ -229,7 +229,7 @@ __global__ void tensorKeyValueGradient(Problem of, AttentionBackwardPass<Element
         for (int at = 0; at < shape.length; at += Rows::rows) {
             if (of.seesNothing(of.queryPosition(at), Rows::rows, of.keyPosition(piece, block), rowsOfBlock))
                 continue;
-            __syncthreads(); // what was in the tiles is used
+            __syncthreads(); // the previous contents of the tiles have been read
             load(queries, queriesOf(of, with.query, sequence, head), at);
             load(grads, outputsOf(of, with.outputGrad, sequence, head), at);
             if (const int i = int(threadIdx.x); i < Rows::rows) {
@@ -259,7 +259,7 @@ __global__ void tensorKeyValueGradient(Problem of, AttentionBackwardPass<Element
     const bool isOwn = piece == of.earlier.count, isLast = of.earlier.count == shape.pieces - 1;
     const std::int64_t keyCount = std::int64_t(shape.sequences) * shape.length * of.keyRow(),
                        valueCount = std::int64_t(shape.sequences) * shape.length * of.valueRow();
-    const auto owed = [&](std::int64_t at) { // nothing is where sequences come whole
+    const auto owed = [&](std::int64_t at) { // null where sequences are not in pieces
         return with.owed ? with.owed + piece * (keyCount + valueCount) + at : nullptr;
     };
 #pragma unroll
@@ -286,7 +286,7 @@ unsigned blocksOf(int rows)
     return unsigned((rows + rowsOfBlock - 1) / rowsOfBlock);
 }
 
-/// launch(a type whose value is how many slices the wider of queries and values has).
+/// Calls launch(an integral constant: the number of slices of the wider of queries and values).
 template<typename Launch>
 void withTensorSlices(const GroupedAttentionShape& shape, Launch launch)
 {
@@ -301,7 +301,7 @@ void withTensorSlices(const GroupedAttentionShape& shape, Launch launch)
     }
 }
 
-/// Whether two elements that lie side by side from an even one on may be read as a word, of all of these.
+/// Sets whether two adjacent elements, the first at an even index, may be read as one word in all operands.
 template<typename Element>
 Problem inWords(Problem of, std::initializer_list<In<Element>> operands)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A warp's product of 16 x 16 by 16 x 8 numbers of bf16 on tensor cores, summed in fp32: the instruction
 // mma.sync.m16n8k16, whose layout of fragments over the lanes NVIDIA documents (PTX ISA, "Matrix Fragments for
-// mma.m16n8k16 with floating point type"). Lane 4 g + t has of the left factor rows g and g + 8, of the right one
-// column g, and of the sums rows g and g + 8; t says which elements of these. Two numbers that lie side by side share a
+// mma.m16n8k16 with floating point type"). Lane 4 g + t holds rows g and g + 8 of the left factor, column g of the
+// right factor, and rows g and g + 8 of the sums; t selects the elements within them. Two adjacent numbers share a
 // register, the first in its lower half. Compute capability 8.0 and later.
 #pragma once
 
@@ -19,7 +19,7 @@ __device__ inline int laneColumn() ///< 2 t
     return int(threadIdx.x) % 4 * 2;
 }
 
-/// To bf16, each to the nearest, of two equally near to the even one.
+/// Converts both to bf16, rounding to nearest, ties to even.
 __device__ inline std::uint32_t bf16Pair(float low, float high)
 {
     std::uint32_t pair = 0;

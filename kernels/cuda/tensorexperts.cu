@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Products of all experts in one launch, of bf16 values on tensor cores. cuBLASLt would have to be told how many rows
-// each expert has, which the host does not know without waiting for the GPU. A block has a square of 128 x 128 results:
-// eight warps of 32 x 64, whose factors pass through shared memory, 64 terms at a time, from where they lie as bf16 or,
-// with what bf16 can hold, as fp32. Sums are fp32 and in the order of their terms.
+// Products of all experts in one launch, of bf16 values on tensor cores. cuBLASLt would need the number of rows of each
+// expert, which the host does not know without waiting for the GPU. A block has a square of 128 x 128 results: eight
+// warps of 32 x 64. Factors pass through shared memory, 64 terms at a time; in memory they are bf16, or fp32 with
+// values that are exact in bf16. Sums are fp32 and in the order of their terms.
 #include "kernels/cuda/experts.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/stored.cuh"
@@ -12,8 +12,8 @@ namespace pipewright::kernels::cuda {
 
 namespace {
 
-constexpr int side = 128, terms = 64, pairs = terms / 2;      // of a block's square, and of a slice
-constexpr int warpRows = 32, warpColumns = 64, downwards = 4; // warps below each other
+constexpr int side = 128, terms = 64, pairs = terms / 2;      // of a block's square; of a slice
+constexpr int warpRows = 32, warpColumns = 64, downwards = 4; // warps per column of the square
 constexpr int leftParts = warpRows / 16, rightParts = warpColumns / 8;
 static_assert(downwards * warpRows == side && int(blockSize) / 32 / downwards * warpColumns == side);
 
@@ -25,7 +25,7 @@ struct Lines {
     int lines;
 };
 
-/// A slice of a factor's terms. The pad of four words lets the lanes of a warp read different banks.
+/// A slice of a factor's terms. The pad of four words avoids bank conflicts.
 using Slice = std::uint32_t[side][pairs + 4];
 
 __device__ std::uint32_t pairOf(float first, float second)
@@ -38,7 +38,7 @@ __device__ std::uint32_t pairOf(std::uint16_t first, std::uint16_t second)
     return std::uint32_t(first) | std::uint32_t(second) << 16;
 }
 
-/// Neighbouring threads read neighbouring values, whichever way they lie.
+/// Coalesced for both layouts of the factor.
 template<typename Value>
 __device__ void load(Slice& to, const Lines<Value>& from, int firstLine, std::int64_t firstTerm, std::int64_t count)
 {
@@ -52,7 +52,8 @@ __device__ void load(Slice& to, const Lines<Value>& from, int firstLine, std::in
     }
 }
 
-/// A warp's part of a square; take(line of the left factor, of the right one, sum) for each of a lane's results.
+/// A warp's part of a square. Calls take(line of the left factor, line of the right factor, sum) for each of a lane's
+/// results.
 struct Square {
     float sums[leftParts][rightParts][4] = {};
 
@@ -100,7 +101,7 @@ __device__ void addProduct(Square& square, const Lines<Value>& left, int firstRo
                            int firstColumn, std::int64_t count, Slice* slices)
 {
     for (std::int64_t term = 0; term < count; term += terms) {
-        __syncthreads(); // what was in the slices is used
+        __syncthreads(); // the previous contents of the slices have been read
         load(slices[0], left, firstRow, term, count);
         load(slices[1], right, firstColumn, term, count);
         __syncthreads();
@@ -156,7 +157,7 @@ unsigned squaresOf(int lines)
     return unsigned((lines + side - 1) / side);
 }
 
-/// launch(left factor, right factor) as they lie in memory.
+/// Calls launch(left factor, right factor) with their stored types.
 template<typename Launch>
 void withFactors(const Bf16Factors& bf16, const float* left, const float* right, Launch launch)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// An item has one thread; only what sums over a row or over many rows shares the work among a warp's or a block's.
+// One thread per item, except for sums over one or many rows, which a warp or a block shares.
 #include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/stored.cuh"
@@ -12,7 +12,7 @@ namespace pipewright::kernels::cuda {
 
 namespace {
 
-/// One thread per item, neighbours in the inner dimension.
+/// One thread per item; neighbouring threads are neighbours in the inner dimension.
 template<TensorOperation operation>
 __global__ void eachItem(TensorCall call, std::int64_t count, std::int64_t inner)
 {
@@ -21,10 +21,10 @@ __global__ void eachItem(TensorCall call, std::int64_t count, std::int64_t inner
         TensorItem<operation>::run(call, item / inner, item % inner, item % inner + 1);
 }
 
-constexpr std::int64_t longRow = 1024; ///< from here on a row has a block
+constexpr std::int64_t longRow = 1024; ///< rows from this length on have a block
 
-/// A row's threads, each with every so-many-th element, so that neighbours read neighbours; the order of the sums
-/// depends on their number alone.
+/// The threads of a row. Each handles every `threads`-th element, so that reads are coalesced; the order of the sums
+/// depends only on `threads`.
 template<unsigned threads>
 struct Team {
     int lane = int(threadIdx.x % threads);
@@ -46,7 +46,7 @@ struct Team {
     }
 };
 
-/// The same as their items in tensoritems.h, but for the order of the sums.
+/// The same results as the items in tensoritems.h, except for the order of the sums.
 template<TensorOperation operation, unsigned threads>
 __global__ void eachRow(TensorCall call)
 {
@@ -69,7 +69,7 @@ __global__ void eachRow(TensorCall call)
         call.out[o] = result;
 }
 
-/// Sums over rows, for each column; the order of the sums apart the same as their items in tensoritems.h.
+/// Sums over rows, for each column; as the items in tensoritems.h, except for the order of the sums.
 template<TensorOperation operation>
 __global__ void eachColumn(TensorCall call, std::int64_t rows, std::int64_t columns)
 {
@@ -90,7 +90,7 @@ __global__ void eachColumn(TensorCall call, std::int64_t rows, std::int64_t colu
     }
 }
 
-/// Rows of a gradient, each to the row of a table that a token or a feature names.
+/// Adds rows of a gradient to the rows of a table that tokens or features name.
 template<TensorOperation operation>
 __global__ void eachKey(TensorCall call, std::int64_t count)
 {
@@ -166,7 +166,7 @@ void launchAll(cudaStream_t stream, const TensorCall& call)
     }
 }
 
-/// The call of a bag of features as that of an operation on tensors.
+/// A call for a bag of features as a tensor operation.
 template<typename Bag>
 TensorCall bagOf(TensorOperation operation, const Bag& bag, std::span<const float> in, std::span<float> out)
 {
@@ -182,7 +182,7 @@ TensorCall bagOf(TensorOperation operation, const Bag& bag, std::span<const floa
     return call;
 }
 
-// Of bf16 values: those of the operations that layers use, in the same order of their sums.
+// For bf16 values: the operations that layers use, with the same order of sums.
 
 __global__ void sumRepeatedOfStored(std::int64_t rows, std::int64_t columns, In<Bf16> values, float* sums)
 {

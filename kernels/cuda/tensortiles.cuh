@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Products of bf16 matrices by the four warps of a block (tensorcores.cuh has a warp's): left factors of 16 rows a
-// warp, which lie in registers or are read when they are needed, and right factors that all warps share, a tile at a
-// time.
+// Products of bf16 matrices by the four warps of a block, built on tensorcores.cuh: the left factor has 16 rows per
+// warp, kept in registers or read on demand; the right factor is shared by all warps, one tile at a time.
 #pragma once
 
 #include "kernels/cuda/stored.cuh"
@@ -14,18 +13,17 @@ namespace pipewright::kernels::cuda {
 constexpr int warps = 4, threads = 32 * warps, rowsOfWarp = 16, rowsOfBlock = warps * rowsOfWarp;
 constexpr int sliceWidth = 64; ///< heads are padded to a multiple of it
 
-/// What passes by a block: rows of `width` elements, two in a word. The pad of four words lets the lanes of a warp read
-/// different banks.
+/// A tile in shared memory: rows of `width` elements, two in a word. The pad of four words avoids bank conflicts.
 template<int slices>
 struct Tile {
     static constexpr int width = slices * sliceWidth, words = width / 2 + 4,
-                         rows = slices == 1 ? 64 : 32; ///< as many as shared memory, and registers, have room for
-    static constexpr int groups = rows / 8;            ///< which a warp multiplies by at a time
+                         rows = slices == 1 ? 64 : 32; ///< as many as fit in shared memory and registers
+    static constexpr int groups = rows / 8;            ///< of 8 rows, the width of one product of a warp
     std::uint32_t pairs[rows][words];
 };
 
-/// Two elements of a row as bf16, from an even one on; zeros from `columns` on. Two that are stored lie in a word where
-/// words may be read.
+/// Two elements of a row as bf16, starting at an even column; zeros from `columns` on. Reads both as one word if
+/// `inWords`.
 __device__ inline std::uint32_t pairOf(In<float> row, int column, int columns, bool)
 {
     return bf16Pair(column < columns ? row[column] : 0.0f, column + 1 < columns ? row[column + 1] : 0.0f);
@@ -39,7 +37,7 @@ __device__ inline std::uint32_t pairOf(In<Bf16> row, int column, int columns, bo
     return low | high << 16;
 }
 
-/// Lines of a matrix: those from `lines` on and elements from `columns` on are zeros.
+/// Lines of a matrix. Lines from `lines` on, and elements from `columns` on, are zeros.
 template<typename Element>
 struct Lines {
     In<Element> from;
@@ -63,7 +61,7 @@ __device__ void load(Tile<slices>& to, const Lines<Element>& from, int first)
     }
 }
 
-/// A left factor: the warp's 16 rows, in steps of 16 elements, which it keeps, or reads whenever they are asked for.
+/// A left factor: the warp's 16 rows, in steps of 16 elements, kept in registers or read on demand.
 template<int slices, bool keeps, typename Element>
 struct Left {
     static constexpr int steps = Tile<slices>::width / 16;
@@ -86,7 +84,7 @@ struct Left {
     }
 };
 
-/// sums[n] += left · the tile's rows 8 n to 8 n + 7, transposed: products of rows with rows.
+/// sums[n] += left · transpose of the tile's rows 8 n to 8 n + 7: products of rows with rows.
 template<int slices, bool keeps, typename Element, int groups>
 __device__ void multiplyByRows(float (&sums)[groups][4], const Left<slices, keeps, Element>& left,
                                const Tile<slices>& tile)
@@ -114,7 +112,7 @@ __device__ void multiplyByRows(float (&sums)[groups][4], const Left<slices, keep
     }
 }
 
-/// Of a product's sums, as a left factor: 16 of their columns.
+/// Converts 16 columns of a product's sums to a left factor.
 template<int groups>
 __device__ void leftOf(std::uint32_t (&left)[4], const float (&sums)[groups][4], int step)
 {
@@ -149,7 +147,7 @@ __device__ void addWeighted(float (&results)[columns][4], const float (&weights)
     }
 }
 
-/// take(element of the row, value) of a lane's row, the first or the second.
+/// Calls take(column, value) for a lane's elements of its first (half 0) or second (half 1) row.
 template<int groups, typename Take>
 __device__ void forOwnElements(const float (&sums)[groups][4], int half, int columns, Take take)
 {
@@ -161,7 +159,7 @@ __device__ void forOwnElements(const float (&sums)[groups][4], int half, int col
                 take(column, sums[n][2 * half + j]);
 }
 
-/// Over the four lanes that share a row; all of them get it.
+/// Reduction over the four lanes that share a row; all of them get the result.
 template<typename Combine>
 __device__ float combineLanes(float value, Combine combine)
 {

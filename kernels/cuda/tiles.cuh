@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Products of small matrices inside a block: a square of 64 x 64 results, of which each of the 256 threads has four by
-// four in registers. Factors pass through shared memory in slices, so a value is read from the GPU's memory once per
-// block; sums are made in the order of their terms.
+// Products of small matrices inside a block: a square of 64 x 64 results, of which each of the 256 threads has 4 x 4 in
+// registers. Factors pass through shared memory in slices, so a block reads a value from global memory once; sums are
+// made in the order of their terms.
 #pragma once
 
 #include "kernels/cuda/launch.cuh"
@@ -10,11 +10,11 @@
 
 namespace pipewright::kernels::cuda {
 
-constexpr int tile = 64, own = 4, depth = 32; // results a side, of a thread a side, and terms of a slice
-constexpr int across = tile / own;            // threads a side
+constexpr int tile = 64, own = 4, depth = 32; // results per side of the block and of a thread; terms of a slice
+constexpr int across = tile / own;            // threads per side
 static_assert(across * across == blockSize);
 
-/// Of a tile: the rows and columns of this thread's results. Those of a row lie with 16 neighbouring lanes.
+/// The rows and columns of this thread's results in a tile. 16 neighbouring lanes share a row.
 __device__ inline int ownRow(int i)
 {
     return int(threadIdx.x) / across * own + i;
@@ -24,7 +24,7 @@ __device__ inline int ownColumn(int j)
     return int(threadIdx.x) % across + across * j;
 }
 
-/// Over the lanes that share a row; all of them get it.
+/// Reduction over the lanes that share a row; all of them get the result.
 template<typename Combine>
 __device__ float combineRow(float value, Combine combine)
 {
@@ -40,10 +40,10 @@ struct Factor {
     int lines;
 };
 
-/// A slice of a factor's terms, as a tile's lines beside each other; the pad keeps lines in different banks.
+/// A slice of a factor's terms for the lines of a tile; the pad avoids bank conflicts.
 using Strip = float[tile][depth + 1];
 
-/// Neighbouring threads read neighbouring values, whichever way they lie.
+/// Coalesced for both layouts of the factor.
 __device__ inline void loadStrip(const Factor& from, int firstLine, std::int64_t firstTerm, std::int64_t terms,
                                  Strip& to)
 {
@@ -60,7 +60,7 @@ __device__ inline void addProduct(float (&square)[own][own], const Factor& left,
                                   int firstColumn, std::int64_t terms, Strip* strips)
 {
     for (std::int64_t term = 0; term < terms; term += depth) {
-        __syncthreads(); // what was in the strips is used
+        __syncthreads(); // the previous contents of the strips have been read
         loadStrip(left, firstRow, term, terms, strips[0]);
         loadStrip(right, firstColumn, term, terms, strips[1]);
         __syncthreads();

@@ -44,7 +44,7 @@ struct SiluFunction {
 struct TanhFunction {
     [[gnu::always_inline]] ValueAndSlope operator()(float x) const
     {
-        const float steep = 1.0f / std::cosh(x); // 1 - tanh² would lose its digits where tanh is near 1
+        const float steep = 1.0f / std::cosh(x); // 1 - tanh² would cancel where tanh is near 1
         return {std::tanh(x), steep * steep};
     }
 };

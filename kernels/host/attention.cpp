@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Per sequence and head, matrix products over slices of the operands where they lie: scores, softmax of each row,
+// Per sequence and head, matrix products over slices of the operands, without copies: scores, softmax of each row,
 // values; the backward by the chain rule with the stored probabilities (Vaswani et al., arXiv 1706.03762). Costs: the
 // header.
 #include "kernels/calls.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Token by token, and one product per expert that has rows. O(tokens · experts · perToken) beside the products.
+// Token by token, and one product per expert that has rows. O(tokens · experts · perToken) in addition to the products.
 #include "kernels/calls.h"
 
 #include "kernels/host/gemm.h"
@@ -17,17 +17,17 @@ namespace {
 
 constexpr float none = -std::numeric_limits<float>::infinity();
 
-/// What experts are chosen by.
+/// The scores by which a token chooses its experts.
 struct Choice {
     const Router& router;
     std::span<const float> correction;
-    const float* probabilities; ///< of one token
+    const float* probabilities; ///< of one token, per expert
 
     float scoreOf(int expert) const
     {
         return probabilities[expert] + (correction.empty() ? 0.0f : correction[std::size_t(expert)]);
     }
-    /// The sum of its two best scores.
+    /// The sum of the group's two best scores.
     float scoreOfGroup(int group) const
     {
         const int size = router.experts / router.groups;
@@ -43,7 +43,7 @@ struct Choice {
         }
         return size > 1 ? best + second : best;
     }
-    /// Whether fewer than `groupsPerToken` groups are better; of equals the first are.
+    /// Whether fewer than `groupsPerToken` groups are better; between equal groups the first is better.
     bool isOpen(int group) const
     {
         const float own = scoreOfGroup(group);
@@ -134,7 +134,7 @@ void run(const RouteTokens& call)
     }
     for (std::size_t e = 0; e < experts; ++e)
         call.begin[e + 1] += call.begin[e];
-    // Rows are given out from each expert's first on, which leaves begin one expert further; then it is put back.
+    // Each copy takes the next row of its expert. That moves begin on by one expert, so it is shifted back afterwards.
     for (std::size_t copy = 0; copy < call.choice.size(); ++copy)
         call.row[copy] = call.begin[std::size_t(call.choice[copy])]++;
     std::copy_backward(call.begin.begin(), call.begin.end() - 1, call.begin.end());
@@ -213,7 +213,7 @@ void run(const CountCopies& call)
 void run(const BalanceStep& call)
 {
     assert(call.counts.size() == call.values.size());
-    double sum = 0; // of whole numbers
+    double sum = 0; // a sum of whole numbers, hence exact
     for (const float count : call.counts)
         sum += double(count);
     const double mean = sum / double(call.counts.size());
@@ -250,7 +250,7 @@ void run(const SumOfExperts& call)
 
 namespace {
 
-/// Experts with rows: visit(rows, first row, weight's place, expert).
+/// Visits the experts that have rows: visit(rows, first row, offset of the weight, expert).
 template<class Visit>
 void forEachExpert(const ExpertsShape& shape, std::span<const std::int32_t> begin, Visit visit)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The one seam to the host's matrix product. Row-major, with a leading dimension per matrix so that a
-// head's columns inside a wider matrix can be used where they are. OpenBLAS computes a product of given
-// dimensions in a fixed order, so equal calls give equal bits on one machine.
+// The only call of the host's matrix product. Row-major, with a leading dimension per matrix so that a head's columns
+// inside a wider matrix can be used where they are. OpenBLAS computes a product of given dimensions in a fixed order,
+// so equal calls give equal bits on one machine.
 //
 // The pthread build is used for its locks and kept to one thread per caller: in the serial build (0.3.21 as
 // packaged) about one in ten thousand concurrent products came out wrong, since callers share work space.
@@ -19,7 +19,7 @@ struct Operand {
     bool transposed = false; ///< use the stored matrix's transpose
 };
 
-/// Every caller computes its own products; devices are threads already.
+/// OpenBLAS computes each product on the calling thread: the devices are threads already.
 inline void keepToOneThread()
 {
     [[maybe_unused]] static const bool once = (openblas_set_num_threads(1), true);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// In tiles of queries x keys that lie on the stack: the forward keeps a running maximum and sum per query, the backward
-// makes a tile's probabilities again from the kept logarithm and adds its part to all three gradients (Dao et al.,
-// arXiv 2205.14135, algorithms 1 and 4). Tiles, and keys within them, always pass in the same order.
+// In tiles of queries x keys on the stack: the forward keeps a running maximum and sum per query, the backward
+// recomputes a tile's probabilities from the kept logarithm and adds the tile's part to all three gradients (Dao et
+// al., arXiv 2205.14135, algorithms 1 and 4). The order of tiles, and of keys within them, is fixed.
 #include "kernels/calls.h"
 
 #include "kernels/host/gemm.h"
@@ -19,12 +19,12 @@ namespace {
 constexpr int tile = 64;
 using Scores = std::array<float, std::size_t(tile) * tile>;
 
-/// Keys [begin, end) of a tile are what one of its queries looks at.
+/// The keys [begin, end) of a tile that one query attends to.
 struct Seen {
     int begin, end;
 };
 
-/// Of a tile whose first key is at position `key` and has `count` keys, for the query at `position`.
+/// For a tile of `count` keys from position `key` on, and the query at `position`.
 Seen seenBy(const GroupedAttentionShape& shape, int position, int key, int count)
 {
     if (!shape.causal)
@@ -42,7 +42,7 @@ bool seesNothing(const GroupedAttentionShape& shape, int position, int queries, 
     return later || (shape.window > 0 && key + count - 1 < position - shape.window + 1);
 }
 
-/// The tiles of the keys of a sequence, piece by piece: visit(piece, first key within it, its position, keys).
+/// Visits the tiles of the keys of a sequence, piece by piece: visit(piece, first key within it, its position, keys).
 template<class Visit>
 void forEachKeyTile(const GroupedAttentionShape& shape, int piece, Visit visit)
 {
@@ -153,7 +153,7 @@ void forwardTile(const GroupedAttentionForward& call, const Widths& widths, std:
         std::fill_n(out + std::size_t(q) * widths.output, shape.valueSize, 0.0f);
     std::array<float, tile> largest, sums{};
     largest.fill(call.sinks.empty() ? -std::numeric_limits<float>::infinity() : call.sinks[std::size_t(head)]);
-    sums.fill(call.sinks.empty() ? 0.0f : 1.0f); // what takes part without a key
+    sums.fill(call.sinks.empty() ? 0.0f : 1.0f); // the share of the sink, which has no key
     Scores scores;
     forEachKeyTile(shape, piece, [&](int of, int key, int keyPosition, int keys) {
         if (seesNothing(shape, position, queries, keyPosition, keys))
@@ -195,7 +195,7 @@ struct Destination {
     float *key, *value;
 };
 
-/// What one head of one tile of queries gives to the gradients, with one tile of keys.
+/// Adds the gradients of one head for one tile of queries and one tile of keys.
 void backwardTile(const GroupedAttentionInputGrad& call, const Widths& widths, std::size_t sequence, int head,
                   int query, const float* keysOf, const float* valuesOf, Destination to, int key, int keyPosition,
                   int keys)
@@ -252,7 +252,7 @@ void fillDots(const GroupedAttentionInputGrad& call, const Widths& widths)
             }
 }
 
-/// A sink's share of a query loses what the query's keys win.
+/// The gradients of a query's scores sum to 0: the sink's is minus the sum over the keys.
 void addSinkGrads(const GroupedAttentionInputGrad& call)
 {
     const GroupedAttentionShape& shape = call.shape;

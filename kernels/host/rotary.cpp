@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Position by position: the angles of all pairs are turned on by one step in double precision, which after a hundred
-// thousand positions is still right to 1e-11, and serve all sequences and heads. O(tokens · heads · size).
+// Position by position: the angles of all pairs advance by one step in double precision, with an error below 1e-11
+// after a hundred thousand positions, and are used for all sequences and heads. O(tokens · heads · size).
 #include "kernels/calls.h"
 
 #include <array>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the host loops need to be vectorised without changing a single sum between runs: code versions
-// for wider registers chosen at start-up, sums in a fixed number of lanes, and an exponential without a
-// library call. Floating-point rules are never relaxed and every order of summation is written down: all
-// versions of a loop give the same bits.
+// Helpers to vectorise the host loops with the same sums in every run: code versions for wider registers chosen at
+// start-up, sums in a fixed number of lanes, and an exponential without a library call. Floating-point rules are never
+// relaxed and every order of summation is explicit: all versions of a loop give the same bits.
 #pragma once
 
 #include <array>
@@ -19,7 +18,7 @@
 #define PIPEWRIGHT_VECTOR_CLONES
 #endif
 
-/// Put before a loop whose passes depend on nothing that another pass writes.
+/// Put before a loop whose iterations do not depend on each other.
 #if defined(__GNUC__) && !defined(__clang__)
 #define PIPEWRIGHT_INDEPENDENT _Pragma("GCC ivdep")
 #else

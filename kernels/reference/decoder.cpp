@@ -103,7 +103,7 @@ void forEachQuery(const GroupedAttentionShape& shape, Visit visit)
             }
 }
 
-/// Of the keys; and how steep each capped score is.
+/// The probabilities of the keys; `slopes` receives the derivative of the cap at each score.
 Values probabilitiesOf(const GroupedAttentionShape& shape, const QueryPlace& at, const Values& query, const Values& key,
                        const Values& sinks, double* logSum, Values* slopes = nullptr)
 {
@@ -185,7 +185,7 @@ Values activationForward(ActivationKind kind, const Values& input)
     case ActivationKind::Gelu:
     case ActivationKind::Silu:
     case ActivationKind::Tanh: break;
-    case ActivationKind::ClampedSilu: std::abort(); // has no form without a factor
+    case ActivationKind::ClampedSilu: std::abort(); // only defined with a factor
     }
     Values output;
     for (const double x : input)

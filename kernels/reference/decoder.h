@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The operations of today's decoders in double precision, as reference.h has those of GPT: results are returned, never
-// accumulated, and gradients are tested by finite differences.
+// The operations of today's decoders in double precision, as reference.h does for those of GPT: results are returned,
+// never accumulated, and gradients are tested by finite differences.
 #pragma once
 
 #include "kernels/activation.h"
@@ -19,13 +19,13 @@ Values rmsNormInputGrad(int rows, int columns, double epsilon, const Values& inp
                         const Values& outputGrad);
 Values rmsNormWeightGrad(int rows, int columns, double epsilon, const Values& input, const Values& outputGrad);
 
-/// What Rotate says, of values in place of its own.
+/// Computes what Rotate describes, on `values` instead of the call's own.
 Values rotate(const kernels::Rotate& call, const Values& values);
 
 struct GroupedAttention {
     Values logSums, output;
 };
-/// Of whole sequences.
+/// Grouped attention of whole sequences.
 /// `sinks` one per head, or none.
 GroupedAttention groupedAttentionForward(const GroupedAttentionShape& shape, const Values& query, const Values& key,
                                          const Values& value, const Values& sinks = {});
@@ -38,14 +38,14 @@ GroupedAttentionGrads groupedAttentionInputGrad(const GroupedAttentionShape& sha
 
 Values activationForward(ActivationKind kind, const Values& input);
 Values activationInputGrad(ActivationKind kind, const Values& input, const Values& outputGrad);
-/// Of a gated MLP; the clamped one has no form without a factor.
+/// The activation of a gated MLP; the clamped one is only defined with a factor.
 Values gatedForward(ActivationKind kind, const Values& gate, const Values& factor);
 
-/// Logits that a cap bounds, and from what they became and their gradient the one before it.
+/// Logits bounded by a cap; and the gradient before the cap, from the capped logits and their gradient.
 Values softCap(double cap, const Values& values);
 Values softCapGrad(double cap, const Values& capped, const Values& grad);
 
-/// Of one token: the chosen experts, best first, and their weights.
+/// One token's chosen experts, best first, and their weights.
 struct Routing {
     std::vector<int> choice;
     Values weight;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Every operation of kernels/ once more, in double precision and in the plainest possible way: the oracle
-// the fast versions of every backend are tested against. Shapes and meanings are those of the headers one
-// folder up; results are returned, never accumulated. Its own gradients are tested by finite differences.
-// Never call it where speed matters.
+// Every operation of kernels/ again, in double precision and as simple as possible: the reference for tests of the fast
+// versions of every backend. Shapes and meanings are those of the headers one folder up; results are returned, never
+// accumulated. Its own gradients are tested by finite differences. Never call it where speed matters.
 #pragma once
 
 #include "kernels/attention.h"
@@ -44,7 +43,7 @@ Attention attentionForward(AttentionShape shape, const Values& query, const Valu
 Values attentionInputGrad(AttentionShape shape, const Values& query, const Values& key, const Values& value,
                           const Values& probabilities, const Values& outputGrad);
 
-/// Of bytes, between -1 and 1.
+/// Values between -1 and 1 from bytes.
 Values fromBytes(Tokens bytes);
 
 Values geluForward(const Values& input);
@@ -54,7 +53,7 @@ Values embeddingForward(int length, int hidden, Tokens tokens, const Values& tab
 WeightGrads embeddingWeightGrad(int length, int hidden, int vocabulary, Tokens tokens, const Values& outputGrad);
 
 Values featureBagForward(int length, int hidden, Tokens features, const Values& table);
-/// Of a table of `rows` features.
+/// The gradient of a table of `rows` features.
 Values featureBagWeightGrad(int length, int hidden, int rows, Tokens features, const Values& outputGrad);
 
 struct CrossEntropy {
@@ -70,7 +69,7 @@ void adamWStep(const kernels::AdamWSettings& settings, int step, Values& paramet
                Values& firstMoment, Values& secondMoment);
 void rmsPropStep(const kernels::RmsPropSettings& settings, Values& parameters, const Values& gradients, Values& squares,
                  Values& last);
-/// Parameters `distance` further on: learning rate times steps.
+/// Parameters predicted `distance` ahead: learning rate times number of steps.
 Values predictMomentum(double distance, const Values& parameters, const Values& momentum);
 Values predictRmsProp(double distance, double epsilon, const Values& parameters, const Values& squares,
                       const Values& last);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The bounds on looking at other tools' traces, software rendering at 1920 x 1080: ten million slices open from the
-// store and are painted within 0.5 s, and 99 of 100 frames of a pan or zoom take less than 16 ms. One iteration is
-// one frame (bench/frames.h). Everything that TraceWindow keeps of ten
-// million records, tables and times of the devices included, leaves the process below 1 GB.
+// The bounds on the view of other tools' traces, software rendering at 1920 x 1080: ten million slices are opened from
+// the store and painted within 0.5 s, and 99 of 100 frames of a pan or zoom take less than 16 ms. One iteration is one
+// frame (bench/frames.h). With all that TraceWindow keeps of ten million records, tables and device times included, the
+// process stays below 1 GB.
 #include "bench/frames.h"
 #include "core/base/freedmemory.h"
 #include "gui/trace/activityview.h"
@@ -38,7 +38,7 @@ const std::string& traceOf(std::size_t slices, TraceData (*make)(std::size_t, in
     return path;
 }
 
-/// Of this process, in MB: "VmRSS" now.
+/// Resident memory of this process in MB ("VmRSS").
 double residentMegabytes()
 {
     std::ifstream status("/proc/self/status");

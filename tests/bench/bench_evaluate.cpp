@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The bounds on the predictor: 196,608 blocks (64 devices x 1,024 microbatches x F, I, W) and the
 // transfers between them, re-evaluated in at most 1.5 ms, and from design to Timeline with memory and metrics in at
-// most 35 ms. What was measured stands in README.md.
+// most 35 ms. The measured times are in README.md.
 #include "core/base/freedmemory.h"
 #include "core/families/family.h"
 #include "core/predict/evaluator.h"
@@ -49,7 +49,7 @@ void reEvaluateWithHostGaps(benchmark::State& state)
 }
 BENCHMARK(reEvaluateWithHostGaps)->Unit(benchmark::kMicrosecond);
 
-/// The same where all transfers pass one bus.
+/// The same with all transfers on one bus.
 void reEvaluateOnABus(benchmark::State& state)
 {
     Design d = test::unroundDesign("zb-h1", static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));

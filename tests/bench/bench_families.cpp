@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The bounds on generation: v-auto within 0.1 s at 12 devices and 24 microbatches and within 1 s at 32 and 64,
-// zb-auto within 50 ms at 32 and 256, and the largest family generated and compiled within 100 ms at 64 and 1,024. That
-// one is of real time: compiling takes a second processor to it. "Kept" ones have activations to keep as well as times,
-// and "BlockByBlock" is what compiling takes where nothing repeats itself.
+// zb-auto within 50 ms at 32 and 256, and the largest family generated and compiled within 100 ms at 64 and 1,024. The
+// last is wall-clock time, since compiling uses a second processor. "Kept" benchmarks have bytes of activations as well
+// as times; "BlockByBlock" measures compiling where the order does not repeat.
 #include "core/base/freedmemory.h"
 #include "core/families/family.h"
 #include "core/program/compile.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the runtime itself costs: blocks that do nothing, so all the time is hand-off. Reported per block, as
+// The overhead of the runtime: its blocks do nothing, so all the time is hand-off. Reported per block, as
 // elapsed time and as processor time of all threads (which other work on the machine disturbs less).
 #include "core/families/family.h"
 #include "core/program/compile.h"

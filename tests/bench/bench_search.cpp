@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How good and how quick the search is, as Markdown tables: for every row and limit of the published tables the
-// printed bubble rate, what the search finds within the same memory, what no schedule can be below and the gap between
-// the two; known optima; and for models the fastest family with the even split against layers, devices and order
-// searched together within the memory that this family takes. Ends with 1 when a row is worse than what is published,
-// known or done by the family.
+// How good and how quick the search is, as Markdown tables: for every row and limit of the published tables the printed
+// bubble rate, the rate that the search finds within the same memory, the lower bound and the gap between the two;
+// known optima; and for models the fastest family with the even split against layers, devices and order searched
+// together within that family's memory. Exits with 1 when a row is worse than the published rate, the known optimum or
+// the family.
 //   bench_search [TEXT…]    only the rows whose name has one of the texts in it, such as "p16 m48 1.25x" or "partition"
-// A search has a fifth of its time at first, and the rest where that gives nothing better than published and no proof.
-// PIPEWRIGHT_SEARCH_SECONDS sets that time (10), PIPEWRIGHT_SEARCH_THREADS the threads (as many as the machine has). It
-// is time of the processor: where others share the machine the clock's is longer, by as much as a measurement before
-// each search says. The tables are in resources/experiments/search-against-published.md.
+// A search first gets a fifth of its time, and the rest if it has then neither beaten the published rate nor found a
+// proof. PIPEWRIGHT_SEARCH_SECONDS sets that time (10), PIPEWRIGHT_SEARCH_THREADS the threads (as many as the machine
+// has). It is processor time: on a shared machine the wall-clock time is longer, by a factor that is measured before
+// each search. The tables are in resources/experiments/search-against-published.md.
 #include "bench/publishedrates.h"
 
 #include "core/design/designbuilder.h"
@@ -45,7 +45,7 @@ double secondsOfProcessor()
     return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-/// Seconds of the clock for one of the processor on every thread, here and now.
+/// Wall-clock seconds for one second of processor time on every thread, measured now.
 double stretch(int threads)
 {
     using Clock = std::chrono::steady_clock;
@@ -207,7 +207,7 @@ private:
             fmt::print("\nRows: {}.\n", fmt::join(counts, ", "));
     }
 
-    /// By the sign of the distance from what is to be reached.
+    /// The verdict, by the sign of the distance from the value to reach.
     template<typename Distance>
     const char* judge(Distance distance)
     {
@@ -257,7 +257,7 @@ private:
     {
         published("V", designOf("zb-v", row, limit), row, limit, rate, by);
     }
-    /// In the memory of the first device, which holds most.
+    /// Within the memory of the first device, which holds most.
     void looped(const Instance& row, int chunks, double rate)
     {
         std::vector<Block> nothingLocked;

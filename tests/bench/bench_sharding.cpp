@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The bounds on synthesis: a transformer of 12 layers on 2 + 6 devices of two speeds within 5 s, one of 48 layers
-// within 30 s; taking turns with the ratios included. And what is predicted against what is measured with two
-// devices of rates 2 : 1, emulated: the plan beside even shares and data parallelism in proportion to rates.
+// within 30 s; the alternation with the search of the ratios included. And predicted against measured times on two
+// emulated devices of rates 2 : 1: the plan, even shares, and data parallelism in proportion to rates.
 #include "core/sharding/modelgraph.h"
 #include "core/sharding/shardingplan.h"
 #include "executor/sharding/measuredstrategy.h"
@@ -13,7 +13,7 @@ using namespace pipewright::sharding;
 
 namespace {
 
-/// Two devices of 3.86 and six of 2.15 TFLOP/s, 12 GiB each, 10.4 Gbit/s between them.
+/// Two devices of 3.86 TFLOP/s and 16 GiB, six of 2.15 TFLOP/s and 12 GiB, 10.4 Gbit/s between them.
 Cluster twoSpeeds()
 {
     Cluster cluster;
@@ -79,7 +79,7 @@ ModelShape small(int experts)
     return shape;
 }
 
-/// Slow enough that the maths of a busy machine keeps up.
+/// The emulated rate is low enough for the computations of a busy machine to keep up.
 void measured(benchmark::State& state, const TensorGraph& graph)
 {
     Cluster cluster;

@@ -2,9 +2,8 @@
 // The bounds on the timeline, software rendering, at every size of the window (the view alone at 1920 x 1080): with
 // 1,000,000 blocks 99 of 100 frames of a pan or zoom take less than 8 ms and the first less than 1 s; a mouse move that
 // drags a block among 200,000 shows in the lanes, the numbers and the charts within 16 ms; and the opening example is
-// painted within 0.3 s of the window's making. Nothing keeps the window from answering for more than 100 ms, the drop
-// of a block among a million included. One iteration is one frame (bench/frames.h); what was measured stands in
-// README.md.
+// painted within 0.3 s of the window's making. The window never blocks for more than 100 ms, also when a block among a
+// million is dropped. One iteration is one frame (bench/frames.h); the measured times are in README.md.
 #include "bench/frames.h"
 #include "core/base/freedmemory.h"
 #include "core/families/family.h"
@@ -66,7 +65,7 @@ public:
         const int before = m_count;
         for (int i = 0; i < 1000 && m_count == before; ++i)
             QCoreApplication::processEvents();
-        QCoreApplication::processEvents(); // what the same change has in other widgets
+        QCoreApplication::processEvents(); // other widgets react to the same change
     }
     bool eventFilter(QObject* watched, QEvent* event) override
     {
@@ -79,7 +78,7 @@ private:
     int m_count = 0;
 };
 
-/// A new design sets searches going in the background; they are waited for, or they would be measured too.
+/// A new design starts searches in the background. Waits for them, so that they are not measured too.
 void settle()
 {
     const auto used = [] {
@@ -118,7 +117,7 @@ void panning(benchmark::State& state)
     TimelineView& view = *shown.view;
     Paints paints(view.viewport());
     Frames times(state);
-    // From the whole width down to single blocks: at each detail a stretch of pans.
+    // From the whole width down to single blocks, with some pans at each zoom level.
     const double whole = view.axis().nsPerPixel;
     int frame = 0;
     for (auto _ : state) {
@@ -147,8 +146,8 @@ void zooming(benchmark::State& state)
     Frames times(state);
     int frame = 0;
     for (auto _ : state) {
-        // In and out again around a quarter of the width, through every detail; the whole itself is never
-        // reached again, since a zoom that changes nothing paints nothing.
+        // In and out again around a quarter of the width, through every zoom level. The full width is never reached
+        // again, since a zoom that changes nothing paints nothing.
         const double factor = frame++ / 100 % 2 == 0 ? 1.1 : 1 / 1.0999;
         times.take([&] {
             view.zoomBy(factor, screen.width() * 0.25);
@@ -216,7 +215,7 @@ QSize sizeOf(std::int64_t width)
     return found == std::end(sizes) ? screen : *found;
 }
 
-/// So many microbatches at every size.
+/// Every window size with these numbers of microbatches.
 void atEverySize(benchmark::internal::Benchmark* benchmark)
 {
     benchmark->ArgNames({"microbatches", "width"});
@@ -284,7 +283,7 @@ void zoomingTheWindow(benchmark::State& state)
 }
 BENCHMARK(zoomingTheWindow)->Apply(atEverySize)->Iterations(frames)->UseManualTime()->Unit(benchmark::kMillisecond);
 
-/// A block moved by key, until its numbers are there; cpu50 and cpu99 are what that takes of the window's thread.
+/// A block moved by key, until its numbers are shown; cpu50 and cpu99 are the window thread's processor time for that.
 void committing(benchmark::State& state)
 {
     Window shown(designOf(static_cast<int>(state.range(0))));
@@ -317,13 +316,13 @@ void committing(benchmark::State& state)
 }
 BENCHMARK(committing)->Apply(bothDesigns)->Iterations(5)->UseManualTime()->Unit(benchmark::kMillisecond);
 
-/// What a mouse move of a drag changes is painted when the time is taken.
+/// The time of a mouse move in a drag, until its changes are painted.
 void dragging(benchmark::State& state, const char* family)
 {
     Window shown(designOf(static_cast<int>(state.range(0)), family), sizeOf(state.range(2)));
     MainWindow& window = *shown.window;
     TimelineView& view = window.timeline();
-    // Of the blocks in the middle of a lane the one that can go farthest.
+    // The block in the middle of a lane that can move farthest.
     const std::vector<Block>& order = window.document().design().schedule.order[2];
     OrderPreview preview(window.document().design(), *window.document().prediction());
     const int middle = static_cast<int>(order.size() / 2);
@@ -430,8 +429,8 @@ BENCHMARK(exampleToFirstPaint)
     ->UseManualTime()
     ->Unit(benchmark::kMillisecond);
 
-/// The longest that the window does not answer when it opens, while the trade-offs are worked out and when it is
-/// closed with the rest of them cancelled.
+/// The longest time that the window blocks when it opens, while the trade-offs are computed, and when it is closed and
+/// cancels the rest.
 void tradeOffs(benchmark::State& state)
 {
     for (auto _ : state) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How fast records become rows, commits included, and how fast a step is read back; how fast another tool's slices go
-// into the store and how soon ten million of them are there to be painted, with the memory that takes.
+// How fast records become rows, commits included, and how fast a step is read back; how fast another tool's slices are
+// stored, and the time and memory until ten million of them can be painted.
 #include "core/design/designbuilder.h"
 #include "core/predict/predict.h"
 #include "makers/designs.h"
@@ -87,7 +87,7 @@ void aStepReadBack(benchmark::State& state)
     state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(prediction.program.tasks.size()));
 }
 
-/// The time of all threads together is beside it: reading goes on while the step before is used.
+/// Also reports the time of all threads together: a step is read while the step before it is used.
 void costsOfTenMillionRecords(benchmark::State& state)
 {
     const Design design = benchmarkDesign();
@@ -125,7 +125,7 @@ void slicesIntoTheStore(benchmark::State& state)
     state.counters["file_MB"] = static_cast<double>(std::filesystem::file_size(scratch.trace())) / 1e6;
 }
 
-/// Open, and find what a window of 1920 pixels shows of every lane.
+/// Opens the store and finds what a window of 1920 pixels shows of every lane.
 void tenMillionSlicesToTheFirstPaint(benchmark::State& state)
 {
     const Scratch scratch;
@@ -205,8 +205,8 @@ double processorTime(clockid_t of)
     return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-/// As `import` does it: from a file, with the second thread. On idle cores it takes as long as the busier thread, which
-/// is what `busier_MBps` is of; `cpu_MBps` is of both together.
+/// As `import` does it: from a file, with the second thread. On idle cores it takes as long as the busier thread
+/// (`busier_MBps`); `cpu_MBps` is for both together.
 void chromeJsonIntoMemory(benchmark::State& state)
 {
     const std::string text = kinetoText(200'000'000);

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
 # How well the costs of one recorded schedule predict others, with blocks that really sleep on three devices of
-# different pace: per recorded family the error of every family's makespan beside what two runs of it differ by, and
-# whether the order is the measured one.
+# different pace: per recorded family the error of every family's makespan, the difference between two runs of it, and
+# whether the predicted ranking is the measured one.
 # Where others use the machine, sleepers wake late; "chrt -f 10" before the command keeps that out.
 # With --real the devices train MODEL instead, one thread each: nothing else may run on the machine then.
 import argparse
@@ -77,7 +77,7 @@ def main():
     apart = {f: max(turn[f] for turn in rounds) - min(turn[f] for turn in rounds) for f in FAMILIES}
 
     for recorded in RECORDED:
-        # The usual run, not one that something else on the machine held up.
+        # The median run, not one that other work on the machine delayed.
         usual = sorted(range(given.rounds), key=lambda turn: rounds[turn][recorded])[given.rounds // 2]
         trace = f"{recorded} {usual}.db"
         predicted = {f: json.loads(call("predict", f, "--costs-from", trace, "--json"))["makespan_ns"]

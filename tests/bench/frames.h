@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Times of frames: p50, p99 and max are milliseconds, cpu50 and cpu99 those of the window's thread alone, without what
-// other programs took. For benchmarks with UseManualTime().
+// Times of frames: p50, p99 and max are wall-clock milliseconds, cpu50 and cpu99 processor milliseconds of the window's
+// thread. For benchmarks with UseManualTime().
 #pragma once
 
 #include <benchmark/benchmark.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The zero-bubble paper's numbers (arXiv 2401.10241), as bubble rates of the longest device span with the paper's four
 // digits: Table 5 at 8 devices, Table 8 at 16, and the data behind Fig. 9, of which the limits rise by an eighth from 1
-// to 3 times the activations of 1F1B. Those of ZB-V at 24 and 32 devices end where they were read.
+// to 3 times the activations of 1F1B. The lists for ZB-V at 24 and 32 devices end with the last value that was read.
 #pragma once
 
 #include <vector>
@@ -15,8 +15,8 @@ struct Instance {
     int kept, keptForWeightGrad; ///< shares of an activation's bytes: all of it, and what stays until W
 };
 
-/// Table 5: at the memory of 1F1B the best of 1F1B, ZB-H1 and ZB-1p is ZB-1p; at that of ZB-H2 there is ZB-H2;
-/// at twice ZB-2p; interleaved 1F1B has `chunks` on each device and its own memory.
+/// Table 5: at the memory of 1F1B the best of 1F1B, ZB-H1 and ZB-1p is ZB-1p; at the memory of ZB-H2 it is ZB-H2; at
+/// twice that of 1F1B it is ZB-2p; interleaved 1F1B has `chunks` on each device and its own memory.
 struct TableFive {
     Instance instance;
     int chunks;
@@ -32,7 +32,7 @@ inline const std::vector<TableFive> tableFive = {
     {{"6.2B", 8, 64, 29935, 29621, 19388, 535, 37, 16}, 4, .0320, .0554, .0294, .0010},
 };
 
-/// Table 8 and Fig. 9; ZB-H1 and ZB-V of the table are the figure's at once the memory. 0: not published.
+/// Table 8 and Fig. 9; ZB-H1 and ZB-V of the table are the figure's values at 1 times the memory. 0: not published.
 struct FigureNine {
     Instance instance;
     double interleaved, zbH2;
@@ -78,8 +78,8 @@ inline const std::vector<FigureNine> figureNine = {
 /// No number is published for it: the largest that the search promises, against the same families.
 inline const Instance largest{"28.3B", 32, 256, 18916, 19496, 14576, 879, 37, 16};
 
-/// Optima that integer and constraint programming agree on, or that meet a bound: times in milliseconds, the span of
-/// so many microbatches in memory. 0: not known, so that only the gap is of interest.
+/// Optima that integer and constraint programming agree on, or that meet a bound: times in milliseconds, the span with
+/// `inMemory` microbatches in memory. 0: not known, so only the gap is reported.
 struct Optimum {
     int devices, microbatches, forward, inputGrad, weightGrad, inMemory, span;
 };

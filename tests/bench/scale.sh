@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
-# CPU time and memory of the commands on the largest design there is: 8,388,608 blocks; what is asked of it, and what
-# it was, stands in README.md. Not a test: times decide none
-# (the memory per block is bounded in tests/app/tst_scale.cpp).
+# CPU time and memory of the commands on the largest design there is: 8,388,608 blocks; the required and measured values
+# are in README.md. Not a test, since times depend on the machine (the memory per block is bounded in
+# tests/app/tst_scale.cpp).
 #   tests/bench/scale.sh [PROGRAM]
 set -euo pipefail
 program=$(realpath "${1:-$(dirname "${BASH_SOURCE[0]}")/../../build/release/bin/pipewright}")
@@ -19,7 +19,7 @@ measure() { # NAME WORDS…
 measure new new 1f1b --devices 64 --microbatches 65536 -o design.json
 measure predict predict design.json
 measure check check design.json
-# The same with one edit in the middle: two blocks of a device change places, and nothing is as its family writes it.
+# The same with one edit in the middle: two blocks of a device change places, so the order is no longer the family's.
 perl -0pe 's/("B32\.30000"),(\s*)("F32\.[0-9]+")/$3,$2$1/ or die "nothing to edit"' design.json >edited.json
 measure predict-edited predict edited.json
 measure check-edited check edited.json

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Costs for tests: all alike where a test counts blocks, all different where a mistaken stage must show.
+// Costs for tests: equal ones for tests that count blocks, all different ones for tests that must notice a wrong stage.
 #pragma once
 
 #include "core/design/costs.h"
@@ -59,13 +59,13 @@ inline Costs distinctCosts(int stages)
     return costs;
 }
 
-/// What every device takes and keeps, cut evenly into the schedule's stages.
+/// The time and memory of every device, divided evenly among the schedule's stages.
 inline Costs evenCosts(const DeviceWorth& worth, const Schedule& schedule)
 {
     return uniformCosts(worth, schedule.stages(), schedule.chunks());
 }
 
-/// The times that a family was told when it made its order.
+/// The times that a family used to make its order.
 inline DeviceWorth worthOf(const FamilyParameters& parameters)
 {
     DeviceWorth worth;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What an action that should fail says.
+// The message of an action that should fail.
 #pragma once
 
 #include "core/base/diagnostic.h"

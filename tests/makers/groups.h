@@ -12,7 +12,7 @@
 
 namespace pipewright::test {
 
-/// One pipeline device with these rates; of one rate it is no group.
+/// One pipeline device whose members have these rates; with one rate it is not a group.
 inline DeviceSpec groupDevice(const std::vector<double>& rates, double bandwidth = 1e9, Nanoseconds latency = 2000)
 {
     Cluster cluster;
@@ -23,7 +23,8 @@ inline DeviceSpec groupDevice(const std::vector<double>& rates, double bandwidth
     return rates.size() == 1 ? cluster.devices.front() : asOneDevice(std::move(cluster));
 }
 
-/// A decoder that groups train: a head of its own, a table of positions. Sanitizers take their time for every token.
+/// A decoder that groups train: a head of its own, a table of positions. Small, since sanitizers are slow for every
+/// token.
 inline ModelShape groupShape(int layers = 4)
 {
     ModelShape shape = gptShape(layers, 16, 4, 256, sanitized ? 4 : 8, 4);
@@ -31,7 +32,7 @@ inline ModelShape groupShape(int layers = 4)
     return shape;
 }
 
-/// Its layers mixtures of experts.
+/// The same with mixtures of experts as layers.
 inline ModelShape groupExperts(int layers = 4)
 {
     ModelShape shape = groupShape(layers);
@@ -51,7 +52,7 @@ inline ModelShape groupMlp(int layers = 4)
     return shape;
 }
 
-/// So many that each stage of two devices has a layer, for tests that take long.
+/// The fewest layers with which each stage of two devices has one, for tests that take long.
 inline int fewestLayers(std::string_view family)
 {
     return family == "interleaved-1f1b" || family == "v-half" ? 4 : 2;
@@ -72,7 +73,7 @@ inline Design groupDesign(const std::string& family, const std::vector<std::vect
     return designFromModel(request);
 }
 
-/// So many pipelines side by side, each on groups of its own that are as those of the first.
+/// The design with `copies` data-parallel pipelines, each on its own groups, equal to those of the first.
 inline Design copiesOf(Design design, int copies)
 {
     design.schedule = withReplicas(design.schedule, copies);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Models for tests: GPTs small enough to train in a moment. They have every kind of layer, and bits tell orders of
-// addition apart in them as in large ones.
+// Models for tests: GPTs small enough to train in a moment. They have every kind of layer, and different orders of
+// addition give different bits, as in large models.
 #pragma once
 
 #include "core/design/stagecosts.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// DualPipe with parts: forwards and backwards on a computing and a communication stream, in units that are longer on
-// later stages, so that no two stages are alike.
+// DualPipe with parts: forwards and backwards have parts on a compute and a communication stream, in units that are
+// longer on later stages, so that no two stages are equal.
 #pragma once
 
 #include "makers/designs.h"

@@ -13,8 +13,8 @@
 namespace pipewright::test {
 
 struct RankedRun {
-    RunResult result;                  ///< of the rank that speaks
-    std::vector<std::string> failures; ///< what each threw
+    RunResult result;                  ///< of the rank that reports
+    std::vector<std::string> failures; ///< what each rank threw
 };
 
 /// A run on a thread for each rank.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Schedules for tests: written out block by block, the way a person would say them, or of a published family.
+// Schedules for tests: written out block by block, or of a published family.
 #pragma once
 
 #include "core/families/family.h"
@@ -47,7 +47,7 @@ inline FamilyParameters sized(int devices, int microbatches)
     return parameters;
 }
 
-/// The parameters nearest above these that the family takes: two directions need even numbers, DualPipe at
+/// These parameters, raised to the next values that the family accepts: two directions need even numbers, DualPipe at
 /// least as many microbatches as stages, interleaving whole groups.
 inline FamilyParameters possibleParameters(const Family& family, int devices, int microbatches)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Small schedules with their costs, one for each thing that a pipeline may have: tied weights, skips, replicas,
-// overlaps, pieces of sequences. Each has bytes in every kind of buffer, so that memory is exercised.
+// Small schedules with their costs, one for each feature of a pipeline: tied weights, skips, replicas, overlaps, pieces
+// of sequences. Each has bytes in every kind of buffer, so that memory is exercised.
 #pragma once
 
 #include "core/program/compile.h"
@@ -136,7 +136,7 @@ inline constexpr Named all[] = {{"GPipe", gpipe},
                                 {"pairs with parts", pairsWithParts},
                                 {"pieces of sequences", pieces}};
 
-/// What else costs may say about links, microbatches and hosts.
+/// Further variants of the costs: links, microbatches, hosts.
 enum class Variant { Plain, Blocking, SharedLink, UnevenMicrobatches, StatedTransfers, HostGaps };
 
 inline void apply(Variant variant, Case& which)

@@ -65,7 +65,7 @@ std::vector<StageFlops> flopsOf(const Design& design)
 
 const char* directionOf(int copyKind)
 {
-    switch (copyKind) { // as CUPTI numbers them
+    switch (copyKind) { // CUPTI's numbers
     case 1: return "host to device";
     case 2: return "device to host";
     case 8: return "device to device";
@@ -94,7 +94,7 @@ std::string rateText(double perSecond, bool flops)
 
 Design workedDesign(const TraceReader& trace, const Design& given)
 {
-    // What another tool ran, and a module in PyTorch, is not the small model that stands in where none was named.
+    // Other tools, and the user's module in PyTorch, did not run the small model that stands in for an unnamed one.
     const bool ours = trace.holdsDesign() && trace.header().backend != "torch";
     Design design = trace.holdsDesign() ? trace.design() : given;
     if (!ours && design.workload && design.workload->source.starts_with("built in"))
@@ -147,7 +147,7 @@ std::vector<AchievedRate> achievedRates(const Design& design, const Program& pro
 
 std::string nameOf(const AchievedRate& rate, const Cluster& cluster)
 {
-    if (rate.device < 0) // of another tool's trace
+    if (rate.device < 0) // from another tool's trace
         return rate.what;
     const std::string device = deviceName(cluster, rate.device);
     return rate.peer < 0 ? "matrix units of " + device : "link " + device + " to " + deviceName(cluster, rate.peer);
@@ -180,7 +180,7 @@ try {
                 return fmt::format("{}, rank {}, GPU {}", directionOf(query.getColumn(6).getInt()),
                                    query.getColumn(4).getInt(), query.getColumn(5).getInt());
             });
-    if (database.tableExists("COMMUNICATIONS")) // it also holds calls of the host, which are no transfers
+    if (database.tableExists("COMMUNICATIONS")) // also has calls of the host, which are no transfers
         ask(sums + "rank, value FROM COMMUNICATIONS AS T JOIN LANES USING (laneId) JOIN StringIds ON id = collectiveId"
                 + inside + "AND LANES.kind = 'stream' GROUP BY rank, collectiveId ORDER BY rank, value",
             [](SQLite::Statement& query) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Achieved bandwidth and FLOP rates against the hardware's ceiling: for a measured step from its design (FLOPs of a
 // block, peak of a device, bandwidth of a link), for an imported trace from its copies and collectives. Without a
-// design the best rate in the trace is the reference.
+// design the reference is the best rate in the trace.
 #pragma once
 
 #include "core/design/design.h"
@@ -18,10 +18,10 @@ struct AchievedRate {
     bool flops = false; ///< amount counts FLOPs, not bytes
     int device = -1, peer = -1;
     std::int64_t count = 0;
-    double amount = 0;    ///< bytes or FLOPs of all of them
+    double amount = 0;    ///< total bytes or FLOPs
     Nanoseconds time = 0; ///< sum of their durations
-    double best = 0;      ///< per second, of the fastest
-    double ceiling = 0;   ///< per second; 0: not known
+    double best = 0;      ///< per second, of the fastest single one
+    double ceiling = 0;   ///< per second; 0: unknown
 
     double rate() const { return time > 0 ? amount / (static_cast<double>(time) * 1e-9) : 0; }
     /// Share of the ceiling, or of the best where there is none.
@@ -32,16 +32,17 @@ struct AchievedRate {
 std::string nameOf(const AchievedRate& rate, const Cluster& cluster);
 std::string rateText(double perSecond, bool flops); ///< "1.53 TFLOP/s", "24.1 GB/s"
 
-/// The design whose model was at work: the trace's own where it holds one, else the given one, without its model when
-/// that is a built-in one, which stands where no model was named and which no other tool trains.
+/// The design with the model that really ran: the trace's own design where it holds one, else the given one. Its model
+/// is removed if it is a built-in one, a placeholder for designs without a named model, unless Pipewright itself
+/// trained it.
 Design workedDesign(const TraceReader& trace, const Design& given);
 
-/// Matrix units of each device in model FLOPs (recomputation counts as time only), then every link that carried bytes,
-/// as far as the design knows them. O(tasks).
+/// Matrix units of each device, by the FLOPs of its blocks (those of recomputation included), then every link that
+/// carried bytes, as far as the design knows them. O(tasks).
 std::vector<AchievedRate> achievedRates(const Design& design, const Program& program, const Timeline& measured);
 
-/// Copies by direction, and collectives by kind and rank, of the stretch [from, to) of an imported trace; a
-/// collective's time counts its waiting for the others. Throws Error.
+/// Copies by direction, and collectives by kind and rank, in the stretch [from, to) of an imported trace. A
+/// collective's time includes waiting for the other ranks. Throws Error.
 std::vector<AchievedRate> achievedRates(const std::string& trace, Nanoseconds from, Nanoseconds to);
 
 } // namespace pipewright

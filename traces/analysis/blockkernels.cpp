@@ -34,7 +34,7 @@ std::vector<BlockKernels> blockKernels(const Program& program, const GpuWork& wo
                                        const KernelGroups& groups)
 {
     std::vector<BlockKernels> blocks(program.tasks.size());
-    std::vector<Nanoseconds> until(program.tasks.size(), 0); // the end of what ran of a block so far
+    std::vector<Nanoseconds> until(program.tasks.size(), 0); // latest end among the block's slices so far
     std::vector<std::optional<std::size_t>> groupOfName(work.names.size());
     for (const GpuWork::Slice& slice : work.slices) {
         if (slice.task >= blocks.size() || moves(program.tasks[slice.task].kind)

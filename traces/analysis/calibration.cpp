@@ -27,10 +27,10 @@ namespace {
 
 constexpr std::string_view pytorchTool = "PyTorch Kineto";
 
-/// What the trace's typical steps are; Error when it has none.
+/// The trace's typical steps; throws Error when there are none.
 StepLengths typicalSteps(const NamedTrace& trace, const std::optional<StepRange>& only)
 {
-    (void)trace.trace->medianStep(); // throws the reason where there is none
+    (void)trace.trace->medianStep(); // throws Error with the reason when there is no finished step
     std::vector<StepRecord> steps = trace.trace->steps();
     if (!only)
         return stepLengths(steps);
@@ -41,11 +41,10 @@ StepLengths typicalSteps(const NamedTrace& trace, const std::optional<StepRange>
     return lengthsOf(steps);
 }
 
-/// Below it, waits for processor cores are not worth a word.
+/// Smaller shares of waiting for processor cores are not reported.
 constexpr double tellsOfWaits = 0.05;
 
-/// How much of their time in these steps the devices' threads waited for a processor core; unset: the trace does not
-/// know.
+/// The share of these steps in which the devices' threads waited for a processor core; nullopt: not recorded.
 std::optional<double> coreWaitShare(const TraceReader& trace, const std::vector<int>& steps)
 {
     Nanoseconds waited = 0, all = 0;
@@ -64,18 +63,18 @@ using Samples = std::vector<Nanoseconds>;
 
 struct StageSamples {
     std::array<Samples, opCount> ofOp;
-    bool forward = false, backward = false; ///< whether any was recorded, overlapped ones among them
+    bool forward = false, backward = false; ///< whether any was recorded, also in an overlapped pair
     const Samples& of(Op op) const { return ofOp[indexOf(op)]; }
     bool knows(Op op) const { return !of(op).empty(); }
 };
 
-/// A full backward and its halves follow from each other where only one of them was measured. `share`: the input
-/// gradient's of the two in the model.
+/// Estimates the missing ones of a full backward and its two halves from the measured ones. `share`: of the input
+/// gradient in both halves, by the model.
 void completeBackward(const StageSamples& samples, std::optional<double> share, const StageCosts& before,
                       StageCosts& cost)
 {
     const bool full = samples.knows(Op::B), input = samples.knows(Op::I), weight = samples.knows(Op::W);
-    double spread = 0; // of what is measured of it; its parts are taken to vary as much
+    double spread = 0; // of the measured ones; the estimated ones get the same
     for (const Op op : {Op::B, Op::I, Op::W})
         if (samples.knows(op))
             spread = std::max(spread, cost.spread[indexOf(op)]);
@@ -101,7 +100,7 @@ void completeBackward(const StageSamples& samples, std::optional<double> share, 
         estimate(Op::B, cost.inputGrad + cost.weightGrad);
 }
 
-/// Every time of the stage with where it comes from: what was not measured and does not follow keeps both.
+/// Sets every time of the stage and its origin; a time that was neither measured nor estimated keeps both.
 void assignTimes(const StageSamples& samples, std::optional<double> share, int stage, const Costs& before,
                  StageCosts& cost)
 {
@@ -115,7 +114,7 @@ void assignTimes(const StageSamples& samples, std::optional<double> share, int s
     }
     completeBackward(samples, share, before.stages[stage], cost);
     cost.fitParts();
-    if (samples.knows(Op::F) && !samples.knows(Op::R) && cost.recompute > 0) { // the same share of the forward again
+    if (samples.knows(Op::F) && !samples.knows(Op::R) && cost.recompute > 0) { // scales with the measured forward
         const Nanoseconds forward = before.stages[stage].forward, again = before.stages[stage].recompute;
         cost.recompute = forward > 0 ? std::llround(static_cast<double>(cost.forward) * static_cast<double>(again)
                                                     / static_cast<double>(forward))
@@ -126,7 +125,7 @@ void assignTimes(const StageSamples& samples, std::optional<double> share, int s
     }
 }
 
-/// Stages of which the traces have no forward or no backward.
+/// Stages whose forward or backward is missing in the traces.
 std::vector<int> unmeasuredStages(const Program& program, const std::vector<StageSamples>& stages)
 {
     std::vector<bool> computes(stages.size(), false);
@@ -146,7 +145,7 @@ std::string refusal(const std::vector<int>& unmeasured, int stages)
                        unmeasured.size() == 1 ? "" : "s", fmt::join(unmeasured, ", "));
 }
 
-/// What the block would have taken on a microbatch of the usual length.
+/// Scales a block's time to a microbatch of the usual length.
 Nanoseconds ofUsualMicrobatch(const Costs& costs, const Task& task, Nanoseconds duration)
 {
     if (costs.microbatches.empty() || task.kind != TaskKind::Compute)
@@ -155,8 +154,8 @@ Nanoseconds ofUsualMicrobatch(const Costs& costs, const Task& task, Nanoseconds 
     return scale > 0 ? std::llround(static_cast<double>(duration) / scale) : duration;
 }
 
-/// Overlapped pairs. Where the two really ran at once, a block's time says nothing about the block alone; what
-/// is learnt is how long pairs take against the times of their blocks elsewhere, and of pairs with parts nothing.
+/// Overlapped pairs. When the two blocks really ran at once, their times say nothing about each block alone. They only
+/// give the factor: a pair's time relative to the times of its blocks elsewhere. Pairs with parts are left out.
 class Pairs {
 public:
     explicit Pairs(const Program& program) : m_program(program), m_partner(overlapPartners(program)) {}
@@ -178,7 +177,8 @@ public:
         }
     }
 
-    /// From the pairs of which `known(task)` says that both blocks' own times were seen; keeps the factor without.
+    /// Uses the pairs for which `known(task)` says that both blocks' own times were measured; without any the factor
+    /// stays.
     template<typename Known>
     void assignTo(Costs& costs, Known known) const
     {
@@ -203,7 +203,7 @@ private:
     std::map<TaskId, Samples> m_together; ///< by first block
 };
 
-/// Of another schedule's blocks the times would be right, and what lies between them wrong.
+/// With another schedule's order, times of blocks would be right, but the times between them wrong.
 void refuseOtherOrder(const Program& program, const Timeline& timeline, const std::string& traceName)
 {
     if (const std::optional<Disorder> other = disorderOf(program, timeline))
@@ -231,7 +231,7 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
     HostGapSamples gaps(program, design.costs);
     Pairs pairs(program);
     Calibration result{design, {}};
-    std::vector<std::string> heldUp; // by other threads or programs: per trace how much, or nothing
+    std::vector<std::string> heldUp; // per trace: the share of time waiting for a core, or empty
     bool pytorch = true;
     for (const NamedTrace& named : traces) {
         const TraceReader* const trace = named.trace;
@@ -249,13 +249,13 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
                         continue;
                     const Nanoseconds duration = timeline.end[id] - timeline.start[id];
                     if (isUpdate(task.kind) && task.kind != TaskKind::Update)
-                        continue; // hands weights on, for which no time is predicted
-                    if (program.shardedOptimizer && task.kind == TaskKind::Update) // of a share
+                        continue; // weight transfer tasks: no time is predicted for them
+                    if (program.shardedOptimizer && task.kind == TaskKind::Update) // this replica's share only
                         stages[task.stage].ofOp[indexOf(task.op)].push_back(duration * program.replicas());
                     else if (!isReduction(task.kind))
                         stages[task.stage].ofOp[indexOf(task.op)].push_back(
                             ofUsualMicrobatch(design.costs, task, duration));
-                    else if (task.kind == TaskKind::Reduce) // over replicas a sum takes its links' time
+                    else if (task.kind == TaskKind::Reduce) // sums over replicas take the time of their links
                         reduce.push_back(duration);
                 }
                 pairs.add(timeline);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A trace becomes costs: per stage and operation the median measured time over the typical steps (stepvariation.h), per
-// link latency and bandwidth of its transfers (handoff.h), per device and operation the gap that the host leaves before
-// a block (hostgaps.h). Each comes from its own records, none from the length of the step, so what a block or the host
-// does is not charged to a link.
+// Turns traces into costs: per stage and operation the median measured time over the typical steps (stepvariation.h),
+// per link the latency and bandwidth of its transfers (handoff.h), per device and operation the gap that the host
+// leaves before a block (hostgaps.h). Each comes from its own records, never from the length of the step, so time of
+// blocks or of the host is not attributed to a link.
 #pragma once
 
 #include "core/design/design.h"
@@ -17,7 +17,7 @@
 
 namespace pipewright {
 
-/// What a time of the design was taken over.
+/// The measurements behind one time of the design.
 struct CalibrationFit {
     Op op = Op::F;
     int stage = 0;
@@ -31,11 +31,11 @@ struct Calibration {
     std::vector<HostGapFit> gaps{};        ///< by device, then operation
     std::vector<LinkFit> links{};          ///< by pair, then size
     std::vector<StepLengths> steps{};      ///< per trace
-    std::optional<Nanoseconds> makespan{}; ///< the median measured one; unset: stages were not measured
-    std::vector<std::string> notes{};      ///< how estimates were reasoned
+    std::optional<Nanoseconds> makespan{}; ///< the median measured one; unset if stages were not measured
+    std::vector<std::string> notes{};      ///< how estimates were made
 };
 
-/// What becomes of stages of which the traces have no forward or no backward.
+/// What to do with stages whose forward or backward is missing in the traces.
 enum class UnmeasuredStages { Refuse, Keep };
 
 struct NamedTrace {
@@ -43,22 +43,22 @@ struct NamedTrace {
     std::string name;
 };
 
-/// Steps by number, both ends among them.
+/// A range of step numbers, both ends included.
 struct StepRange {
     int first = 0, last = 0;
 };
 
-/// From several traces at once, each step of each counting alike, with the times of blocks that their readers take.
-/// `only`: the steps of each trace that count, a first one among them too. Throws Error as below.
+/// From several traces together; every step of every trace has the same weight. Block times are those that the traces'
+/// readers use. `only`: the steps of each trace that count, also a first one. Throws Error as below.
 Calibration calibrate(const Design& design, const std::vector<NamedTrace>& traces,
                       UnmeasuredStages rest = UnmeasuredStages::Refuse, const std::optional<StepRange>& only = {});
 
-/// The design with measured costs in place of its own (source "measured: FILE"). The first step never counts when there
-/// are others, and outliers do not. Overlapped pairs get the factor that they took. Of a full backward and its halves
-/// what was not measured is estimated from what was: split by the model's ratio of work (or that of the present costs),
-/// or added up; PyTorch's first stage, whose input wants no gradient, does all of it in its weight gradient. Other
-/// operations that the trace has no record of keep their cost; Costs say which number is which.
-/// Throws Error when the trace has no finished step, is of another program or leaves out stages.
+/// The design with measured costs in place of its own (source "measured: FILE"). The first step counts only if there
+/// are no others; outliers never count. Overlapped pairs get their measured factor. If only some of a full backward and
+/// its two halves were measured, the rest is estimated: split by the model's ratio of work (or that of the present
+/// costs), or added up. In PyTorch the first stage's input needs no gradient, so its whole backward counts as weight
+/// gradient. Other operations without a record keep their cost; Costs say where each number comes from. Throws Error
+/// when the trace has no finished step, is of another program or lacks stages.
 Design calibrate(const Design& design, const TraceReader& trace, const std::string& traceName);
 
 } // namespace pipewright

@@ -83,8 +83,7 @@ Comparison compare(const Program& program, const Timeline& predicted, const Time
         result.devices.push_back(entry);
     }
 
-    // Both makespans count from the first task, hence so do the starts: a recording's step begins a little
-    // before its first block does.
+    // Starts are relative to the first task, as makespans are: a recorded step begins a little before its first block.
     const Nanoseconds predictedOrigin = firstStart(predicted);
     const Nanoseconds measuredOrigin = firstStart(measured);
     std::vector<double> startErrors, durationErrors;

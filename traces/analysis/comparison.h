@@ -38,11 +38,11 @@ struct Comparison {
     std::vector<BlockError> blocks; ///< largest |contribution| first
 };
 
-/// `measuredPeaks` per device, from the trace; a device that ran and has 0 bytes, or none, was not recorded.
+/// `measuredPeaks` per device, from the trace. A device that ran but has 0 bytes, or has no entry, was not recorded.
 Comparison compare(const Program& program, const Timeline& predicted, const Timeline& measured,
                    const std::vector<Bytes>& measuredPeaks);
-/// Where groups hold stages, `peaks` per device: as predicted of each group's fullest member, whose memory a trace has.
-/// The groups' own Program only estimates them.
+/// For designs with groups: sets the predicted peaks per device. `peaks`: of each group's fullest member, whose memory
+/// a trace records; the groups' Program has only estimates.
 void takePredictedPeaks(Comparison& comparison, const std::vector<Bytes>& peaks);
 
 } // namespace pipewright

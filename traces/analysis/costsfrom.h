@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A schedule whose costs are carried over to another one of the same model: --costs-from, and the designer's
-// counterpart.
+// Reads the design whose costs are carried over to another schedule of the same model, for --costs-from and its
+// counterpart in the designer.
 #pragma once
 
 #include "core/design/design.h"
@@ -9,11 +9,13 @@
 
 namespace pipewright {
 
-/// True for an imported trace: which design it recorded has to be said. Throws Error for a trace that cannot be read.
+/// True for an imported trace: the user has to name the design that it recorded. Throws Error for a trace that cannot
+/// be read.
 bool isTraceWithoutDesign(const std::string& path);
 
-/// A design file as it is; of a recorded run its design, calibrated with it. `recorded`: the design that the trace
-/// recorded, in place of its own. Throws Error, also when there is such a design beside a file that is no trace.
+/// For a design file the design itself; for a recorded run its design, calibrated with the run. `recorded`: the design
+/// that the trace recorded, in place of its own. Throws Error, also when `recorded` is given for a file that is not a
+/// trace.
 Design readCostsFrom(const std::string& path, const Design* recorded = nullptr);
 
 } // namespace pipewright

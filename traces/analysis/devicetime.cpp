@@ -27,7 +27,7 @@ Class classOf(ActivityKind kind, bool communication)
     case ActivityKind::Kernel: return communication ? Class::Communication : Class::Compute;
     case ActivityKind::Memcpy:
     case ActivityKind::Memset: return Class::Copy;
-    case ActivityKind::Operator: return communication ? Class::Communication : Class::Compute; // of a host alone
+    case ActivityKind::Operator: return communication ? Class::Communication : Class::Compute; // only without GPUs
     case ActivityKind::GpuRange:
     case ActivityKind::Synchronization:
     case ActivityKind::Runtime:
@@ -35,15 +35,15 @@ Class classOf(ActivityKind kind, bool communication)
     case ActivityKind::Python:
     case ActivityKind::Overhead:
     case ActivityKind::Mark:
-    case ActivityKind::Other: break; // no work of the device
+    case ActivityKind::Other: break; // does not occupy the device
     }
     return Class::None;
 }
 
-/// Length of the union of slices, which are added in order of start.
+/// Length of the union of slices. Slices must be added in order of start.
 struct Cover {
     Nanoseconds until = 0, covered = 0;
-    /// Returns the length that the slice adds.
+    /// Returns where the part that the slice adds begins.
     Nanoseconds add(Nanoseconds start, Nanoseconds end)
     {
         start = std::max(start, until);
@@ -57,10 +57,10 @@ struct Cover {
 struct HiddenTransfers {
     const std::vector<LinkTransfer>& all;
     std::vector<Nanoseconds>& hidden;
-    std::vector<std::size_t> own; ///< of the device, by ready time
+    std::vector<std::size_t> own; ///< indices of the device's transfers, by ready time
     std::size_t next = 0;
 
-    /// Stretches come in order.
+    /// Adds a stretch of computing; stretches must come in order.
     void computes(Nanoseconds start, Nanoseconds end)
     {
         while (next < own.size() && all[own[next]].end <= start)
@@ -103,7 +103,7 @@ public:
             push(t, static_cast<std::size_t>(std::upper_bound(track.end.begin(), track.end.end(), from)
                                              - track.end.begin()));
         }
-        bool open = true; // the stretch may end in a gap that a later slice explains
+        bool open = true; // the last gap may be explained by a slice after the stretch
         while (open && !heads.empty()) {
             if ((++m_steps & 0xffff) == 0 && stopped && stopped())
                 return;
@@ -153,7 +153,7 @@ private:
         return std::pair(b.end - b.start, a.start) < std::pair(a.end - a.start, b.start);
     }
 
-    /// `until`: the gap's end, which may be beyond the stretch.
+    /// `until`: the gap's real end, which may be after the stretch.
     void addGap(DeviceTime::Gap gap, Nanoseconds until, DeviceTime& device) const
     {
         if (gap.ended) {
@@ -184,7 +184,7 @@ private:
     std::size_t m_steps = 0;
 };
 
-/// `hidden`: of every transfer.
+/// `hidden`: per transfer the overlap with computing.
 void addLinks(const LinkTransfers& transfers, const std::vector<Nanoseconds>& hidden, DeviceTimes& times)
 {
     std::vector<LinkTime> links(transfers.links.size());
@@ -334,7 +334,7 @@ DeviceTimes deviceTimes(const StoredActivities& trace, const LaunchCalls& launch
         if (works)
             tracks[{lane.rank, lane.device}].push_back(t);
     }
-    if (tracks.empty()) // the host alone: its operators are what there is
+    if (tracks.empty()) // without GPUs the host's operators count as the work
         for (std::size_t t = 0; t < trace.tracks.size(); ++t)
             if (const Track& track = trace.tracks[t];
                 std::find(track.kind.begin(), track.kind.end(), ActivityKind::Operator) != track.kind.end())

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Where the time of every device of an imported trace went: computing, communication and copies that are not
-// overlapped, and idle time by cause, as in Holistic Trace Analysis. An idle gap is
-// - of the host, when the call that launched its next slice was made after the gap began;
-// - of kernel launching, when it is no longer than backToBackGap;
+// overlapped, and idle time by cause, as in Holistic Trace Analysis. The cause of an idle gap is
+// - the host, when the call that launched the next slice was made after the gap began;
+// - kernel launching, when the gap is no longer than backToBackGap;
 // - otherwise a wait (for an event or another stream).
 // Among several devices the straggler is the one with the longest own time (all but waiting inside communication),
 // unless a link explains more: its transfers take longer than those of other links and are not overlapped
@@ -32,25 +32,25 @@ struct TraceStep {
     std::string name; ///< "ProfilerStep#3"
     Nanoseconds start = 0, end = 0;
 };
-/// The ranges ProfilerStep#N of the lowest rank that has any, in order, without steps recognised from a pipeline's
-/// blocks; of a run of Pipewright its steps; empty when there are none. O(slices of ranges).
+/// The ranges ProfilerStep#N of the lowest rank that has any, in order, but not steps that were recognised from a
+/// pipeline's blocks. For a run of Pipewright its steps. Empty when there are none. O(slices of ranges).
 std::vector<TraceStep> stepsOf(const StoredActivities& trace);
 
-/// In place of a GPU's number, where none was recorded: a process whose operators are its computing.
+/// Stands for a GPU's number if no GPU was recorded: a process whose operators count as computing.
 inline constexpr int hostDevice = -1;
 
 struct DeviceTime {
     int rank = 0, device = 0;
     std::string name; ///< "GPU 0", "rank 1, GPU 0" of several ranks, or a run's own name
     std::array<Nanoseconds, deviceTimeCauses> time{}; ///< add up to the stretch
-    Nanoseconds communicating = 0, copying = 0;       ///< hidden behind other work or not
-    Nanoseconds finished = 0;                         ///< of the host gaps: after the last slice of the whole trace
+    Nanoseconds communicating = 0, copying = 0;       ///< whether overlapped with other work or not
+    Nanoseconds finished = 0; ///< part of the host gaps: after the last slice of the whole trace
     std::int64_t slices = 0;
 
-    struct Gap { ///< with nothing running
+    struct Gap { ///< a stretch in which nothing runs
         Nanoseconds start = 0, end = 0;
         DeviceTimeCause cause = DeviceTimeCause::Waiting;
-        std::size_t track = 0, slice = 0; ///< what ends it
+        std::size_t track = 0, slice = 0; ///< the slice that ends it
         bool ended = false;               ///< false: the stretch ends it
     };
     std::vector<Gap> gaps; ///< the longest, longest first, at most `gapsKept`
@@ -61,18 +61,18 @@ struct DeviceTime {
     {
         return of(DeviceTimeCause::HostGap) + of(DeviceTimeCause::BackToBack) + of(DeviceTimeCause::Waiting);
     }
-    /// Share of the communication that computing hides; 0 without any.
+    /// Share of the communication that is overlapped with computing; 0 without any.
     double overlap() const;
 };
 
-struct LinkTime { ///< of one LinkTransfers::Link, of the transfers that end in the stretch
+struct LinkTime { ///< of one LinkTransfers::Link, for the transfers that end in the stretch
     std::uint32_t link = 0;
     std::string name;
     std::int64_t transfers = 0;
     Bytes bytes = 0;                 ///< of transfers with known size
-    Nanoseconds time = 0, usual = 0; ///< summed; what the median link would have taken
+    Nanoseconds time = 0, usual = 0; ///< sums; `usual`: what the median link would have taken
     Nanoseconds waited = 0;          ///< waiting of the first rank for the last one, not part of the link's time
-    Nanoseconds excess = 0;          ///< beyond the usual, not overlapped with computing
+    Nanoseconds excess = 0;          ///< time above the usual that is not overlapped with computing
     double slowness() const { return usual > 0 ? static_cast<double>(time) / static_cast<double>(usual) : 1; }
 };
 
@@ -105,8 +105,8 @@ DeviceTimes deviceTimes(const StoredActivities& trace, const LaunchCalls& launch
 /// End of the last slice of the trace.
 Nanoseconds endOf(const StoredActivities& trace);
 
-/// What is looked at where no stretch is named: "the whole trace", or "the devices' activity", from their first kernel
-/// or copy to their last, where that is less than half of the trace.
+/// The default stretch for analyses: "the whole trace", or "the devices' activity", from their first kernel or copy to
+/// their last, if that is less than half of the trace.
 TraceStep deviceActivity(const StoredActivities& trace);
 
 } // namespace pipewright

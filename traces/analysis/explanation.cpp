@@ -21,7 +21,7 @@ using Key = std::tuple<Cause::Kind, int, int>;
 /// Deviation of a task's duration and lag from the prediction, for one cause.
 struct Change {
     TaskId task = none;
-    Nanoseconds duration = 0, lag = 0; ///< to be subtracted
+    Nanoseconds duration = 0, lag = 0; ///< to be subtracted when the cause is removed
 };
 
 class Explainer {
@@ -84,13 +84,13 @@ private:
         }
     }
 
-    /// What the costs say of the host.
+    /// The host gap before a task according to the costs.
     Nanoseconds expectedGap(TaskId t) const { return m_evaluator.startOf(t, 0); }
 
     /// Time from the producer's end to the transfer's end.
     Nanoseconds handOff(TaskId t) const { return std::max<Nanoseconds>(0, m_replay.lag[t]) + m_replay.duration[t]; }
 
-    /// The part of a transfer's lag after its value was ready and its target was free.
+    /// The part of a transfer's lag after both its value was ready and its target was free.
     Nanoseconds hesitation(TaskId t) const
     {
         const Timeline& timeline = m_replay.measured();
@@ -151,14 +151,14 @@ private:
         for (const TaskId t : byStart) {
             const Task& task = m_program.tasks[t];
             const auto usual = alone.find({task.device, task.peer});
-            // The excess of a crowded transfer over the link's usual time counts as contention.
+            // For a transfer that shared its link, the excess over the link's usual time counts as contention.
             Nanoseconds waited = 0;
             if (crowded[t] && usual != alone.end())
                 waited = std::max<Nanoseconds>(0, handOff(t) - m_expected[t]
                                                       - std::max<Nanoseconds>(0, medianOf(usual->second)));
             // A late start: the target was busy, or one of the two hosts was late.
             Nanoseconds late = std::max<Nanoseconds>(0, m_replay.lag[t]);
-            // As far as the link's cost has space for it, it is part of that.
+            // Hesitation that fits into the link's predicted cost is part of that cost.
             const Nanoseconds space = std::max<Nanoseconds>(0, m_expected[t] - m_replay.duration[t]);
             const Nanoseconds hesitated = hesitation(t) - space;
             if (hesitated > 0) {
@@ -211,7 +211,7 @@ private:
         const Timeline& timeline = m_replay.measured();
         Nanoseconds reached = notRun;
         for (const TaskId t : result.criticalPath) {
-            // Clocks that are a little off, and data handed on before a task ends, let tasks of the path overlap.
+            // Tasks of the path may overlap: clocks differ a little, and data may be sent before its task ends.
             reached = reached == notRun ? timeline.start[t] : reached;
             result.path.waiting += std::max<Nanoseconds>(0, timeline.start[t] - reached);
             (moves(m_program.tasks[t].kind) ? result.path.transferring : result.path.computing) +=

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Why a measured step took longer, or less, than predicted. Each difference belongs to a cause: slower blocks on a
-// device, transfers of a link, waits for a busy link, idle gaps of the host, waits for memory. A cause's contribution
+// Why a measured step took longer, or less, than predicted. Each difference is attributed to a cause: slower blocks on
+// a device, transfers of a link, waits for a busy link, idle gaps of the host, waits for memory. A cause's contribution
 // is the change of the makespan when the step is replayed without it (replay.h). Causes can hide each other, so
 // contributions need not add up; the makespan without all of them is given as well.
 #pragma once
@@ -19,8 +19,8 @@ struct Cause {
     Kind kind = Kind::SlowerBlocks;
     int device = 0;
     int peer = -1;                ///< Transfer, Contention: the link's other end
-    Nanoseconds contribution = 0; ///< to the makespan; below zero: it made the step shorter
-    Nanoseconds excess = 0;       ///< beyond the prediction, summed over all tasks
+    Nanoseconds contribution = 0; ///< to the makespan; negative: it made the step shorter
+    Nanoseconds excess = 0;       ///< time above the prediction, summed over all tasks
     std::vector<TaskId> tasks;    ///< affected tasks, largest change first
 };
 
@@ -40,16 +40,16 @@ std::string_view nameOf(BlockDifference::Why why);
 struct DeviceExplanation {
     Nanoseconds computing = 0;
     Nanoseconds warmUp = 0, lateData = 0, transfer = 0, hostGap = 0, memoryWait = 0,
-                coolDown = 0;     ///< with computing: the makespan
+                coolDown = 0;     ///< idle times; together with `computing` they add up to the makespan
     Nanoseconds transferring = 0; ///< time in which it sends or receives
     Nanoseconds overlapped = 0;   ///< of that, while it computes
-    double slowness = 1;          ///< its blocks' time against their prediction, relative to the median device
+    double slowness = 1;          ///< measured time of its blocks / predicted time, relative to the median device
 };
 
-/// Idle time of a device in the measured step, by what it waited for; the parts add up to its length.
+/// An idle gap of a device in the measured step, by what it waited for; the parts add up to its length.
 struct IdleGap {
     int device = 0;
-    TaskId before = none; ///< the block that ends it; none: the device has nothing left to do
+    TaskId before = none; ///< the block that ends it; none: the device's last block is done
     Nanoseconds start = 0, end = 0;
     Nanoseconds warmUp = 0, lateData = 0, transfer = 0, hostGap = 0, memoryWait = 0, coolDown = 0;
 };
@@ -62,7 +62,7 @@ struct Explanation {
     Nanoseconds predicted = 0, measured = 0;
     Nanoseconds allRight = 0;            ///< makespan without any of the causes
     std::vector<Cause> causes;           ///< largest |contribution| first
-    std::vector<BlockDifference> blocks; ///< in the Program's order; blocks with a record only
+    std::vector<BlockDifference> blocks; ///< in the Program's order; only recorded blocks
     std::vector<DeviceExplanation> devices;
     std::vector<IdleGap> gaps; ///< by device, then time; the idle parts of `devices` are their sums
     Timeline completed;        ///< the measured step with every task filled in, see Replay

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Walks the kernels by start. An idle stretch of a device is cut from its beginning on: until the data was made, until
-// it arrived, until the launch, and what other slices of the GPU covered; the rest has no known cause. O(kernels log
-// kernels).
+// Walks the kernels by start. An idle stretch of a device is split from its beginning on: until the data was computed,
+// until it arrived, until the launch, and the time in which other slices of the GPU worked; the rest has no known
+// cause. O(kernels log kernels).
 #include "traces/analysis/gpugaps.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 using Stretch = std::pair<Nanoseconds, Nanoseconds>;
 
-/// Disjoint stretches by start, of slices that come by start.
+/// Adds a slice to a list of disjoint stretches. Slices must come in order of start.
 void addTo(std::vector<Stretch>& cover, Nanoseconds start, Nanoseconds end)
 {
     if (!cover.empty() && start <= cover.back().second)
@@ -60,7 +60,7 @@ Stretch arrivalOf(const Program& program, const Timeline& measured, TaskId task)
 std::vector<GpuGaps> gpuGaps(const Program& program, const GpuWork& work, const Timeline& measured)
 {
     const std::size_t devices = program.devices.size();
-    const auto computes = [&](const GpuWork::Slice& slice) { // what a link carries is not the device's work
+    const auto computes = [&](const GpuWork::Slice& slice) { // transfers are not the device's work
         return slice.device >= 0 && static_cast<std::size_t>(slice.device) < devices
                && (slice.task >= program.tasks.size() || !moves(program.tasks[slice.task].kind));
     };
@@ -71,7 +71,7 @@ std::vector<GpuGaps> gpuGaps(const Program& program, const GpuWork& work, const 
             addTo(covers[slice.device], std::max<Nanoseconds>(0, slice.start), slice.end);
             gpus[slice.device].emplace(slice.rank, slice.gpu);
         }
-    // All others on the same GPU, merged.
+    // The work of all other devices on the same GPU, merged.
     std::vector<std::vector<Stretch>> others(devices);
     for (std::size_t d = 0; d < devices; ++d) {
         std::vector<Stretch> all;

@@ -40,7 +40,7 @@ void Handoffs::add(const Timeline& timeline)
                                           [](const Program::ExtraDependency& e, TaskId t) { return e.task < t; });
             for (; extra != extras.end() && extra->task == id; ++extra)
                 free = std::max(free, endOf(extra->after));
-            // A receive may have been waiting for long, and what was not made yet was not under way.
+            // A receive may have waited for long. The transfer cannot begin before its value was made.
             from = std::max(timeline.end[producer], std::min(from, free));
         }
         const Task& task = m_program.tasks[id];
@@ -104,10 +104,10 @@ void Handoffs::assignTo(Costs& costs) const
     const Costs before = costs;
     const auto take = [](LinkCosts& link, LinkCosts fitted, const LinkCosts& was, CostOrigin origin) {
         link = std::move(fitted);
-        link.bus = was.bus; // which wire it is, no record says
+        link.bus = was.bus; // records do not tell the wire
         link.origin = origin;
     };
-    take(costs.link, fitOne(all, 0), before.link, CostOrigin::Estimated); // of pairs that were not seen
+    take(costs.link, fitOne(all, 0), before.link, CostOrigin::Estimated); // for pairs that were not measured
     costs.linkOfPair.clear();
     for (const auto& [pair, sizes] : m_pairs)
         take(costs.linkOfPair[pair], fitOne(sizes, costs.link.bytesPerSecond),

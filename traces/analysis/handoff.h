@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Link costs from the records of the transfers themselves: how long each took, and how late it began after its value
-// was made, its target was free and the transfers before it on the same wire had ended. Neither the blocks that wait
-// for it nor the length of the step count: a block that begins later than its value arrives has a gap of the host
+// was made, its target was free and earlier transfers on the same wire had ended. Neither the blocks that wait for a
+// transfer nor the length of the step count: a block that begins later than its value arrives has a host gap
 // (hostgaps.h).
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace pipewright {
 
-/// Of the transfers of one size between one pair of devices.
+/// Times of the transfers of one size between one pair of devices.
 struct LinkFit {
     int from = 0, to = 0;
     Bytes bytes = 0;
@@ -40,7 +40,7 @@ private:
 
     const Program& m_program;
     std::vector<Bytes> m_bytes;           ///< per task; transfers only
-    std::vector<TaskId> m_beforeOnTarget; ///< likewise: what the target does before it receives; none: nothing
+    std::vector<TaskId> m_beforeOnTarget; ///< likewise: the target's last block before it receives; none: there is none
     std::map<std::pair<int, int>, BySize> m_pairs;
 };
 

@@ -18,8 +18,8 @@ HostGapSamples::HostGapSamples(const Program& program, const Costs& costs)
         m_durations.push_back(evaluator.duration(t));
 }
 
-/// Whether it is known when the task could have begun. A transfer without a record does not matter where the device was
-/// busy for longer than it can have taken.
+/// Whether it is known when the task could have begun. An unrecorded transfer is no obstacle if, by its predicted time,
+/// it must have arrived while the device was still busy.
 bool HostGapSamples::knowsInputs(TaskId task, const Timeline& timeline) const
 {
     const TaskId before = m_program.afterOnDevice[task];
@@ -37,7 +37,7 @@ bool HostGapSamples::knowsInputs(TaskId task, const Timeline& timeline) const
     auto extra = std::lower_bound(extras.begin(), extras.end(), task,
                                   [](const Program::ExtraDependency& e, TaskId t) { return e.task < t; });
     for (; extra != extras.end() && extra->task == task; ++extra) {
-        known = known && knows(extra->after) && extra->earliestStart == 0; // a pin may have delayed it
+        known = known && knows(extra->after) && extra->earliestStart == 0; // an earliest start may have delayed it
         any = any || extra->after != none;
     }
     return known && any;
@@ -76,7 +76,7 @@ void HostGapSamples::assignTo(Costs& costs) const
         return;
     costs.hostGaps.assign(m_samples.size(), {});
     for (std::size_t d = 0; d < m_samples.size(); ++d) {
-        std::vector<Nanoseconds> passes; // an update is no measure for them
+        std::vector<Nanoseconds> passes; // without updates, whose gaps differ
         for (const Op op : allOps)
             if (isPass(op))
                 passes.insert(passes.end(), m_samples[d][indexOf(op)].begin(), m_samples[d][indexOf(op)].end());

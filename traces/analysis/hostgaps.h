@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the host needs before a block, from measured steps: the time from when the device was free and the block's last
-// input had arrived until the block began, without waits for memory. The first block of a step says nothing about it,
-// and neither does a block of which it is not known when its input arrived.
+// The time that the host needs before a block, from measured steps: from when the device was free and the block's last
+// input had arrived until the block began, without waits for memory. Blocks with nothing before them in the step do not
+// count, nor do blocks whose inputs' arrival is unknown.
 #pragma once
 
 #include "core/design/costs.h"
@@ -25,8 +25,9 @@ public:
     HostGapSamples(const Program& program, const Costs& costs);
     /// Adds one measured step. O(tasks).
     void add(const Timeline& timeline);
-    /// Every operation of every device gets its median, one that was not seen that of the device's others, a device
-    /// that was not seen that of all; such are marked as estimated. Without a sample the costs are unchanged.
+    /// Sets the median per device and operation. An operation without samples gets the median of the device's others, a
+    /// device without samples that of all devices; these are marked as estimated. Without any sample the costs are
+    /// unchanged.
     void assignTo(Costs& costs) const;
     std::vector<HostGapFit> fits() const; ///< by device, then operation
 

@@ -21,7 +21,7 @@ std::vector<Nanoseconds> memoryWaits(const Program& program, const Replay& repla
                     freed = std::max(freed, timeline.end[instruction.task]);
             } else if (instruction.kind == InstructionKind::Compute || instruction.kind == InstructionKind::Update) {
                 const TaskId t = instruction.task;
-                // What began before the buffer was free did not wait for it.
+                // A block that began before the buffer was freed did not wait for it.
                 if (freed != notRun && replay.recorded(t) && replay.lag[t] > 0 && freed <= timeline.start[t])
                     waits[t] = std::clamp<Nanoseconds>(freed - (timeline.start[t] - replay.lag[t]), 0, replay.lag[t]);
                 freed = notRun;

@@ -13,11 +13,11 @@ std::vector<Nanoseconds> memoryWaits(const Program& program, const Replay& repla
 /// By device, then time. O(tasks log tasks).
 std::vector<IdleGap> idleGaps(const Program& program, const Replay& replay, const std::vector<Nanoseconds>& memory);
 
-/// The parts of all devices' gaps between two times, as one; a gap that reaches out of them counts as far as it lies
-/// between. `gaps` as idleGaps() gives them. O(gaps between the times).
+/// The sum of all devices' gaps between two times; a gap that reaches beyond them counts in part. `gaps` as returned by
+/// idleGaps(). O(gaps between the times).
 IdleGap idleBetween(const std::vector<IdleGap>& gaps, Nanoseconds from, Nanoseconds to);
 
-/// With the sums of the gaps the parts of each device add up to the makespan. O(tasks log tasks).
+/// Per device its times with the sums of its gaps; the parts of each device add up to the makespan. O(tasks log tasks).
 std::vector<DeviceExplanation> idleTimes(const Program& program, const Replay& replay,
                                          const std::vector<IdleGap>& gaps);
 

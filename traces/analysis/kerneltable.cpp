@@ -60,7 +60,7 @@ public:
     }
 
 private:
-    /// `inner`: of it, what others are counted for.
+    /// `inner`: the part of the time that other operators are counted for.
     void count(std::uint32_t name, ActivityKind kind, Nanoseconds start, Nanoseconds end, Nanoseconds inner)
     {
         if (end <= m_from || start >= m_to)

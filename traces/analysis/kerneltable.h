@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How often each kernel, copy and set ran in a stretch of a recording, and for how long, by name and by group; of a
-// recording without a device the framework's operators instead, each without those that it calls. Slices are clipped to
-// the stretch. O(slices of the stretch log slices).
+// How often each kernel, copy and set ran in a stretch of a recording, and for how long, by name and by group. For a
+// recording without a device it lists the framework's operators, each without the time of operators that it calls.
+// Slices are clipped to the stretch. O(slices of the stretch log slices).
 #pragma once
 
 #include "traces/store/activitystore.h"
@@ -13,15 +13,15 @@
 namespace pipewright {
 
 struct KernelRow {
-    std::string name, group; ///< of a row for a whole group both are its name
+    std::string name, group; ///< in a row for a whole group both are the group's name
     std::int64_t count = 0;
     Nanoseconds total = 0, shortest = 0, longest = 0;
     double mean() const { return count > 0 ? static_cast<double>(total) / static_cast<double>(count) : 0; }
 };
 
 struct KernelTable {
-    bool ofHost = false;          ///< operators, as no device was recorded
-    Nanoseconds total = 0;        ///< of all rows; devices and streams add up
+    bool ofHost = false;          ///< the rows are operators, as no device was recorded
+    Nanoseconds total = 0;        ///< of all rows; times of devices and streams are added
     std::vector<KernelRow> names; ///< longest total first
     std::vector<KernelRow> groups;
     double shareOf(const KernelRow& row) const
@@ -32,7 +32,7 @@ struct KernelTable {
 
 KernelTable kernelTable(const StoredActivities& trace, Nanoseconds from, Nanoseconds to);
 
-/// A name, or a group, in two recordings; a missing one counts 0.
+/// A name or a group in two recordings; if one lacks it, its row is 0.
 struct KernelChange {
     std::string name;
     KernelRow before, after;

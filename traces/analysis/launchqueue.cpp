@@ -9,16 +9,16 @@ namespace pipewright {
 
 namespace {
 
-/// The q-th hundredth of sorted values, which are some.
+/// The q-th percentile of sorted values; there must be at least one.
 Nanoseconds hundredth(const std::vector<Nanoseconds>& sorted, std::size_t q)
 {
     return sorted[(sorted.size() - 1) * q / 100];
 }
 
-/// Of starts of calls (+1) and of what they launched (-1).
+/// `events`: starts of calls (+1) and of the launched work (-1).
 void measureQueue(std::vector<std::pair<Nanoseconds, int>> events, LaunchQueue& queue)
 {
-    std::sort(events.begin(), events.end()); // what starts at the same moment leaves before another comes
+    std::sort(events.begin(), events.end()); // at equal times -1 comes first
     std::int64_t length = 0;
     double area = 0;
     for (std::size_t i = 0; i < events.size(); ++i) {

@@ -23,7 +23,7 @@ public:
         return static_cast<std::size_t>(std::lower_bound(m_counter.time.begin(), m_counter.time.end(), time)
                                         - m_counter.time.begin());
     }
-    /// Before a moment. Before the first report nothing is known; the recording begins with the first.
+    /// The value just before a moment. Before the first report it is taken to be the first value.
     double before(Nanoseconds time) const
     {
         const std::size_t next = firstFrom(time);
@@ -36,7 +36,7 @@ public:
             most = std::max(most, m_counter.value[i]);
         return most;
     }
-    /// The largest that was allocated at once.
+    /// The largest single allocation.
     double largest(Nanoseconds from, Nanoseconds to) const
     {
         double most = 0;
@@ -55,7 +55,7 @@ Bytes bytesOf(double value)
     return static_cast<Bytes>(std::llround(std::max(0.0, value)));
 }
 
-/// The last outermost operator that allocates makes what the layer returns.
+/// The last outermost operator that allocates is taken to make the layer's output.
 Bytes outputOf(const Allocated& allocated, const std::vector<LayerSlices::Slice>& operators,
                const LayerStretch& forward)
 {
@@ -111,7 +111,7 @@ void fillFromMemory(const TraceCounter& counter, const std::vector<LayerSlices::
         table[i].saved = table[i].savedForWeightGrad = medianOf(layers[i].saved);
         table[i].parameters = bytesOf(*std::max_element(layers[i].left.begin(), layers[i].left.end()));
         const Bytes made = medianOf(layers[i].output);
-        table[i].output = handedOn = made > 0 ? made : handedOn; // a view of what it got
+        table[i].output = handedOn = made > 0 ? made : handedOn; // 0: a view of its input
         profile.layers[i].peak = medianOf(layers[i].peak);
     }
     for (const char* column : {"saved_for_weight_grad", "parameters", "output"})

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Bytes of layers from the allocator's own reports in a recorded run (layerranges.h): what a forward leaves allocated
-// is what it saved, its output among it; what is left after its backward too are gradients, as large as parameters
-// where every pass makes them anew.
+// Bytes of layers from the allocator's reports in a recorded run (layerranges.h). What a forward leaves allocated is
+// what it saved, its output included. What is still left after its backward are gradients; they are as large as the
+// parameters if every pass allocates them anew.
 #pragma once
 
 #include "core/presets/layerprofile.h"
@@ -9,7 +9,7 @@
 
 namespace pipewright {
 
-/// A part of the host's time in which one layer's pass was under way.
+/// A stretch of the host's time in which one pass of one layer ran.
 struct LayerStretch {
     Nanoseconds start = 0, end = 0;
     std::uint32_t lane = 0;
@@ -18,12 +18,12 @@ struct LayerStretch {
     double weightShare = 0;
 };
 
-/// What was allocated by PyTorch on a device (-1: on the host); null: not recorded.
+/// PyTorch's counter of allocated bytes on a device (-1: on the host); null: not recorded.
 const TraceCounter* allocatedBytes(const StoredActivities& trace, int rank, int device);
 
-/// Fills saved, parameters, output and peak of every layer, and says which of them are estimates. Medians over the
-/// runs; of parameters the largest, as later passes of a step add to the gradients that there are. `stretches` by
-/// start.
+/// Fills saved, parameters, output and peak of every layer, and marks which of them are estimates. Takes medians over
+/// the runs, but for parameters the largest value, since later passes of a step add to existing gradients. `stretches`
+/// must be sorted by start.
 void fillFromMemory(const TraceCounter& allocated, const std::vector<LayerSlices::Slice>& operators,
                     const std::vector<LayerStretch>& stretches, std::size_t runs, std::vector<KnownLayer>& table,
                     LayerProfile& profile);

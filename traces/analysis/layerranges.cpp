@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Cuts the recording into stretches of one layer and pass each, and sums what ran in them: the time itself, or, where
-// a device was recorded, that of the kernels whose launch lies there.
+// Cuts the recording into stretches, each of one layer and pass, and sums their times: the host's time or, if a device
+// was recorded, the time of the kernels that were launched in the stretch.
 #include "traces/analysis/layerranges.h"
 
 #include "core/base/diagnostic.h"
@@ -25,10 +25,10 @@ namespace pipewright {
 
 namespace {
 
-/// Of one layer in one forward pass and its backward.
+/// Times of one layer in one forward pass and its backward.
 struct Round {
     Nanoseconds forward = 0, backward = 0, inputGrad = 0, weightGrad = 0;
-    double weightPart = 0; ///< of `backward`, as estimated
+    double weightPart = 0; ///< estimated part of `backward` for weight gradients
     bool accumulates = false;
 };
 
@@ -82,7 +82,7 @@ private:
                      "name those of layers with --layers \"block [0-9]+|head\", and record a backward too");
     }
 
-    /// The layer and run of a moment in a forward pass; nothing outside of every layer.
+    /// The forward stretch that contains a moment; null outside of all layers.
     const LayerStretch* forwardAt(Nanoseconds time) const
     {
         const auto after = std::upper_bound(m_forwards.begin(), m_forwards.end(), time,
@@ -102,7 +102,8 @@ private:
         m_stretches = m_forwards;
     }
 
-    /// A stretch per operator of the engine, from the end of the one before it, as the engine works between them too.
+    /// Adds a stretch per operator of the autograd engine. It begins at the end of the operator before, since the
+    /// engine also works between operators.
     void addNodes()
     {
         struct Last {
@@ -112,7 +113,8 @@ private:
         std::unordered_map<std::uint32_t, Last> lastOf;
         for (const LayerSlices::Node& node : m_slices.nodes) {
             Last& last = lastOf[node.lane];
-            // What has no forward operator hands on the gradient of the one before it.
+            // An operator without a forward operator belongs to the layer of the one before it, whose gradient it
+            // passes on.
             const LayerStretch* of = node.forward != LayerSlices::Node::unknown ? forwardAt(node.forward) : last.of;
             m_engine += node.end - node.start;
             if (of != nullptr) {
@@ -127,7 +129,7 @@ private:
         m_byNodes = m_known > 0;
     }
 
-    /// Backwards that have ranges of their own. The layers of a run come again in reversed order.
+    /// Adds backwards that have ranges of their own. Equal names in a run are matched in reverse order.
     void addBackwardRanges()
     {
         if (m_byNodes)
@@ -136,7 +138,7 @@ private:
         const LayerRun& first = m_runs.runs.front();
         for (std::size_t layer = 0; layer < first.ranges.size(); ++layer)
             layersOf[m_slices.ranges[first.ranges[layer]].is.layer].push_back(layer);
-        std::vector<Nanoseconds> ends; // of the runs, which are in order
+        std::vector<Nanoseconds> ends; // of the runs, in order
         for (const LayerRun& run : m_runs.runs)
             ends.push_back(m_slices.ranges[run.ranges.back()].end);
         std::map<std::tuple<std::size_t, std::string, LayerPass>, std::size_t> seen;
@@ -214,7 +216,7 @@ private:
         }
     }
 
-    /// The last pass of a recording may lack its backward.
+    /// Drops passes that lack their backward, as the last one of a recording may.
     void dropUnfinished()
     {
         m_rounds.erase(std::remove_if(m_rounds.begin(), m_rounds.end(),
@@ -251,7 +253,7 @@ private:
             layer.forward = medianOf(valuesOf(i, [](const Round& r) { return r.forward; }));
             const Nanoseconds whole = medianOf(valuesOf(i, [](const Round& r) { return r.backward; }));
             const Nanoseconds weight = medianOf(valuesOf(i, [](const Round& r) { return r.weightGrad; }));
-            if (weight > 0) { // ranges of their own; what then is called a backward is the input's
+            if (weight > 0) { // measured by own ranges; a range called backward is then the input gradient
                 halvesMeasured = true;
                 layer.inputGrad = medianOf(valuesOf(i, [](const Round& r) { return r.inputGrad + r.backward; }));
                 layer.weightGrad = weight;
@@ -273,7 +275,7 @@ private:
             m_profile.estimated = {"input_grad", "weight_grad"};
     }
 
-    /// As PyTorch's pipelining splits: the first layer's input wants no gradient.
+    /// Splits as PyTorch's pipelining does: the first layer's input needs no gradient.
     Nanoseconds estimatedWeightGrad(std::size_t layer, Nanoseconds backward) const
     {
         if (layer == 0)
@@ -359,7 +361,7 @@ private:
     std::vector<std::vector<Round>> m_rounds;          ///< by run, then layer
     std::vector<KnownLayer> m_table;
     LayerProfile m_profile;
-    Nanoseconds m_engine = 0, m_known = 0; ///< of the engine's operators: all, and those of layers
+    Nanoseconds m_engine = 0, m_known = 0; ///< time of the engine's operators: all, and those of known layers
     bool m_byNodes = false;
     int m_device = -1, m_unfinished = 0;
 };

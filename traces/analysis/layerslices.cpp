@@ -58,13 +58,13 @@ std::string trimmed(std::string_view text)
     if (first == text.npos)
         return {};
     std::string name(text.substr(first, text.find_last_not_of(separators) - first + 1));
-    for (char& c : name) // names stand in tables
+    for (char& c : name) // names appear in tables
         if (c == ',' || c == ';' || c == '"' || static_cast<unsigned char>(c) < 0x20)
             c = ' ';
     return name;
 }
 
-/// Ranges that tools write, and not the person.
+/// Ranges that tools write, not the user.
 bool isOfTools(std::string_view name)
 {
     constexpr std::array<std::string_view, 8> beginnings{
@@ -73,7 +73,7 @@ bool isOfTools(std::string_view name)
                        [&](std::string_view beginning) { return name.starts_with(beginning); });
 }
 
-/// Of a range of emit_nvtx(): "aten::addmm, seq = 12, …".
+/// The sequence number in a range of emit_nvtx(): "aten::addmm, seq = 12, …".
 std::optional<std::int64_t> sequenceOf(std::string_view name)
 {
     constexpr std::string_view key = ", seq = ";
@@ -85,14 +85,14 @@ std::optional<std::int64_t> sequenceOf(std::string_view name)
     return number;
 }
 
-/// Of the time of an operator of the engine, the part that makes weight gradients: half of a product's, whose other
-/// half makes the input's gradient, all of a table's of embeddings, and what only hands gradients to parameters.
+/// The share of an engine operator's time that makes weight gradients: half for a matrix product, whose other half
+/// makes the input gradient; all for an embedding table, and for operators that only pass gradients to parameters.
 double weightShareOf(std::string_view node)
 {
     const auto holds = [&](std::string_view part) { return node.find(part) != node.npos; };
     if (holds("AccumulateGrad") || holds("Embedding") || node.starts_with("TBackward"))
         return 1;
-    const bool batched = holds("Bmm") || holds("Baddbmm"); // of activations: attention
+    const bool batched = holds("Bmm") || holds("Baddbmm"); // products of activations: attention
     return !batched && (holds("mmBackward") || holds("MmBackward") || holds("Linear") || holds("Convolution")) ? 0.5
                                                                                                                : 0;
 }
@@ -240,7 +240,7 @@ private:
             if (m_trace.lanes[flow.fromLane].rank == m_slices.rank)
                 if (LayerSlices::Node* node = nodeAt(flow.toLane, flow.to))
                     give(*node, flow.from);
-        std::unordered_map<std::int64_t, Nanoseconds> forwards; // the last operator of a number made its node
+        std::unordered_map<std::int64_t, Nanoseconds> forwards; // of a number, the last operator counts
         for (const LayerSlices::Slice& slice : m_numbered)
             if (nodeAt(slice.lane, slice.start) == nullptr) {
                 Nanoseconds& last = forwards[*sequenceOf(m_trace.strings[slice.name])];
@@ -252,7 +252,7 @@ private:
                     give(node, forward->second);
     }
 
-    /// Ranges lie in one another on their thread; one whose name says only a pass gives it to those in it.
+    /// Nests the ranges of a thread. A range around others whose name tells the pass gives that pass to them.
     void nest()
     {
         std::vector<Nanoseconds> forwards;
@@ -301,7 +301,7 @@ LayerRuns runsAt(const LayerSlices& slices, int depth)
             backwards.push_back(range.start);
             withBackward.insert(range.is.layer);
         }
-    // An optimizer's range has no backward, nor has the loading of data.
+    // The ranges of an optimizer or of data loading have no backward.
     const auto isLayer = [&](const LayerSlices::Range& range) {
         return slices.arrows ? range.forwardWork : withBackward.empty() || withBackward.contains(range.is.layer);
     };
@@ -332,7 +332,8 @@ LayerRuns runsAt(const LayerSlices& slices, int depth)
     std::size_t all = 0;
     for (auto& [layers, of] : found) {
         all += of.size();
-        // Most passes, and of two ways that are as frequent the whole one: the first or last may be cut.
+        // The most frequent sequence; of two equally frequent ones the longer, since a recording's first or last pass
+        // may be cut.
         if (std::tuple(of.size(), layers.size()) > std::tuple(runs.runs.size(), runs.layers.size())) {
             runs.runs = of;
             runs.layers = layers;

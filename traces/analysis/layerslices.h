@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What layerranges.h reads of a recording: the ranges that may be layers, with the pass that their name says, the
-// operators of the autograd engine, each with the moment of the forward operator that it belongs to, and how layers of
-// one forward pass follow one another.
+// Extracts from a recording what layerranges.h needs: the ranges that may be layers, with the pass that their name
+// tells, the operators of the autograd engine, each with the start of its forward operator, and the order of layers
+// within a forward pass.
 #pragma once
 
 #include "traces/store/activitystore.h"
@@ -14,7 +14,7 @@ namespace pipewright {
 
 enum class LayerPass { Forward, Backward, InputGrad, WeightGrad };
 
-/// "layer 3 backward" is the Backward of "layer 3"; a name without such a word is a Forward, and `said` is false.
+/// "layer 3 backward" is the Backward of "layer 3". A name without a word for a pass is a Forward, with `said` false.
 struct LayerName {
     std::string layer;
     LayerPass pass = LayerPass::Forward;
@@ -29,35 +29,35 @@ struct LayerSlices {
     };
     struct Range : Slice {
         LayerName is;
-        int depth = 0;            ///< how many ranges of layers it lies in
-        bool forwardWork = false; ///< an operator in it has a backward
+        int depth = 0;            ///< number of ranges of layers around it
+        bool forwardWork = false; ///< an operator within it has a backward
     };
-    /// An operator of the engine, by start.
+    /// An operator of the autograd engine.
     struct Node : Slice {
         static constexpr Nanoseconds unknown = -1;
-        Nanoseconds forward = unknown; ///< when the forward operator began that it belongs to
-        bool accumulates = false;      ///< adds a gradient to a parameter's
-        double weightShare = 0;        ///< estimate: of its time for weight gradients
+        Nanoseconds forward = unknown; ///< start of its forward operator
+        bool accumulates = false;      ///< accumulates a parameter's gradient
+        double weightShare = 0;        ///< estimated share of its time for weight gradients
     };
     int rank = 0;
-    std::vector<Range> ranges; ///< by start; none lies in a node, as what is recomputed there is backward
+    std::vector<Range> ranges; ///< by start; without those within nodes: recomputing is backward work
     std::vector<Node> nodes;
     std::vector<Slice> operators; ///< of the framework, by start
     bool arrows = false;          ///< some node knows its forward operator
 };
 
-/// `expression`: of the names of ranges; empty: all that are no marks of tools. Of the lowest rank that has one.
+/// `expression`: for the names of ranges; empty: all ranges except those of tools. Uses the lowest rank that has one.
 LayerSlices layerSlices(const StoredActivities& trace, const std::string& expression);
 
-/// A forward pass: its layers' ranges in order; it ends where a backward begins.
+/// A forward pass: its layers' ranges in order, up to the next backward.
 struct LayerRun {
     std::vector<std::size_t> ranges;
 };
-/// Those of most runs, with the layers in one order; `others`: runs that have other layers. Chooses the depth of ranges
-/// at which a pass has several. Empty when there is none.
+/// The most frequent sequence of layers and its runs; `others`: number of runs with other layers. Chooses the nesting
+/// depth at which a pass has several ranges. Empty when there is none.
 struct LayerRuns {
     std::vector<LayerRun> runs;
-    std::vector<std::string> layers; ///< numbered where several are called the same
+    std::vector<std::string> layers; ///< equal names are numbered
     int others = 0;
 };
 LayerRuns layerRuns(const LayerSlices& slices, bool namedByUser);

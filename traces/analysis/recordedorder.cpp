@@ -8,7 +8,7 @@ namespace pipewright {
 std::optional<Disorder> disorderOf(const Program& program, const Timeline& timeline)
 {
     for (std::size_t device = 0; device < program.devices.size(); ++device) {
-        TaskId latest = none; // of the blocks so far, the one that began last
+        TaskId latest = none; // the block with the latest start so far
         for (const Instruction& instruction : program.devices[device].instructions) {
             const TaskId t = instruction.task;
             if (instruction.kind != InstructionKind::Compute || timeline.start[t] == notRun)

@@ -11,7 +11,7 @@ Replay::Replay(const Program& program, const Timeline& measured, const std::vect
     const std::size_t count = program.tasks.size();
     m_recorded.resize(count);
 
-    // The earliest start among what waits for a transfer.
+    // Per task the earliest start of the tasks that wait for it.
     std::vector<Nanoseconds> neededAt(count, notRun);
     const auto need = [&](TaskId task, TaskId after) {
         if (after != none && measured.start[task] != notRun)
@@ -32,7 +32,7 @@ Replay::Replay(const Program& program, const Timeline& measured, const std::vect
         m_recorded[t] = measured.start[t] != notRun;
         Nanoseconds from = m_evaluator.ready(t, m_measured);
         if (m_recorded[t]) {
-            // What waits for nothing counts from the beginning of the step.
+            // For a task without dependencies `from` is the beginning of the step.
             lag[t] = m_measured.start[t] - from;
         } else {
             from = std::max(from, first == notRun ? 0 : first);

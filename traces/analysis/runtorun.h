@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// By how much two runs of one schedule differ, without any prediction. Costs measured in the first run cannot predict
-// the second one better than that.
+// How much two runs of one schedule differ, without any prediction. Costs measured in the first run cannot predict the
+// second one more exactly than that.
 #pragma once
 
 #include "traces/analysis/comparison.h"
@@ -16,7 +16,7 @@ struct RunToRun {
     double errorOfFirst = 0;           ///< of the prediction against the first
 };
 
-/// `comparison` is of the second run. Throws Error for a trace that cannot be read, or is of another program.
+/// `comparison` is for the second run. Throws Error for a trace that cannot be read or is of another program.
 RunToRun runToRun(const std::string& firstRun, const Program& program, const Comparison& comparison,
                   BlockTime by = BlockTime::Events);
 

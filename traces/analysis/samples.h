@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Repeated measurements of one quantity: the typical value is the median, and its certainty the median distance from it
-// and the count. The same in every table and file.
+// Repeated measurements of one quantity. The typical value is the median; its certainty is given by the median distance
+// from it and by the count. The same in all tables and files.
 #pragma once
 
 #include "core/base/median.h"
@@ -14,11 +14,11 @@ namespace pipewright {
 
 struct Typical {
     Nanoseconds value = 0;  ///< the median
-    Nanoseconds spread = 0; ///< half of the samples lie within so much of it
+    Nanoseconds spread = 0; ///< median distance from the value
     std::int64_t samples = 0;
 };
 
-/// Nothing of nothing.
+/// All zero without samples.
 inline Typical typicalOf(std::vector<Nanoseconds> samples)
 {
     if (samples.empty())
@@ -30,8 +30,8 @@ inline Typical typicalOf(std::vector<Nanoseconds> samples)
     return typical;
 }
 
-/// The standard deviation relative to the value, from the median distance, which outliers do not move: of a normal
-/// distribution the one is 1.4826 times the other. 0 when nothing is known.
+/// The standard deviation relative to the value, estimated from the median distance, which is robust against outliers:
+/// for a normal distribution it is 1.4826 times that distance. 0 when nothing is known.
 inline double relativeDeviation(const Typical& typical)
 {
     return typical.value <= 0 ? 0 : 1.4826 * static_cast<double>(typical.spread) / static_cast<double>(typical.value);

@@ -8,8 +8,9 @@
 
 namespace pipewright {
 
-/// The first step, warm-up, is left out wherever there are others. An outlier is further from the median than five
-/// times the usual distance, and than a twentieth of the median; of fewer than four steps none is called so.
+/// The first step is warm-up and left out if there are others. An outlier's distance from the median is more than five
+/// times the median distance, and more than a twentieth of the median; with fewer than four steps there are no
+/// outliers.
 struct StepLengths {
     struct Outlier {
         int step = 0;
@@ -20,10 +21,10 @@ struct StepLengths {
     Nanoseconds shortest = 0, median = 0, longest = 0;
     Nanoseconds spread = 0; ///< between the 10th and the 90th percentile
     std::vector<Outlier> outliers{};
-    std::vector<int> typical{}; ///< the others: what is typical is taken over these
+    std::vector<int> typical{}; ///< all other steps; typical values are computed from these
 };
 StepLengths stepLengths(const std::vector<StepRecord>& steps);
-/// The same of exactly these steps.
+/// The same for exactly these steps, the first one included.
 StepLengths lengthsOf(const std::vector<StepRecord>& steps);
 
 struct StepVariation {
@@ -31,7 +32,7 @@ struct StepVariation {
     Timeline typical;                ///< without outliers; times since the step's beginning; without memory curves
 };
 
-/// Of at most 24 steps after the first. Throws Error. O(steps x tasks).
+/// From at most 24 steps after the first. Throws Error. O(steps x tasks).
 StepVariation stepVariation(const TraceReader& trace, const Program& program);
 
 } // namespace pipewright

@@ -100,7 +100,7 @@ WhatIf whatIf(const Program& program, const Replay& replay, const std::vector<st
             ++changed;
             if (gaps)
                 lag[t] = replay.lag[t] > 0 ? value.of(replay.lag[t]) : lag[t];
-            else if (program.tasks[t].kind == TaskKind::Transfer) { // hand-off: from its producer's end on
+            else if (program.tasks[t].kind == TaskKind::Transfer) { // a hand-off counts from its producer's end
                 const Nanoseconds late = std::max<Nanoseconds>(0, replay.lag[t]);
                 duration[t] = value.of(late + replay.duration[t]);
                 lag[t] = std::min<Nanoseconds>(0, replay.lag[t]);

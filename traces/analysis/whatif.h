@@ -20,9 +20,9 @@ struct WhatIf {
 WhatIf whatIf(const Program& program, const Replay& replay, const std::vector<std::string>& changes);
 
 /// The same blocks in another order: `other` is the Program of another design with the same stages and microbatches.
-/// Each block takes what it was measured to take, a transfer what its link took in the median, or `costs` say where it
-/// took none; gaps are left out, and `before` is the measured order under the same terms. Throws Error when a block was
-/// not measured.
+/// Each block takes its measured time, a transfer the median of its link, or the time by `costs` if there is no
+/// measurement. Gaps are left out; `before` is the measured order under the same assumptions. Throws Error when a block
+/// was not measured.
 WhatIf inOtherOrder(const Program& program, const Replay& replay, const Program& other, const Costs& costs);
 
 } // namespace pipewright

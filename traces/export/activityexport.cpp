@@ -18,7 +18,7 @@ namespace pipewright {
 
 namespace {
 
-/// What viewers draw in a box of its own.
+/// A process, which viewers draw as a group of tracks.
 struct Process {
     std::string name;
     std::uint64_t number = 0; ///< from 1
@@ -28,7 +28,7 @@ struct Place {
     std::size_t track = 0, slice = 0;
 };
 
-/// The trace as both writers need it.
+/// The parts of the trace that both writers need.
 class Layout {
 public:
     Layout(const StoredActivities& trace, const TraceStep& stretch) : m_trace(trace), m_stretch(stretch)
@@ -58,7 +58,7 @@ public:
         return track.end[place.slice] >= m_stretch.start && track.start[place.slice] <= m_stretch.end;
     }
     bool shown(Nanoseconds time) const { return time >= m_stretch.start && time <= m_stretch.end; }
-    /// A slice that begins before the stretch begins with it.
+    /// A time relative to the stretch; slices that reach beyond the stretch are clipped.
     Nanoseconds inFile(Nanoseconds time) const
     {
         return std::clamp(time, m_stretch.start, m_stretch.end) - m_stretch.start;
@@ -74,7 +74,7 @@ public:
             visit(Place{track, slice});
     }
 
-    /// "stream 7", and of its second row "stream 7 2".
+    /// "stream 7", and "stream 7 2" for its second row.
     std::string nameOfTrack(const Track& track) const
     {
         const std::string& name = m_trace.lanes[track.lane].name;
@@ -117,7 +117,7 @@ private:
 
     const StoredActivities& m_trace;
     TraceStep m_stretch;
-    std::vector<std::size_t> m_firstTrack; ///< per lane, and one more
+    std::vector<std::size_t> m_firstTrack; ///< index of the lane's first track; one more at the end
 };
 
 bool isOfBytes(const TraceCounter& counter)
@@ -182,7 +182,7 @@ void perfettoTrace(const StoredActivities& trace, const TraceStep& stretch, cons
     const auto counterId = [&](std::size_t counter) { return trace.tracks.size() + 1 + counter; };
     for (const auto& [key, process] : layout.processes)
         packets.process(processId(process.number), process.number, process.name);
-    // Both ends of an arrow have its number.
+    // Both ends of an arrow get its number.
     std::vector<std::tuple<std::size_t, std::size_t, std::uint64_t>> starts, ends;
     for (std::size_t i = 0; i < layout.arrows.size(); ++i) {
         starts.emplace_back(layout.arrows[i].first.track, layout.arrows[i].first.slice, i + 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// An imported trace for other viewers, with the ranks on the one clock that the import put them on: a process per rank
-// and GPU or host process, a track per stream or thread and nesting row, counters, and arrows where the trace has some.
-// O(slices + arrows log slices).
+// An imported trace for other viewers, with all ranks on the common clock of the import: a process per rank and GPU or
+// host process, a track per stream or thread and nesting row, counters, and the trace's arrows. O(slices + arrows log
+// slices).
 #pragma once
 
 #include "core/base/pieces.h"
@@ -10,12 +10,12 @@
 
 namespace pipewright {
 
-/// What lies in the stretch, at least in part. Times count from its start, or from the trace's where it is the whole.
+/// Writes the slices that are at least partly in the stretch. Times count from the stretch's start.
 void perfettoTrace(const StoredActivities& trace, const TraceStep& stretch, const Pieces& to);
 /// The same as Chrome's JSON.
 void chromeTrace(const StoredActivities& trace, const TraceStep& stretch, const Pieces& to);
 
-/// From the first slice to the last one's end.
+/// The stretch from the first slice to the end of the last one.
 TraceStep wholeOf(const StoredActivities& trace);
 
 } // namespace pipewright

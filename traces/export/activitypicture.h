@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Pictures of an imported trace as SVG: its streams over time, each pixel in the colour of its longest slice, and one
-// bar per device of its time by cause. O(pixels) in size.
+// Pictures of an imported trace as SVG: its streams over time, each pixel in the colour of its longest slice, and a bar
+// per device with its time by cause. The size is O(pixels).
 #pragma once
 
 #include "traces/analysis/devicetime.h"

@@ -15,7 +15,7 @@ public:
 
     void heading(std::string_view text);
     void paragraph(std::string_view text, bool strong = false);
-    /// The first column is aligned left, the others right; `numbers` false: all left.
+    /// The first column is left-aligned, the others right-aligned; without `numbers` all are left-aligned.
     void table(const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows,
                bool numbers = true);
     void picture(std::string_view svg, std::string_view description);

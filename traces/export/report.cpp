@@ -38,7 +38,7 @@ std::string share(double part)
     return fmt::format("{:.1f} %", 100 * part);
 }
 
-/// Measured less predicted, as a share of the predicted.
+/// Measured minus predicted, as a share of the predicted value.
 std::string signedShare(double part)
 {
     return (part < 0 ? "" : "+") + share(part);
@@ -81,7 +81,7 @@ void addRates(HtmlPage& page, const Cluster& cluster, const std::vector<Achieved
     page.table({"", "count", "rate", "best", "ceiling", "of the ceiling, or the best"}, rows);
 }
 
-/// With the names of the lanes, as on screen and in pictures.
+/// With the device names that the screen and pictures use.
 std::string named(const Cause& cause, const Design& design)
 {
     return shortText(cause, [&](int device) { return deviceName(design.cluster, device); });
@@ -154,7 +154,7 @@ void addBlocks(HtmlPage& page, const Design& design, const Prediction& predictio
     page.table({"block", "device", "longer by", "of the predicted", "starts later by", "because of"}, rows);
 }
 
-/// Of a run whose kernels or operators were recorded.
+/// For a run whose kernels or operators were recorded.
 void addKernels(HtmlPage& page, const Design& design, const Program& program, const TraceReader& trace, int step)
 {
     const std::optional<KernelTotals> totals = kernelTotals(trace, program, step);

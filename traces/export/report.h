@@ -18,11 +18,12 @@ struct MeasuredStep {
     int number = -1;  ///< the step whose notes are included; -1: none
 };
 
-/// A recording of a design, one of its steps laid over the prediction. Throws Error.
+/// The report on a recorded run of a design: one of its steps, compared with the prediction. Throws Error.
 std::string runReport(const Design& design, const Prediction& prediction, const TraceReader& trace,
                       const std::string& tracePath, const MeasuredStep& step, const std::vector<TraceNote>& notes);
 
-/// A stretch of another tool's trace; `store` is the imported file, for what only its tables hold. Throws Error.
+/// The report on a stretch of another tool's trace. `store`: the imported file, for data that only its tables have.
+/// Throws Error.
 std::string activityReport(const StoredActivities& trace, const std::string& store, const TraceStep& stretch,
                            const std::vector<TraceNote>& notes);
 

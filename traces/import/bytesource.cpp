@@ -21,7 +21,7 @@ namespace pipewright {
 
 namespace {
 
-/// zlib's reader passes uncompressed files through.
+/// Uses zlib's reader, which passes uncompressed files through.
 class File : public ByteSource {
 public:
     File(std::string path, std::uint64_t most) : m_path(std::move(path)), m_most(most), m_left(most)
@@ -72,7 +72,7 @@ private:
     double m_size = 0;
 };
 
-/// Reads, and decompresses, on a thread of its own while what came before is parsed.
+/// Reads and decompresses on a thread of its own while the caller parses earlier pieces.
 class ReadAhead : public ByteSource {
 public:
     explicit ReadAhead(std::unique_ptr<ByteSource> from) : m_from(std::move(from))
@@ -144,9 +144,9 @@ private:
         m_changed.notify_all();
     }
 
-    std::unique_ptr<ByteSource> m_from; ///< the thread's until m_ended
-    std::string m_piece;                ///< the reader's
-    std::size_t m_taken = 0;            ///< of m_piece
+    std::unique_ptr<ByteSource> m_from; ///< used by the thread until m_ended
+    std::string m_piece;                ///< used by the reader
+    std::size_t m_taken = 0;            ///< bytes of m_piece that were returned
     std::atomic<double> m_fraction{0};
     mutable std::mutex m_mutex; ///< guards what follows
     std::condition_variable m_changed;
@@ -180,7 +180,7 @@ private:
 std::unique_ptr<ByteSource> openBytes(const std::string& path, std::uint64_t most)
 {
     auto file = std::make_unique<File>(path, most);
-    // On one core a second thread would only take turns.
+    // On one core a second thread would gain nothing.
     if (std::thread::hardware_concurrency() < 2)
         return file;
     return std::make_unique<ReadAhead>(std::move(file));

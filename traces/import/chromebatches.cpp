@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Batches stand in a queue in the file's order; a state says who has each. The lock guards the queue and the states, a
-// batch belongs to the thread that works on it. O(bytes).
+// Batches wait in a queue in the file's order; a state per batch tells which thread works on it. The lock guards the
+// queue and the states; a batch itself is used only by the thread that works on it. O(bytes).
 #include "traces/import/chromebatches.h"
 
 #include "traces/import/jsonevents.h"
@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t batchBytes = 1 << 18;
 constexpr std::size_t mostEvents = 1024;
 constexpr std::size_t mostBatches = 8;   ///< ahead of the caller
-constexpr std::ptrdiff_t fewScanned = 2; ///< for the caller to parse; then the second thread does so too
+constexpr std::ptrdiff_t fewScanned = 2; ///< left for the caller to parse; with more the second thread parses too
 
 } // namespace
 
@@ -35,14 +35,14 @@ struct ChromeBatches::Work {
     std::string text; ///< the events as a list
     std::vector<Place> places;
     ChromeEventParser parser;              ///< holds strings of the events
-    std::deque<ChromeEventParser> parsers; ///< one for each event, where they are no list
+    std::deque<ChromeEventParser> parsers; ///< one per event, for batches that do not parse as a list
     std::vector<ChromeEvent*> pointers;
     ChromeBatches::Batch batch;
 
     void parse();
 };
 
-/// As one list, which is quick; where that is none, event by event.
+/// Parses the events as one list, which is fast; if that fails, event by event.
 void ChromeBatches::Work::parse()
 {
     const std::size_t size = text.size();
@@ -77,7 +77,7 @@ struct ChromeBatches::Private {
             m_thread.join();
     }
 
-    /// The next piece of the file, cut at a member of the top level; null at the end.
+    /// Scans the next part of the file, up to a full batch or a member of the top level; null at the end.
     std::unique_ptr<Work> scan()
     {
         std::unique_ptr<Work> work;
@@ -117,7 +117,7 @@ struct ChromeBatches::Private {
         return work;
     }
 
-    /// The first batch that no thread has taken yet. False: there is none.
+    /// Parses the first batch that no thread has taken yet. False if there is none.
     bool parseOne(std::unique_lock<std::mutex>& lock)
     {
         const auto found = std::find_if(m_queue.begin(), m_queue.end(),
@@ -129,7 +129,7 @@ struct ChromeBatches::Private {
         lock.unlock();
         try {
             work.parse();
-        } catch (...) { // of memory: the other thread fails likewise
+        } catch (...) { // out of memory: the other thread fails in the same way
             lock.lock();
             work.state = Work::State::Scanned;
             throw;
@@ -148,7 +148,7 @@ struct ChromeBatches::Private {
                   }) < fewScanned;
     }
 
-    /// Of the second thread.
+    /// The second thread's function.
     void scanAll()
     {
         std::unique_lock lock(m_mutex);
@@ -177,7 +177,7 @@ struct ChromeBatches::Private {
         }
     }
 
-    /// Until there is a second thread, or without one.
+    /// For the first batch, and on machines without a second thread.
     const Batch* nextAlone()
     {
         m_taken = scan();
@@ -214,15 +214,15 @@ struct ChromeBatches::Private {
     }
 
     ByteSource& m_source;
-    ImportReport m_report; ///< the scanning thread's, until the end
+    ImportReport m_report; ///< used by the scanning thread until the end
     JsonEvents m_events;
     std::mutex m_mutex; ///< guards what follows
     std::condition_variable m_changed;
     std::deque<std::unique_ptr<Work>> m_queue; ///< in the file's order
     std::vector<std::unique_ptr<Work>> m_spare;
-    std::exception_ptr m_failure; ///< behind the queue
+    std::exception_ptr m_failure; ///< thrown after the queue is empty
     bool m_ended = false, m_stop = false;
-    std::unique_ptr<Work> m_taken; ///< the caller's
+    std::unique_ptr<Work> m_taken; ///< the batch that the caller has
     std::thread m_thread;
 };
 

@@ -21,7 +21,7 @@ std::string_view trimmed(std::string_view text)
     return text;
 }
 
-/// A string's content, or a number's or word's text; empty for lists and objects.
+/// The content of a string, or the text of a number or word; empty for lists and objects.
 std::string_view scalar(ondemand::value value)
 {
     switch (value.type()) {
@@ -129,7 +129,7 @@ struct ChromeEventParser::Private {
                 ondemand::value value = field.value();
                 if (value.type() != ondemand::json_type::object)
                     continue;
-                // The meaning of the arguments depends on the phase, which usually comes first.
+                // What the arguments mean depends on the phase, which usually comes first.
                 if (event.phase.empty())
                     argumentsFirst = true;
                 else

@@ -277,7 +277,7 @@ private:
         constexpr Nanoseconds year2000 = 946'684'800'000'000'000;
         if (m_base && *m_base > 0 && first < year2000)
             m_data.originEpochNs = *m_base + first;
-        else if (first > year2000) // times may already count from the epoch
+        else if (first > year2000) // such times count from the epoch already
             m_data.originEpochNs = first;
     }
 
@@ -303,7 +303,7 @@ std::optional<Nanoseconds> parseMicroseconds(std::string_view text)
         return (negative ? -1 : 1) * std::llround(*number * 1000);
     }
     Nanoseconds value = 0;
-    int decimals = -1; // digits behind the point
+    int decimals = -1; // digits after the decimal point
     bool digits = false, roundUp = false;
     for (const char c : rest) {
         if (c == '.' && decimals < 0) {

@@ -2,7 +2,7 @@
 // Chrome trace JSON, the format of PyTorch's profiler (Kineto) and of many others, plain or gzip, read as a stream of
 // events, so that only slices need memory. Times are decimal microseconds and are read as text, exactly to the
 // nanosecond. Events that overlap, lack their beginning or end, or hold invalid bytes are imported as far as possible
-// and counted (ImportReport). Of an event's arguments those in ActivityDetail are kept.
+// and counted (ImportReport). Of an event's arguments only those in ActivityDetail are kept.
 #pragma once
 
 #include "traces/import/bytesource.h"
@@ -13,12 +13,12 @@
 
 namespace pipewright {
 
-/// `where` names the source in diagnostics, and its rank when the trace does not ("…rank3.json"). Throws Error when
-/// this is not a Chrome trace or has no slice.
+/// `where` names the source in diagnostics, and gives the rank when the trace does not ("…rank3.json"). Throws Error
+/// when this is not a Chrome trace or has no slice.
 TraceData importChromeJson(ByteSource& source, const std::string& where, const WorkProgress& progress = {});
 
-/// "12.345", "1.5e3", "-7" microseconds as nanoseconds, rounded to the nearest; nothing when it is no number or too
-/// large.
+/// Microseconds such as "12.345", "1.5e3", "-7" as nanoseconds, rounded to the nearest; nothing when it is not a number
+/// or too large.
 std::optional<Nanoseconds> parseMicroseconds(std::string_view text);
 
 /// The number in "…rank3…", "…rank-3…", "…rank_3…"; nothing when there is none.

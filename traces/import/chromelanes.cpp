@@ -155,7 +155,7 @@ void ChromeLanes::count(const ChromeEvent& event, std::string_view series, Nanos
 
 void ChromeLanes::countMemory(const ChromeEvent& event, Nanoseconds time)
 {
-    constexpr std::int64_t host = 0; // PyTorch's number for that kind of device
+    constexpr std::int64_t host = 0; // PyTorch's number for host memory
     const bool onHost = numberOr(event.deviceType, host) == host;
     const int device =
         onHost ? -1 : static_cast<int>(std::clamp<std::int64_t>(numberOr(event.deviceId, 0), 0, 1'000'000));
@@ -169,7 +169,7 @@ void ChromeLanes::countMemory(const ChromeEvent& event, Nanoseconds time)
         add(reservedByPytorch, event.totalReserved);
 }
 
-/// The profiler writes a thread's reports one after another, and threads take turns.
+/// Sorts the allocator's reports by time: in the trace they are grouped by thread.
 void ChromeLanes::finishMemory()
 {
     for (auto& [key, counter] : m_memory) {
@@ -206,7 +206,7 @@ void ChromeLanes::flow(const ChromeEvent& event, Nanoseconds time)
             m_flowTo.emplace_back(name, here);
         }
     }
-    if (event.phase != "f") // a step of an arrow ends one part and begins the next
+    if (event.phase != "f") // an intermediate step ends one part and begins the next
         m_flowFrom.insert_or_assign(std::move(name), here);
 }
 
@@ -219,7 +219,7 @@ void ChromeLanes::joinFlows()
             continue;
         }
         if (from->second.time == to.time && from->second.lane == to.lane)
-            continue; // the step that starts the next part
+            continue; // an intermediate step, which begins the next part
         m_data.flows.push_back({from->second.lane, to.lane, from->second.time, to.time});
         m_flowFrom.erase(from);
     }
@@ -267,7 +267,7 @@ void ChromeLanes::finish()
         if (const auto order = m_threadOrder.find(key); order != m_threadOrder.end())
             lane.sortIndex = order->second;
     }
-    // A process with streams is a device: its counters are the device's.
+    // A process with streams stands for a device, so its counters are the device's.
     std::map<std::string, int> devices;
     for (std::size_t i = 0; i < m_data.lanes.size(); ++i)
         if (m_data.lanes[i].kind == TraceLane::Kind::Stream)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// State of a Chrome import between events: lanes by process and thread, open slices, arrows without their other end,
+// State of a Chrome import between events: lanes by process and thread, open slices, arrows with a missing end,
 // counters.
 #pragma once
 
@@ -23,15 +23,15 @@ public:
     void describe(const ChromeEvent& metadata); ///< names and sort indexes
 
     void begin(const ChromeEvent& event, std::size_t activity);
-    bool end(const ChromeEvent& event, Nanoseconds time); ///< false: nothing was begun
+    bool end(const ChromeEvent& event, Nanoseconds time); ///< false: no slice was open
     void beginAsync(const ChromeEvent& event, std::size_t activity);
     bool endAsync(const ChromeEvent& event, Nanoseconds time);
     void count(const ChromeEvent& event, std::string_view series, Nanoseconds time, double value);
-    /// PyTorch's allocator says how much is allocated (memorycounter.h).
+    /// A report of PyTorch's allocator on the allocated bytes (memorycounter.h).
     void countMemory(const ChromeEvent& event, Nanoseconds time);
     void flow(const ChromeEvent& event, Nanoseconds time);
 
-    /// Names the lanes, closes open slices at the trace's end and joins the arrows; counts those that do not match.
+    /// Names the lanes, closes open slices at the trace's end and joins the arrows; reports those without a match.
     void finish();
 
 private:
@@ -52,7 +52,7 @@ private:
     TraceData& m_data;
     std::string m_key;
     std::unordered_map<std::string, std::uint32_t> m_lanes, m_asyncLanes;
-    std::vector<std::string> m_processOf, m_threadOf; ///< per lane, as the trace writes them
+    std::vector<std::string> m_processOf, m_threadOf; ///< per lane, as written in the trace
     std::unordered_map<std::string, Names> m_processes;
     std::unordered_map<std::string, std::string> m_threadNames;
     std::unordered_map<std::string, std::int64_t> m_threadOrder;
@@ -67,9 +67,9 @@ private:
     std::uint32_t m_lastLane = 0;
 };
 
-/// Shifts all times so that the first is 0; returns what was subtracted.
+/// Shifts all times so that the earliest is 0; returns what was subtracted.
 Nanoseconds moveToZero(TraceData& data);
-/// Marks the streams that run only kernels of communication, or that a rule names (kernelgroups.h).
+/// Marks the streams that run only communication kernels, or that a rule names (kernelgroups.h).
 void markCommunicationStreams(TraceData& data);
 
 } // namespace pipewright

@@ -25,7 +25,7 @@ Nanoseconds spreadOf(const std::vector<Nanoseconds>& values, Nanoseconds median)
     return medianOf(std::move(distances));
 }
 
-/// End times of a rank's events in common with other ranks, in order.
+/// End times of a rank's events that it shares with other ranks, in order.
 struct Together {
     std::map<int, std::vector<Nanoseconds>> sent, received;                              ///< by peer
     std::map<std::pair<std::string, std::string>, std::vector<Nanoseconds>> collectives; ///< by kind and group
@@ -64,8 +64,8 @@ struct Offset {
     const char* method = "";
 };
 
-/// Differences of matched events between two clocks. Series of unequal length are skipped: a recording may begin or end
-/// inside one.
+/// Differences between two clocks from matched events. Series of different lengths are skipped, since a recording may
+/// begin or end within one.
 void addDifferences(const std::vector<Nanoseconds>& first, const std::vector<Nanoseconds>& second,
                     std::vector<Nanoseconds>& to)
 {
@@ -120,7 +120,7 @@ void shift(TraceData& trace, Nanoseconds by)
     }
 }
 
-/// Doubts about what was brought together: times of several ranks that say nothing about each other.
+/// Warns when the times of several ranks cannot be compared, or the files seem to be from different runs.
 void warnOfClocks(std::vector<TraceData>& traces)
 {
     using Span = std::pair<Nanoseconds, Nanoseconds>;
@@ -149,7 +149,7 @@ void warnOfClocks(std::vector<TraceData>& traces)
     }
 }
 
-/// Shifts traces with a wall clock to that of the first. Returns which were shifted.
+/// Shifts traces with a wall clock to that of the first trace. Returns which were shifted.
 std::vector<bool> toWallClock(std::vector<TraceData>& traces, std::vector<Nanoseconds>& shifted)
 {
     std::vector<bool> known(traces.size(), false);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Splits a Chrome trace into its events as a stream: a list of objects, bare or as "traceEvents" of an object whose
-// other members are returned whole. Only quotes and brackets are scanned, events are parsed elsewhere, so one bad event
-// affects no other. About 1 GB/s.
+// Splits a Chrome trace into its events as a stream. The input is a list of objects, bare or as "traceEvents" of an
+// object whose other members are returned whole. Only quotes and brackets are scanned and events are parsed elsewhere,
+// so a bad event does not affect others. About 1 GB/s.
 #pragma once
 
 #include "core/base/unfilled.h"
@@ -50,7 +50,7 @@ private:
     std::size_t m_textBegin = 0, m_textEnd = 0;
     std::string m_key;
     Place m_place = Place::Beginning;
-    bool m_bare = false; ///< the file is only the list
+    bool m_bare = false; ///< the file is a bare list
     bool m_sawList = false;
     bool m_tooLarge = false;
     std::int64_t m_events = 0;

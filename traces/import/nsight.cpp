@@ -259,7 +259,7 @@ private:
             return;
         }
         const std::int64_t process = NsightLanes::processOf(thread);
-        if (call->rank && call->ranks) { // of the largest communicator
+        if (call->rank && call->ranks) { // keeps the rank in the largest communicator
             auto& known = m_rankOfProcess[process];
             if (*call->ranks > known.second)
                 known = {*call->rank, *call->ranks};
@@ -275,10 +275,10 @@ private:
         m_ncclRanges.push_back(index);
     }
 
-    /// Gives NCCL kernels the details of the call whose range, on the same thread, contains their launch.
+    /// Gives NCCL kernels the details of the call whose range contains their launch, on the same thread.
     void tellKernelsTheirCall()
     {
-        std::unordered_map<std::uint64_t, std::uint32_t> callOf; // launch by (process of the lane, correlation)
+        std::unordered_map<std::uint64_t, std::uint32_t> callOf; // by (process of the lane, correlation)
         const auto key = [&](const Activity& a) {
             return (static_cast<std::uint64_t>(m_data.lanes[a.lane].process) << 32) | a.correlation;
         };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Nsight Systems' SQLite exports (`nsys export --type sqlite`). Tables exist only with data and columns vary between
-// versions, so each is looked up first and may be missing. Names are numbers of StringIds; a kernel joins its launch by
-// correlation id and process, not by correlation id alone; kernels of a CUDA graph share one launch. Ranges may begin
-// before time zero or never end.
+// Nsight Systems' SQLite exports (`nsys export --type sqlite`). Tables exist only if they have data, and columns vary
+// between versions, so each is looked up first and may be missing. Names are numbers of StringIds. A kernel joins its
+// launch by correlation id and process, not by correlation id alone; kernels of a CUDA graph share one launch. Ranges
+// may begin before time zero or never end.
 #pragma once
 
 #include "traces/store/activity.h"

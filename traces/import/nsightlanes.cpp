@@ -14,7 +14,7 @@ NsightLanes::NsightLanes(SQLite::Database& database, TraceData& data) : m_databa
 {
     if (!database.tableExists("StringIds"))
         return;
-    // Exports have millions of strings and use few, so each is looked up by primary key.
+    // Exports have millions of strings and use few, so each is looked up by primary key, if there is one.
     bool isKey = false;
     SQLite::Statement info(database, "SELECT pk FROM pragma_table_info('StringIds') WHERE name = 'id'");
     while (info.executeStep())
@@ -130,7 +130,7 @@ void NsightLanes::finish(const std::map<std::int64_t, std::pair<int, int>>& know
         gpus[static_cast<int>(infos.integerOr(0, 0) & 0xffff)] =
             infos.text(1).value_or(infos.integer(1) ? name(*infos.integer(1)) : std::string());
 
-    // Ranks as NCCL reports them, else in the order of the devices; processes without a device last.
+    // Ranks as NCCL reports them, else in the order of the devices; processes without a device get the trace's rank.
     std::set<std::int64_t> all;
     for (const TraceLane& lane : m_data.lanes)
         all.insert(lane.process);

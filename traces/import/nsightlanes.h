@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Names, threads, streams and processes of an Nsight export by the numbers that its tables use for them.
+// Maps the numbers in an Nsight export's tables to names, threads, streams and processes.
 #pragma once
 
 #include "traces/store/activity.h"
@@ -24,13 +24,14 @@ public:
 
     std::uint32_t thread(std::int64_t globalThread);
     std::uint32_t stream(std::int64_t globalProcess, std::int64_t device, std::int64_t stream);
-    /// Correlation numbers count per process; this makes them unique.
+    /// Correlation numbers are unique only within a process; this makes them globally unique.
     std::uint32_t correlation(std::int64_t global, std::int64_t number);
 
-    const std::string& name(std::int64_t id);             ///< of StringIds, "?" when there is none
-    std::uint32_t nameId(std::optional<std::int64_t> id); ///< the same in the trace's strings
+    const std::string& name(std::int64_t id);             ///< text of StringIds; "?" when missing
+    std::uint32_t nameId(std::optional<std::int64_t> id); ///< likewise, as an id in the trace's strings
 
-    /// Names the lanes, and numbers the processes as ranks: as `known` says (rank, ranks), else by their first device.
+    /// Names the lanes and gives processes their ranks: from `known` (rank, ranks) if it covers them, else by their
+    /// first device.
     void finish(const std::map<std::int64_t, std::pair<int, int>>& known);
 
 private:

@@ -30,7 +30,7 @@ std::vector<PytorchAction> actionsOf(const std::string& name)
     return actions;
 }
 
-/// A range receives when its rank has a range that posts the receive: RECV_F of the block's forward, RECV_B of its
+/// Marks the ranges that receive: their rank has a range that posts the receive, RECV_F for a forward, RECV_B for a
 /// backward.
 void markReceivers(const TraceData& data, std::vector<PipelineRange>& ranges)
 {
@@ -109,7 +109,7 @@ void beginAfterReceives(const TraceData& data, std::vector<PipelineRange>& range
     std::unordered_map<int, std::vector<Nanoseconds>> received;       // ends, by rank
     for (const Activity& a : data.activities) {
         const std::string& name = data.strings.text(a.name);
-        if (name == "gloo:recv") // its end is when the program had waited for it, not when the data came
+        if (name == "gloo:recv") // it ends when the program has waited for it, not when the data arrives
             received[data.lanes[a.lane].rank].push_back(a.end);
         else if (a.kind() == ActivityKind::Operator && !isNoWork(name))
             work[a.lane].push_back(a.start);
@@ -124,7 +124,7 @@ void beginAfterReceives(const TraceData& data, std::vector<PipelineRange>& range
         range.waitsFrom = range.start;
         const std::vector<Nanoseconds>& starts = work[range.lane];
         const auto first = std::lower_bound(starts.begin(), starts.end(), range.start);
-        const bool works = first != starts.end() && *first < range.end; // the first stage's I does nothing
+        const bool works = first != starts.end() && *first < range.end; // not the first stage's I
         const std::vector<Nanoseconds>& ends = received[data.lanes[range.lane].rank];
         const auto behind = std::upper_bound(ends.begin(), ends.end(), works ? *first : range.end);
         if (behind != ends.begin() && *(behind - 1) >= range.start)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The stretches of a rank's host threads in which blocks of a pipeline run, of another tool's trace. PyTorch's pipeline
-// runtime names them ("PP:0F3"), and so do our own names ("F0.3"); its stock schedules do not, and are read from what
-// they do (stockschedules.h). In a trace without a device a range contains the blocking receive before its work:
-// beginAfterReceives() moves its start behind it.
+// The ranges on a rank's host threads in which blocks of a pipeline run, in another tool's trace. PyTorch's pipeline
+// runtime names them ("PP:0F3"), and so do Pipewright's own names ("F0.3"). PyTorch's stock schedules have no such
+// names; their blocks are inferred from operators (stockschedules.h). In a trace without a device a range contains the
+// blocking receive before its work; beginAfterReceives() moves its start behind the receive.
 #pragma once
 
 #include "core/exchange/pytorchaction.h"
@@ -18,11 +18,11 @@ namespace pipewright {
 struct PipelineRange {
     Nanoseconds start = 0, end = 0;
     std::uint32_t lane = 0;
-    std::uint32_t name = 0; ///< in TraceData::strings
+    std::uint32_t name = 0; ///< id in TraceData::strings
     std::vector<PytorchAction> actions;
     bool receives = false;           ///< it waits for another rank's data before it works
-    Nanoseconds waitsFrom = 0;       ///< where it receives: its start before beginAfterReceives()
-    std::optional<Nanoseconds> sent; ///< when its result was given away, where no range of its own says so
+    Nanoseconds waitsFrom = 0;       ///< if it receives: its start before beginAfterReceives()
+    std::optional<Nanoseconds> sent; ///< when its result was sent, unless a range of its own shows that
 };
 
 /// Start and end of ProfilerStep#N, by rank and N.
@@ -33,16 +33,16 @@ struct NamedRanges {
     std::vector<PipelineRange> host;
     std::map<std::pair<int, std::uint32_t>, std::vector<PipelineRange>> device; ///< annotations, by rank and name
 };
-/// Ranges whose names say what runs, in any order. O(activities).
+/// Ranges whose names tell what runs, in any order. O(activities).
 NamedRanges namedRanges(const TraceData& data);
 
-/// Moves the start of every range that receives to the end of its receive ("gloo:recv"), or to its first operator where
-/// that is not recorded. O((activities + ranges) log activities).
+/// Moves the start of every range that receives to the end of its receive ("gloo:recv") or, if that is not recorded, to
+/// its first operator. O((activities + ranges) log activities).
 void beginAfterReceives(const TraceData& data, std::vector<PipelineRange>& ranges);
 
 /// True for the operator of a send or a receive between two ranks: "c10d::send".
 bool isPointToPoint(std::string_view name);
-/// True for operators that prepare buffers of transfers, and for those of communication: no block begins with one.
+/// True for operators that prepare transfer buffers, and for communication: no block begins with one.
 bool isNoWork(std::string_view name);
 
 } // namespace pipewright

@@ -29,8 +29,8 @@ struct Span {
     }
 };
 
-/// The task of an action, without its device; nothing for waits, shards and reductions, and for sends, since transfers
-/// are recorded at the receiver.
+/// The task of an action, without its device; nothing for waits, shards and reductions. Nothing for sends either:
+/// transfers are recorded at the receiver.
 std::optional<Task> taskOf(const PytorchAction& action)
 {
     Task task;
@@ -72,7 +72,7 @@ public:
     }
 
 private:
-    using Launch = std::pair<Nanoseconds, std::uint32_t>; ///< (time of the call, correlation)
+    using Launch = std::pair<Nanoseconds, std::uint32_t>; ///< (start of the call, correlation)
     int rankOf(std::uint32_t lane) const { return m_data.lanes[lane].rank; }
 
     void collect()
@@ -100,7 +100,8 @@ private:
                       [](const PipelineRange& a, const PipelineRange& b) { return a.start < b.start; });
     }
 
-    /// Of --nvtx-ranges: "megatron.core.pipeline_parallel.schedules.….warmup" and others, named after functions.
+    /// Whether the trace has ranges of --nvtx-ranges, named after functions:
+    /// "megatron.core.pipeline_parallel.schedules.….warmup".
     bool hasMegatronRanges() const
     {
         return std::any_of(m_data.activities.begin(), m_data.activities.end(), [&](const Activity& a) {
@@ -119,7 +120,7 @@ private:
                 continue;
             const std::uint64_t key = (static_cast<std::uint64_t>(rankOf(a.lane)) << 32) | a.correlation;
             if (a.kind() == ActivityKind::Runtime) {
-                // Threads without ranges belong to autograd or libraries; they are merged per rank.
+                // Threads without ranges belong to autograd or to libraries; their launches are merged per rank.
                 if (withRanges.contains(a.lane))
                     m_launches[a.lane].emplace_back(a.start, a.correlation);
                 else
@@ -228,7 +229,7 @@ private:
         }
     }
 
-    /// For traces without kernels: when results were given away, and who waited for them since when.
+    /// For traces without kernels: notes when results were sent, and who waited for them from when on.
     void noteTransfer(const PipelineRange& range, const PytorchAction& action, int step)
     {
         const bool backward = action.isBackward();
@@ -244,7 +245,7 @@ private:
             m_arrivals.push_back({step, rankOf(range.lane), *task, range.waitsFrom, range.start});
     }
 
-    /// A hand-off is seen where its receiver waited before the data was sent; others end at an unknown time.
+    /// A transfer is placed only if its receiver waited before the data was sent; the end of others is unknown.
     void placeTransfers()
     {
         for (const Arrival& arrival : m_arrivals) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Reads ranges of GPipe by name. For 1F1B sweeps each rank's outermost operators in order of time, cuts them at
-// transfers and at changes between forward and backward, and numbers both kinds within their step: they run in order.
+// Reads ranges of GPipe by name. For 1F1B it goes through each rank's outermost operators in order of time, cuts them
+// at transfers and at changes between forward and backward, and numbers forwards and backwards within their step, since
+// each kind runs in order.
 #include "traces/import/stockschedules.h"
 
 #include <fmt/format.h>
@@ -17,7 +18,7 @@ namespace {
 
 constexpr std::string_view autograd = "autograd::engine::evaluate_function";
 
-/// "Forward 3" as the action of the stage that is the rank's.
+/// "Forward 3" as an action of the rank's stage.
 std::optional<PytorchAction> gpipeAction(std::string_view name, int rank)
 {
     PytorchAction action;
@@ -36,10 +37,10 @@ std::optional<PytorchAction> gpipeAction(std::string_view name, int rank)
     return std::nullopt;
 }
 
-/// A rank's operators that lie in no other one of their lane, in order.
+/// A rank's outermost operators of every lane, in order.
 struct Operators {
     std::vector<const Activity*> outermost;
-    std::map<std::uint32_t, std::vector<Nanoseconds>> leads; ///< by lane: where arrows to autograd's operators begin
+    std::map<std::uint32_t, std::vector<Nanoseconds>> leads; ///< by lane: where arrows to autograd operators begin
     std::int64_t sends = 0, receives = 0;
 };
 
@@ -83,7 +84,7 @@ public:
 private:
     bool isAutograd(const Activity& a) const { return m_data.strings.text(a.name).starts_with(autograd); }
 
-    /// Most traces have neither name; their operators need not be sorted.
+    /// Most traces have neither name, so their operators need no sorting.
     bool mayHaveBlocks() const
     {
         for (std::size_t i = 0; i < m_data.strings.size(); ++i) {
@@ -140,7 +141,7 @@ private:
             if (!action)
                 continue;
             PipelineRange range = rangeOf(a, *action);
-            // Inside are the receive before the block and the send behind it.
+            // The range also contains the receive before the block and the send after it.
             for (auto at = firstFrom(m_ranks[rank], a.start); at != m_ranks[rank].outermost.end(); ++at) {
                 if ((*at)->start >= a.end)
                     break;
@@ -155,7 +156,7 @@ private:
         }
     }
 
-    /// The first stage alone receives nothing for its forwards.
+    /// Checks that all stages but the first receive for their forwards.
     void checkGpipe()
     {
         for (const PipelineRange& range : m_blocks.ranges) {
@@ -240,7 +241,8 @@ private:
         bool any = false, linked = false;
         const Activity* received = nullptr; // since the last block
         const auto close = [&] {
-            // What no backward comes back to is no forward: the optimizer, the scaling of gradients.
+            // Operators without a backward are not a forward, but for example the optimizer or the scaling of
+            // gradients.
             if (any && (linked || open.actions.front().isBackward())) {
                 blocks.push_back(open);
                 received = nullptr;
@@ -271,7 +273,7 @@ private:
                 action.type = backward ? PytorchAction::Type::B : PytorchAction::Type::F;
                 open = rangeOf(a, action);
                 open.receives = received != nullptr;
-                if (received) // as in a range with a name, the wait is inside
+                if (received) // includes the wait, as named ranges do
                     open.start = std::min(received->end, a.start);
                 any = true;
             }

@@ -43,7 +43,7 @@ try {
     case TraceFormat::ChromeJson: break;
     }
     const std::string head = beginningOf(path, 64 << 10);
-    // A design is an object too; a trace whose events come after long properties is a large file.
+    // A design is a JSON object too, so an object must have a member of traces within its first 64 KiB.
     return head.starts_with("\x1f\x8b") || head[head.find_first_not_of(" \t\r\n\xef\xbb\xbf")] == '['
            || head.find("\"traceEvents\"") != std::string::npos || head.find("\"schemaVersion\"") != std::string::npos;
 } catch (const SQLite::Exception& error) {
@@ -71,14 +71,14 @@ TraceData importTrace(const std::string& path, const WorkProgress& progress, std
     case TraceFormat::ChromeJson: return importChromeJson(*openBytes(path, most), path, progress);
     case TraceFormat::None: break;
     }
-    openBytes(path); // throws the reason why a file cannot be read
+    openBytes(path); // throws Error with the reason when a file cannot be read
     throw Error(path, "this is no trace that can be imported: neither JSON, nor gzip, nor a SQLite database",
                 "export Chrome JSON from PyTorch's profiler, or `nsys export --type sqlite` from Nsight Systems");
 }
 
 namespace {
 
-/// Gives every file its own rank: known ranks first, the others the free ones.
+/// Gives every file its own rank: first the known ranks, then the free ones in order.
 void giveRanks(std::vector<TraceData>& traces)
 {
     std::set<int> taken;
@@ -101,7 +101,7 @@ void giveRanks(std::vector<TraceData>& traces)
             taken.insert(next);
             trace.rank = next;
         }
-        if (severalInOne(trace)) // an export of a whole node numbers its processes itself
+        if (severalInOne(trace)) // an export of a whole node has numbered its processes itself
             continue;
         for (TraceLane& lane : trace.lanes)
             lane.rank = trace.rank;

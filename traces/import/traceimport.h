@@ -13,16 +13,16 @@ namespace pipewright {
 
 enum class TraceFormat { None, ChromeJson, Nsight };
 
-/// From the first bytes: JSON, gzip, or a SQLite database; None for anything else, a schedule file among them.
+/// By the first bytes: JSON, gzip, or a SQLite database; None for anything else, such as a schedule file.
 TraceFormat traceFormatOf(const std::string& path);
 
-/// True for another tool's trace. Reads the file's beginning only and throws nothing.
+/// True for another tool's trace. Reads only the file's beginning and throws nothing.
 bool isForeignTrace(const std::string& path);
 
 /// True for Pipewright's traces, recorded or imported. Throws nothing.
 bool isTrace(const std::string& path);
 
-/// Throws Error when the file is no trace, or a compressed one of more than `most` bytes.
+/// Throws Error when the file is not a trace, or a compressed one of more than `most` bytes.
 TraceData importTrace(const std::string& path, const WorkProgress& progress = {},
                       std::uint64_t most = mostDecompressed);
 
@@ -35,7 +35,8 @@ struct ImportedTrace {
     ImportReport report;
 };
 
-/// The files, and in place of a folder the other tools' traces in it, by name. Throws Error for a folder without any.
+/// The given files; a folder is replaced by the other tools' traces in it, by name. Throws Error for a folder without
+/// any.
 std::vector<std::string> traceFiles(const std::vector<std::string>& paths);
 
 /// Reads all files and folders, aligns their clocks when there are several, and writes `output`, atomically. A file

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Another tool's recording in memory: slices of time on lanes (streams of devices, threads of processes), counters,
 // arrows, and counts of skipped records. Importers fill it, the store (activitystore.h) saves it, alignment and
-// analysis read it. 32 bytes per slice with names by number, so ten million slices take a few hundred megabytes; rare
-// fields (bytes, peers) are stored beside.
+// analysis read it. A slice takes 32 bytes with its name as a number, so ten million slices take a few hundred
+// megabytes. Rare fields (bytes, peers) are stored separately.
 #pragma once
 
 #include "core/base/units.h"
@@ -42,7 +42,7 @@ std::string_view withoutScope(std::string_view name);
 struct Activity {
     Nanoseconds start = 0, end = 0; ///< since the trace's origin
     std::uint32_t name = 0;         ///< in TraceData::strings
-    std::uint32_t correlation = 0;  ///< joins a runtime call and what it launched, per process; 0: none
+    std::uint32_t correlation = 0;  ///< joins a runtime call and its kernel or copy, per process; 0: none
     std::uint32_t detail = 0;       ///< index into TraceData::details; 0: none
     std::uint32_t lane : 24 = 0;
     std::uint32_t kindNumber : 8 = 0;
@@ -52,7 +52,7 @@ struct Activity {
 static_assert(sizeof(Activity) == 32);
 
 struct ActivityDetail {
-    Bytes bytes = -1;               ///< copied, set or sent; -1: not said
+    Bytes bytes = -1;               ///< copied, set or sent; -1: unknown
     std::int64_t graphNode = 0;     ///< of a CUDA graph; kernels of one graph share their launch's correlation
     std::uint64_t communicator = 0; ///< NCCL's id of it
     std::uint32_t collective = 0;   ///< "allreduce", "send", … in TraceData::strings
@@ -93,7 +93,7 @@ struct TraceFlow {
 struct ClockOffset {
     int rank = 0;
     Nanoseconds offset = 0;   ///< was added to the rank's times
-    Nanoseconds residual = 0; ///< median absolute deviation of the events it was found from
+    Nanoseconds residual = 0; ///< median absolute deviation of the matched events
     std::int64_t events = 0;
     std::string method; ///< "ping-pong", "shared events", "wall clock", "none"
 };

@@ -119,8 +119,8 @@ void readTrack(SQLite::Statement& query, Track& track, std::size_t slices, const
     track.index();
 }
 
-/// Tracks have nothing to do with each other, so several threads take one after the other, each through a connection of
-/// its own; opening that takes as long as reading several chunks.
+/// Tracks are independent, so several threads read them, each with its own connection; opening a connection takes as
+/// long as reading several chunks.
 void readTracks(SQLite::Database& database, StoredActivities& stored, const std::string& path,
                 const WorkProgress& progress)
 {
@@ -159,7 +159,7 @@ void readTracks(SQLite::Database& database, StoredActivities& stored, const std:
                 readSome(own, false);
             }
         } catch (...) {
-            failed = true; // the others need not go on
+            failed = true; // stops the other threads
             throw;
         }
     });

@@ -29,7 +29,7 @@ void writeActivities(const std::string& path, TraceData& data, const RecognisedB
 /// A trace, opened: lanes, tracks, names, counters and arrows. The tables stay in the file.
 struct StoredActivities {
     std::string tool, source;
-    /// Of a run of Pipewright (recordedactivities.h): its devices; its lanes have these for their device. Empty:
+    /// For a run of Pipewright (recordedactivities.h): its devices, to which the devices of its lanes refer. Empty:
     /// imported.
     std::vector<std::string> deviceNames;
     std::int64_t originEpochNs = 0;
@@ -46,7 +46,7 @@ struct StoredActivities {
     std::size_t slices() const;
 };
 
-/// Of an imported trace or a run of Pipewright. Throws Error when the file is neither.
+/// Reads an imported trace or a run of Pipewright. Throws Error when the file is neither.
 StoredActivities readActivities(const std::string& path, const WorkProgress& progress = {});
 
 /// True for an imported trace; false for any other file. Throws nothing.

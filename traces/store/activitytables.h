@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The table and the columns of each kind of slice. Tables are created with their first row, as in Nsight's exports: a
-// trace without copies has no table of copies. Those of a run of Pipewright say also which step and task a row is of.
+// trace without copies has no table of copies. The tables of a Pipewright run also have the step and the task of a row.
 #pragma once
 
 #include "core/program/program.h"
@@ -23,7 +23,7 @@ public:
     std::int64_t add(const Activity& activity, int step = 0, TaskId task = none);
     void flush(); ///< after the last one. Throws Error.
 
-    /// What Nsight packs into one number: bits 24 to 47 the process, the lowest 24 the thread; the rank above them.
+    /// Nsight's packed number: bits 24 to 47 the process, the lowest 24 the thread; the rank above them.
     static std::int64_t globalThread(const TraceLane& lane);
 
 private:

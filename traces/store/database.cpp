@@ -18,15 +18,15 @@ namespace pipewright {
 
 namespace {
 
-constexpr int busyTimeoutMs = 500;      // a program that is asked answers within a second, its start included
+constexpr int busyTimeoutMs = 500;      // commands must answer within a second, including their start
 constexpr int longestValue = 256 << 20; // bytes; chunks of our own traces have a few MiB
 
-/// Instructions of SQLite's that a statement may take: reading a row takes some ten, and a row has some ten bytes. More
-/// are taken where tables are multiplied with one another, as by a file whose indexes were removed.
+/// The limit of SQLite virtual machine instructions per statement: reading a row takes about ten, and a row has about
+/// ten bytes. Joins without indexes take more, for example in a file whose indexes were removed.
 constexpr std::int64_t leastWork = 10'000'000, workPerByte = 64;
 constexpr int workBetweenLooks = 100'000;
 
-/// What the statement that runs has taken. SQLite counts; time would depend on the machine.
+/// The work of the running statement in SQLite instructions; a time limit would depend on the machine.
 struct Work {
     sqlite3* handle = nullptr;
     std::int64_t taken = 0;
@@ -44,7 +44,7 @@ struct Work {
     }
     static void release(void* work) { delete static_cast<Work*>(work); }
 
-    /// Of the file, now: it may be growing. Most statements end before anybody has to ask.
+    /// The present size of the file, which may be growing. Most statements end before it is needed.
     std::int64_t bytes() const
     {
         const char* const path = sqlite3_db_filename(handle, "main");
@@ -64,8 +64,8 @@ void limitWork(sqlite3* handle)
     auto work = std::make_unique<Work>(Work{handle, 0});
     sqlite3_trace_v2(handle, SQLITE_TRACE_STMT, Work::begin, work.get());
     sqlite3_progress_handler(handle, workBetweenLooks, Work::look, work.get());
-    // A connection releases what its functions own, when it is closed; this one is never called, and frees its data
-    // also where it cannot be made.
+    // A closed connection frees the data of its functions. This function is never called; its data is freed even when
+    // creating it fails.
     const auto nothing = [](sqlite3_context*, int, sqlite3_value**) {};
     if (sqlite3_create_function_v2(handle, "pipewright_work", 0, SQLITE_UTF8 | SQLITE_DIRECTONLY, work.release(),
                                    nothing, nullptr, nullptr, Work::release)
@@ -110,15 +110,15 @@ void refusePrograms(SQLite::Database& database)
         throw Error(database.getFilename(), inQuotes(found.getColumn(0).getText()) + what,
                     "a file may hold plain tables; copy the rows that matter into a new one");
     };
-    // SQLite writes every definition with these words, whatever was typed. Others are no ordinary tables, and must not
-    // even be asked for their columns, for which their modules would be started.
+    // SQLite stores every table definition with these words. Other definitions are not ordinary tables; even reading
+    // their columns would start their modules.
     SQLite::Statement modules(database,
                               "SELECT name FROM sqlite_master WHERE sql NOT LIKE 'CREATE TABLE %' AND sql NOT "
                               "LIKE 'CREATE INDEX %' AND sql NOT LIKE 'CREATE UNIQUE INDEX %' AND sql NOT "
                               "LIKE 'CREATE VIEW %' AND sql NOT LIKE 'CREATE TRIGGER %' LIMIT 1");
     if (modules.executeStep())
         refuse(modules, " is no table: a module of SQLite would run in its place");
-    // By the names that SQLite read from the definitions: those beside them in sqlite_master may be anything.
+    // Uses the names that SQLite parsed from the definitions: the name columns of sqlite_master are not trusted.
     SQLite::Statement columns(database, "SELECT t.name || '.' || x.name FROM pragma_table_list AS t, "
                                         "pragma_table_xinfo(t.name) AS x WHERE t.schema = 'main' AND t.type = 'table' "
                                         "AND x.hidden <> 0 LIMIT 1");

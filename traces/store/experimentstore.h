@@ -27,7 +27,7 @@ struct ExperimentRecord {
 
 class ExperimentStore {
 public:
-    /// Creates the file, or adds to one that an experiment made, also one of a version with fewer columns. Throws
+    /// Creates the file, or adds to an existing experiment file, including one of a version with fewer columns. Throws
     /// Error.
     explicit ExperimentStore(const std::string& path);
     ~ExperimentStore();

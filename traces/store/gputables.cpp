@@ -45,7 +45,7 @@ void GpuTables::add(const std::vector<GpuRecord>& records)
             addMemory(record);
             continue;
         }
-        ActivityDetail& detail = m_data.details.front(); // one for all: nothing is kept
+        ActivityDetail& detail = m_data.details.front(); // one entry is reused
         detail.bytes = record.bytes;
         detail.copyKind = record.copyKind;
         detail.graphNode = static_cast<std::int64_t>(record.graphNode);
@@ -121,14 +121,14 @@ std::uint32_t GpuTables::laneOf(const GpuRecord& record)
         return this->lane({record.rank, record.device, 0, record.toDevice}, lane, record.toDevice);
     }
     lane.processName = "GPU " + std::to_string(record.device);
-    // Waits overlap what runs, so they have a lane of their own for each GPU.
+    // Waits overlap kernels, so each GPU has a separate lane for them.
     const bool waits = record.kind == GpuRecord::Kind::Wait;
     lane.thread = waits ? -1 : record.stream;
     lane.sortIndex = waits ? 1 : 0;
     lane.name = waits ? "waits" : "stream " + std::to_string(record.stream);
     const int device = waits || record.task >= m_deviceOfTask.size() ? -1 : m_deviceOfTask[record.task];
     const LaneKey key{record.rank, record.device, lane.thread, device};
-    // What is outside of every block lies with the blocks of its stream, where any came before.
+    // Records outside of every block go to the lane of the earlier blocks of their stream, if any.
     if (device < 0)
         if (const auto next = m_lanes.upper_bound(key);
             !m_lanes.contains(key) && next != m_lanes.end() && std::get<0>(next->first) == record.rank

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a run's GPU recorder saw, written while the run goes on into the tables that imported traces have (schema.h):
-// kernels, copies, sets, waits, calls and the recorder's own work, each with its step and task. Kernels get the names
-// that people wrote. A lane is a stream of a GPU as one device of the design uses it, or a thread that makes calls.
+// Writes the records of a run's GPU recorder during the run, into the same tables as imported traces (schema.h):
+// kernels, copies, sets, waits, calls and the recorder's own work, each with its step and task. Kernel names are
+// demangled. A lane is the stream of a GPU as used by one device of the design, or a thread that makes calls.
 #pragma once
 
 #include "traces/store/activitytables.h"
@@ -42,7 +42,7 @@ private:
     ActivityTables m_tables;
     std::unique_ptr<BulkInsert> m_memory;
     std::map<LaneKey, std::uint32_t> m_lanes;
-    std::unordered_map<std::string, std::uint32_t> m_names; ///< by the name as it was recorded
+    std::unordered_map<std::string, std::uint32_t> m_names; ///< by the recorded (mangled) name
     std::size_t m_namesWritten = 0;
 };
 

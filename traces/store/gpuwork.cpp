@@ -16,7 +16,7 @@ namespace {
 
 struct StreamLane {
     int rank = 0, device = -1;
-    bool isMember = false; ///< of a group, whose parts and collectives lie here
+    bool isMember = false; ///< a member of a group, with its parts and collectives
 };
 
 std::vector<StreamLane> lanesOf(SQLite::Database& database)
@@ -34,7 +34,7 @@ std::uint64_t callOf(int rank, std::int64_t correlation)
     return static_cast<std::uint64_t>(rank) << 32 | static_cast<std::uint32_t>(correlation);
 }
 
-/// When each call was done, by process and correlation; of several (the runtime's calls the driver's) the first.
+/// The end of each call, by process and correlation; the first of several (a runtime call includes driver calls).
 std::unordered_map<std::uint64_t, Nanoseconds> callsOf(SQLite::Database& database, const std::vector<StreamLane>& lanes,
                                                        int step)
 {
@@ -125,7 +125,7 @@ GpuWork readGpuWork(SQLite::Database& database, const std::string& path, int ste
                 throw Error(path, "the trace is damaged: a record of an unknown lane, name or task");
             if (task >= 0)
                 slice.task = ids[task];
-            // Kernels say what GPUs did; the parts of members, what for, only count where nothing else is known.
+            // Kernels have priority; the parts of members are used only when nothing else was recorded.
             if (work.kind == WorkKind::Kernels && lanes[slice.lane].isMember) {
                 work.slices.pop_back();
                 continue;

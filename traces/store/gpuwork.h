@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What ran within the blocks of one recorded step: kernels, copies and sets of GPUs, each with the block that launched
-// it and the moment its launch was done; of PyTorch's ranks on CPUs their operators; and what recording itself took.
-// Read by TraceReader::gpuWork().
+// The work inside the blocks of one recorded step: kernels, copies and sets of GPUs, each with the block that launched
+// it and the time at which its launch call ended; for PyTorch ranks on CPUs their operators; and the recorder's
+// overhead. Read by TraceReader::gpuWork().
 #pragma once
 
 #include "core/predict/timeline.h"
@@ -20,8 +20,8 @@ class Database;
 
 namespace pipewright {
 
-/// What blocks unfold into: the kernels of GPUs, the operators of a framework, or the parts of which a Program says
-/// that blocks are made (of members of groups, on a stream beside).
+/// The content of blocks: GPU kernels, framework operators, or the parts of blocks in a Program (of the members of a
+/// group, or on two streams).
 enum class WorkKind : std::uint8_t { Kernels, Operators, Parts };
 std::string_view nameOf(WorkKind kind); ///< "kernels", "operators", "parts"
 
@@ -30,7 +30,7 @@ struct GpuWork {
 
     struct Slice {
         ActivityKind kind = ActivityKind::Kernel; ///< Kernel, Memcpy, Memset or Operator
-        TaskId task = none;                       ///< of the program that was asked for; none: outside of every block
+        TaskId task = none;                       ///< of the requested program; none: outside of every block
         Nanoseconds start = 0, end = 0;           ///< since the step's start, as a Timeline's
         Nanoseconds launched = unknown;           ///< when the call that launched it was done; unknown: not recorded
         std::uint32_t name = 0;                   ///< into `names`
@@ -50,7 +50,7 @@ struct GpuWork {
     bool empty() const { return slices.empty(); }
 };
 
-/// Of a run of Pipewright; nothing where none was recorded. Of several kinds the first.
+/// The kind of recorded work of a Pipewright run; nothing if none was recorded, the first if there are several.
 std::optional<WorkKind> recordedWork(SQLite::Database& database);
 
 /// `ids`: for each task of the recording its id in the program. Throws Error.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Counts of imported, repaired and skipped records by reason, each with its first place. Every skipped record is
-// counted; the store keeps the counts and the command line prints them. Doubts about a whole trace stand beside them.
+// counted; the store keeps the counts and the command line prints them. Warnings about a whole trace are kept too.
 #pragma once
 
 #include "core/base/diagnostic.h"
@@ -17,7 +17,7 @@ public:
         std::int64_t count = 0;
         std::string example;  ///< "event 17", "NVTX_EVENTS row 3"
         bool lost = true;     ///< false: imported, but repaired or changed
-        bool warning = false; ///< nothing was changed, but what the trace says may not be so
+        bool warning = false; ///< nothing was changed, but the trace may be wrong
     };
 
     std::int64_t read = 0; ///< records seen

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Which kind of work a kernel is, by its name: product, attention, norm, communication and so on; and which streams
-// carry communication whatever their kernels are called. The rules are a table in the resource folder
-// (kernelgroups.json); a person's own come first.
+// Classifies kernels by name: product, attention, norm, communication and so on; and the streams that carry
+// communication regardless of kernel names. The rules are a table in the resource folder (kernelgroups.json); the
+// user's own rules come first.
 #pragma once
 
 #include "traces/store/activity.h"
@@ -16,13 +16,13 @@ class KernelGroups {
 public:
     /// Throws Error: no such file, or its faults by line.
     explicit KernelGroups(const std::string& file);
-    /// The rules of the first file come first. What no rule knows is called as the last one says.
+    /// The rules of the first file come first. Kernels without a rule get the group that the last file states.
     explicit KernelGroups(const std::vector<std::string>& files);
-    /// A person's own, in pipewright/kernelgroups.json of the folder for settings ($XDG_CONFIG_HOME, else ~/.config),
+    /// The user's own rules, in pipewright/kernelgroups.json of the settings folder ($XDG_CONFIG_HOME, else ~/.config),
     /// then those of the resource folder. Read once.
     static const KernelGroups& standard();
 
-    /// Groups in the order of the table, the last one for all that no rule knows.
+    /// Groups in the order of the table; the last one is for kernels without a rule.
     const std::vector<std::string>& names() const { return m_names; }
     /// Index into names(). Copies and sets of memory are of the group "copy", whatever they are called.
     std::size_t of(ActivityKind kind, std::string_view kernel) const;
@@ -34,7 +34,7 @@ public:
 private:
     struct Rule {
         std::size_t group = 0;
-        std::vector<std::string> whole, parts; ///< names, and what may stand anywhere in one
+        std::vector<std::string> whole, parts; ///< full names, and substrings
     };
     std::size_t numberOf(const std::string& group);
     void read(const std::string& file, std::string& otherwise);
@@ -45,7 +45,7 @@ private:
     std::size_t m_copy = 0, m_communication = 0;
 };
 
-/// The part of a kernel's name that people know it by: "layernorm forward" of "a::layernorm_cu::forward(int, float*)".
+/// The recognisable part of a kernel's name: "layernorm forward" of "a::layernorm_cu::forward(int, float*)".
 std::string shortKernelName(std::string_view kernel);
 
 } // namespace pipewright

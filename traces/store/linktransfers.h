@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Transfers between the ranks of an imported trace and their net duration. An NCCL kernel runs from its own rank's
-// arrival until all are done, so it mostly waits; the net time begins when the last participant arrives. It needs the
-// kernels of all participants: sends and receives are paired by rank and peer, collectives by kind and group, both in
-// order. Series of unequal length are left out, as in clockalignment.h.
+// arrival until all ranks are done, so it often waits; the net time begins when the last participant arrives. It needs
+// the kernels of all participants: sends and receives are paired by rank and peer, collectives by kind and group, both
+// in order. Series of unequal length are left out, as in clockalignment.h.
 #pragma once
 
 #include "core/base/units.h"

@@ -33,8 +33,8 @@ int authorise(void*, int action, const char* first, const char* second, const ch
     }
 }
 
-/// Ends a statement before it is done, from another thread: SQLite calls no handler while count(*) follows the pages of
-/// a file, and a file can lead it round and round.
+/// Interrupts a long statement from another thread: SQLite calls no progress handler while count(*) follows the pages
+/// of a file, and in a damaged file these pages can form a cycle.
 class Watch {
 public:
     using Clock = std::chrono::steady_clock;
@@ -194,7 +194,7 @@ try {
         std::string quoted;
         for (const char c : table.name)
             quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-        // Not count(*), which ends for nothing, see Watch; this asks row by row.
+        // Not count(*), which cannot be interrupted by a handler (see Watch); this counts row by row.
         table.rows = database.execAndGet("SELECT count(1) FROM \"" + quoted + "\"").getInt64();
         tables.push_back(std::move(table));
     }

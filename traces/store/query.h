@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Read-only SQL over a trace: the database is opened read-only, and statements that write, attach files or load
-// extensions are refused before they run. A statement ends at a limit of time and of memory, and says so.
+// extensions are refused before they run. A statement that exceeds the time or memory limit is ended with an error.
 #pragma once
 
 #include "traces/store/progress.h"
@@ -32,7 +32,7 @@ struct QueryLimits {
 };
 
 /// `path` is a trace or any SQLite file, such as an Nsight export. One statement. Throws Error with SQLite's message.
-/// `progress` can stop it, is asked from another thread, and its fraction is meaningless.
+/// `progress` can stop it; it is called from another thread, and its fraction has no meaning.
 QueryResult queryTrace(const std::string& path, const std::string& sql, const QueryLimits& limits = {},
                        const WorkProgress& progress = {});
 

@@ -71,7 +71,7 @@ public:
     }
 
 private:
-    /// Damage is refused: what is shown counts from the lanes and names that there are.
+    /// Refuses damaged files: lane and name numbers must be in range.
     [[noreturn]] void damaged(const std::string& what) const { throw Error(m_path, "the trace is damaged: " + what); }
 
     std::uint32_t addLane(TraceLane lane)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A run of Pipewright as slices on lanes, the form in which imported traces are shown: for each device of the design
-// its blocks, the transfers that arrive, and below them the streams whose kernels its blocks launched, where CUPTI
-// recorded; then steps, calls of the host and the memory of each device. It is read by activitystore's
-// readActivities().
+// its blocks, the received transfers, and below them the streams with the kernels that its blocks launched, if CUPTI
+// recorded; then steps, host calls and the memory of each device. It is read by activitystore's readActivities().
 #pragma once
 
 #include "traces/store/activitystore.h"

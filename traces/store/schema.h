@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The tables of a trace, and how a file is recognised as one. Columns carry the names that Nsight Systems
-// exports where the meaning is the same (start, end, deviceId, bytes, utcEpochNs; META is its name/value
-// table), so queries written for one read naturally on the other.
+// The tables of a trace, and how a file is recognised as one. Columns carry the names that Nsight Systems exports where
+// the meaning is the same (start, end, deviceId, bytes, utcEpochNs; META is its name/value table), so queries written
+// for one read naturally on the other.
 //
 //   META     name, value                schema version, backend, maths, design, result, dropped records
 //   DEVICES  deviceId, name, peakBytes  peakBytes is NULL until the run has finished
@@ -11,8 +11,8 @@
 //            coreWait                   how long a device's thread waited for a core, on average; NULL: not known
 //   MEMORY   step, deviceId, start …    live bytes from `start` on
 //
-// A trace of another tool (activitystore.h), and a run that CUPTI or PyTorch's profiler recorded (gputables.h), has
-// those of the following tables for which it has data, as Nsight's exports do; names are numbers of StringIds:
+// A trace of another tool (activitystore.h), and a run that CUPTI or PyTorch's profiler recorded (gputables.h), has the
+// following tables if it has data for them, as in Nsight's exports; names are numbers of StringIds:
 //
 //   LANES          streams and threads that the slices lie on; taskDeviceId: the device of the design (a run's only)
 //   CUPTI_ACTIVITY_KIND_KERNEL, _MEMCPY, _MEMSET, _RUNTIME, _SYNCHRONIZATION, NVTX_EVENTS, PROFILER_OVERHEAD, SLICES

@@ -50,7 +50,7 @@ bool sameWork(const Task& a, const Task& b)
 }
 
 /// Tasks whose order is part of the program: what a device computes, and what a channel carries. Updates and reductions
-/// stand alone (by stage), since their place among each other follows from times.
+/// are matched by stage, since their order among each other depends on times.
 using Lane = std::tuple<TaskKind, int, int, int>;
 std::map<Lane, std::vector<TaskId>> lanesOf(const std::vector<Task>& tasks)
 {
@@ -179,7 +179,7 @@ struct TraceReader::Private {
         Timeline timeline;
         timeline.start.assign(program.tasks.size(), notRun);
         timeline.end.assign(program.tasks.size(), notRun);
-        // Most of the time of reading a long trace goes here, and half of that would go into SQLiteCpp's columns.
+        // Most of the time for reading a long trace is spent here; SQLiteCpp's column objects would double it.
         sqlite3* const handle = m_database.getHandle();
         sqlite3_stmt* row = nullptr;
         if (const int code =
@@ -410,7 +410,7 @@ int TraceReader::medianStep() const
 std::vector<Bytes> TraceReader::peakBytes() const
 try {
     std::vector<Bytes> peaks;
-    // Of a run that was killed, from one pass over its samples: a search per device grows with devices times samples.
+    // For a killed run, one pass over all samples; a search per device would cost O(devices * samples).
     SQLite::Statement query(
         d->m_database,
         "SELECT coalesce(peakBytes, most, 0) FROM DEVICES LEFT JOIN (SELECT deviceId, max(bytes) AS most FROM MEMORY "

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Reads a recording, also one still being written or left by a killed run: SQLite replays the write-ahead log.
+// Reads a recording, also while it is being written or after its run was killed: SQLite replays the write-ahead log.
 #pragma once
 
 #include "core/base/diagnostic.h"
@@ -16,21 +16,21 @@
 
 namespace pipewright {
 
-/// What a block's measured time is: that between the events around it on its device, or that from the start of its
-/// first kernel, copy or set on a GPU to the end of its last, as CUPTI saw them.
+/// How a block's time is measured: between the events around it on its device, or from the start of its first kernel,
+/// copy or set on a GPU to the end of the last one, as recorded by CUPTI.
 enum class BlockTime : std::uint8_t { Events, Kernels };
 inline constexpr BlockTime blockTimes[] = {BlockTime::Events, BlockTime::Kernels};
 std::string_view nameOf(BlockTime by); ///< "events", "kernels"
 
 class TraceReader {
 public:
-    /// Throws Error when the file is no Pipewright trace or of a newer schema, and when times are to be those of
-    /// kernels and it holds none.
+    /// Throws Error when the file is no Pipewright trace or has a newer schema, and for BlockTime::Kernels when it has
+    /// no kernels.
     explicit TraceReader(const std::string& path, BlockTime by = BlockTime::Events);
     ~TraceReader();
 
     BlockTime blockTime() const;
-    std::optional<WorkKind> recordedWork() const; ///< what blocks unfold into; nothing: into nothing
+    std::optional<WorkKind> recordedWork() const; ///< the recorded content of blocks; none: not recorded
     bool holdsGpuWork() const { return recordedWork().has_value(); }
     bool holdsKernels() const; ///< of GPUs
 
@@ -48,11 +48,11 @@ public:
     /// Error when the dictionary is not this program's.
     Timeline timeline(const Program& program, int step) const { return timeline(program, step, blockTime()); }
     Timeline timeline(const Program& program, int step, BlockTime by) const;
-    /// timeline() of many steps, without their memory: the program is matched once, and the next step is read, on a
-    /// thread of its own, while `use` works on one. `use` must leave this reader alone.
+    /// timeline() of many steps, without their memory: the program is matched once, and the next step is read on
+    /// another thread while `use` processes the present one. `use` must not call this reader.
     void eachStep(const Program& program, const std::vector<int>& steps,
                   const std::function<void(int step, const Timeline&)>& use) const;
-    /// What ran on the GPUs in that step; empty when CUPTI did not record. As timeline().
+    /// The GPU work of that step; empty when CUPTI did not record. Errors as for timeline().
     GpuWork gpuWork(const Program& program, int step) const;
     /// The step whose length is the median, the first (warm-up) step left out when there are others.
     int medianStep() const;

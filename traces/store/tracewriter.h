@@ -38,7 +38,7 @@ struct GpuRecord {
         Memory,   ///< allocated or released at `start`
         Call,     ///< of the host, to CUDA; joined by its correlation to what it launched
         Operator, ///< of a framework, on a thread of the host that is device `toDevice`
-        /// Of a block, done by member `device` of the group that device `toDevice` is; or, with a `stream`, on that
+        /// A part of a block: run by member `device` of the group at device `toDevice`; or, with a `stream`, on that
         /// stream of device `toDevice` (a PartStream).
         Part,
     };
@@ -53,8 +53,8 @@ struct GpuRecord {
     std::int32_t toDevice = -1; ///< of a copy between GPUs
     std::uint32_t correlation = 0;
     std::uint64_t graphNode = 0; ///< of a captured block
-    std::int64_t thread = -1;    ///< of a call or an operator: who made it
-    std::int32_t rank = 0;       ///< the process that recorded it, of a run of several
+    std::int64_t thread = -1;    ///< of a call or an operator: its thread
+    std::int32_t rank = 0;       ///< the recording process of a run with several
 };
 
 struct StepRecord {
@@ -81,7 +81,7 @@ public:
     virtual void append(const StepRecord& record) = 0;
     virtual void append(const std::vector<GpuRecord>&) {}
     virtual void commit() = 0;
-    /// When nothing was appended for a while: throws Error when what was committed is there no more.
+    /// Called when nothing was appended for a while: throws Error when the committed file no longer exists.
     virtual void check() {}
 };
 
@@ -99,8 +99,8 @@ public:
     void append(const StepRecord& record) override;
     /// Into the tables of imported traces (gputables.h), which are made with the first of them.
     void append(const std::vector<GpuRecord>& records) override;
-    /// Everything appended so far becomes visible to readers. Throws Error when it cannot, and as check() does; the
-    /// message says what of the recording there is.
+    /// Everything appended so far becomes visible to readers. Throws Error on failure, and as check() does; the message
+    /// says which part of the recording exists.
     void commit() override;
     /// Throws Error when the file was removed, moved or replaced.
     void check() override;

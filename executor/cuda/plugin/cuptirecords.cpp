@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Two passes over the buffers: the first relates kernels to the blocks and calls that their correlation names, the
-// second writes activities. O(records), with one hash look-up each.
+// Two passes over the buffers: the first maps correlations to blocks and launch calls, the second writes activities.
+// O(records), with one hash look-up each.
 #include "executor/cuda/plugin/cuptirecords.h"
 
 #include <algorithm>
@@ -11,8 +11,8 @@ namespace pipewright::plugin {
 
 namespace {
 
-/// What a libcupti.so.12 fills, however old, as far as it is read here: each library fills its newest, and these begin
-/// alike.
+/// Record types that every libcupti.so.12 fills as far as they are read here: each library fills its newest versions,
+/// which begin with the same members.
 using Kernel = CUpti_ActivityKernel9;
 using Copy = CUpti_ActivityMemcpy5;
 using PeerCopy = CUpti_ActivityMemcpyPtoP4;
@@ -125,8 +125,8 @@ PipewrightGpuActivity CuptiRecords::onStream(const Record& record, int32_t kind,
     return activity;
 }
 
-/// CUPTI numbers the streams of each context, and green contexts of one GPU number theirs alike: the first context that
-/// has a number keeps it, the others get the next that is free.
+/// CUPTI numbers streams per context, so green contexts of one GPU use the same numbers: the first context with a
+/// number keeps it, the others get the next free one.
 int32_t CuptiRecords::streamOf(int32_t gpu, uint32_t context, uint32_t stream)
 {
     const auto [found, isNew] = m_streams.try_emplace({context, stream}, static_cast<int32_t>(stream));
@@ -180,7 +180,8 @@ void CuptiRecords::add(const CUpti_Activity& record, std::vector<PipewrightGpuAc
         activity.name = nameOf(overhead.overheadKind);
 #if CUPTI_API_VERSION >= 130000
         // "Client is responsible for freeing this memory" (cupti_activity.h). Records of a libcupti.so.12 may end
-        // before it, so nothing is read there, and what a newer one of these attaches stays.
+        // before this member, so a plugin for CUDA 12 does not read it, and data that a newer libcupti.so.12 attaches
+        // is not freed.
         if (void* data = as<CUpti_ActivityOverhead3>(record).overheadData)
             m_release(data);
 #endif
@@ -200,7 +201,7 @@ void CuptiRecords::add(const CUpti_Activity& record, std::vector<PipewrightGpuAc
     case CUPTI_ACTIVITY_KIND_RUNTIME:
     case CUPTI_ACTIVITY_KIND_DRIVER: {
         const Call& call = as<Call>(record);
-        if (!m_launched.contains(call.correlationId)) // a query or the like, of which there are thousands in a step
+        if (!m_launched.contains(call.correlationId)) // launched nothing, such as the thousands of queries in a step
             return;
         activity = emptyActivity(PIPEWRIGHT_GPU_CALL);
         activity.start = static_cast<int64_t>(call.start);

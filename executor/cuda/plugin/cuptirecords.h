@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// From CUPTI's raw buffers to plain activities. Records come grouped by thread, in no order of time, and what a
-// kernel belongs to comes in a record of its own that may lie in a later buffer: so buffers are kept until they are
-// asked for, and then read twice, first for what belongs together, then for what happened. Nothing here calls CUPTI,
-// so it is tested with buffers made by hand.
+// Converts CUPTI's raw buffers to plain activities. Records come grouped by thread and unordered in time, and the block
+// of a kernel comes in a separate record that may be in a later buffer. So buffers are kept until they are requested
+// and then read twice: first for correlations, then for activities. Nothing here calls CUPTI, so it is tested with
+// handmade buffers.
 #pragma once
 
 #include "executor/cuda/table.h"
@@ -21,10 +21,10 @@ namespace pipewright::plugin {
 /// The next record of a buffer, as cuptiActivityGetNextRecord gives it; `record` null at first.
 using NextRecord = CUptiResult (*)(uint8_t* buffer, size_t bytes, CUpti_Activity** record);
 
-/// The name of a call, as cuptiGetCallbackName gives it; it stays.
+/// The name of a call, as cuptiGetCallbackName gives it; it stays valid.
 using NameOfCall = CUptiResult (*)(CUpti_CallbackDomain domain, uint32_t call, const char** name);
 
-/// How what CUPTI allocated for a record's reader is given back.
+/// Frees memory that CUPTI allocated for the reader of a record.
 using Release = void (*)(void* data);
 
 class CuptiRecords {
@@ -36,15 +36,15 @@ public:
 
     struct Buffer {
         uint8_t* data = nullptr;
-        size_t bytes = 0; ///< that are valid
+        size_t bytes = 0; ///< valid bytes
     };
-    /// Appends what happened in the buffers, by start; of the host's calls those that launched something. Labels of
-    /// launches whose kernels are not there yet are kept for the next call.
+    /// Appends the buffers' activities, sorted by start; of the host's calls only those that launched something. Labels
+    /// of launches whose kernel records have not arrived yet are kept for the next call.
     void read(const std::vector<Buffer>& buffers, std::vector<PipewrightGpuActivity>& activities);
 
-    /// So far: times that cannot be, as a GPU gives when its own buffers overflow.
+    /// Number so far of records with impossible times, which a GPU gives when its own buffers overflow.
     int64_t malformed() const { return m_malformed; }
-    /// So far: records of which CUPTI has no time (CUPTI_TIMESTAMP_UNKNOWN). They are not lost by anyone.
+    /// Number so far of records without a time (CUPTI_TIMESTAMP_UNKNOWN). These do not count as lost.
     int64_t untimed() const { return m_untimed; }
 
 private:
@@ -58,8 +58,8 @@ private:
 
     NextRecord m_next;
     NameOfCall m_nameOfCall;
-    [[maybe_unused]] Release m_release;                            ///< headers of CUPTI 12 have nothing that it frees
-    std::unordered_set<uint32_t> m_launched;                       ///< correlations of what ran on a GPU, of this call
+    [[maybe_unused]] Release m_release;                            ///< unused with headers of CUPTI 12
+    std::unordered_set<uint32_t> m_launched;                       ///< correlations of GPU activities in this call
     std::unordered_map<uint32_t, int64_t> m_blocks, m_olderBlocks; ///< per correlation: of this call and the one before
     std::unordered_map<uint32_t, int32_t> m_contextGpus;           ///< per context: its GPU
     std::map<std::pair<uint32_t, uint32_t>, int32_t> m_streams;    ///< per context and stream there

@@ -49,7 +49,7 @@ struct Maths {
     std::string note, attentionNote;
 };
 
-/// Launch errors are the runtime's to remember.
+/// Reports launch errors, which the runtime keeps.
 int issued()
 {
     return check(cudaPeekAtLastError());
@@ -78,7 +78,7 @@ int destroyMaths(void* maths)
     return 0;
 }
 
-/// What the kernels cannot do with these sizes; empty: nothing.
+/// Why the kernels do not support these sizes; empty: they do.
 template<typename Call>
 std::string whyNot(const Call&)
 {
@@ -156,8 +156,8 @@ std::string whyNot(const Maths&, const Call& call)
     return whyNot(call);
 }
 
-/// What cuBLASLt or cuDNN says of a failure, and what the GPU says: one that is lost fails whatever is called next, and
-/// these libraries say no more than that. Empty: they did not fail.
+/// The message of cuBLASLt or cuDNN for a failure, with the GPU's own error: after a GPU is lost every call fails, and
+/// these libraries do not say why. Empty: they did not fail.
 std::string libraryFailure(Maths& maths)
 {
     std::string failure = maths.products.takeFailure();
@@ -165,7 +165,7 @@ std::string libraryFailure(Maths& maths)
         failure = maths.fused.takeFailure();
     if (failure.empty())
         return failure;
-    const cudaError_t code = cudaStreamQuery(maths.context.stream); // in a capture, lost anyway, it only refuses
+    const cudaError_t code = cudaStreamQuery(maths.context.stream); // refused in a capture, which has failed anyway
     if (code != cudaSuccess && code != cudaErrorNotReady && code != cudaErrorStreamCaptureUnsupported) {
         check(code);
         failure += std::string(" (") + lastError() + ")";
@@ -177,7 +177,7 @@ std::string libraryFailure(Maths& maths)
 int compute(void* handle, int32_t operation, const void* call, int64_t bytes, uint32_t stored)
 {
     Maths& maths = *static_cast<Maths*>(handle);
-    // The thread that computes is not the one that made the maths, and a kernel is launched on the thread's present
+    // The computing thread is not the one that made the maths, and kernels are launched on the calling thread's current
     // GPU.
     if (const int code = makeCurrent(maths.device); code != 0)
         return code;
@@ -227,7 +227,7 @@ int attentionWorkspace(int32_t device, void* on, const char* cudnn, const void* 
     return 0;
 }
 
-/// Kernels of a stream's own GPU, whichever thread launches them.
+/// Makes the stream's GPU current first, since any thread may launch these kernels.
 int spin(int32_t device, void* on, int64_t nanoseconds)
 {
     if (const int code = makeCurrent(device); code != 0)

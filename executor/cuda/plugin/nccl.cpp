@@ -3,11 +3,11 @@
 // waits for the opposite direction or for another pair. Connections are made lazily by NCCL: each is warmed up when
 // it is made. Few channels per transfer, since every one takes a multiprocessor away from the maths.
 //
-// A rank joins on a thread of its own, so that whoever waits for it can give up; the thread of a rank whose group never
-// comes stays in NCCL until the process ends. A non-blocking communicator could be aborted while it is made, but stays
-// non-blocking: every group of calls, and every call outside of one, then starts a thread and returns before anything
-// is on the stream, so an event behind it would have to wait for ncclCommGetAsyncError. Only ncclCommSplit makes a
-// blocking one of it, in another collective of all ranks that can hang as the first.
+// A rank joins on a thread of its own, so that the caller can stop waiting; if the group never completes, that thread
+// stays in NCCL until the process ends. A non-blocking communicator could be aborted while it is made, but stays
+// non-blocking: every group of calls, and every call outside a group, then starts a thread and returns before anything
+// is on the stream, so an event recorded after it would have to wait for ncclCommGetAsyncError. Only ncclCommSplit
+// turns it into a blocking one, in another collective of all ranks that can hang like the first.
 #include "executor/cuda/plugin/plugin.h"
 
 #include <atomic>
@@ -49,19 +49,19 @@ Nccl nccl; ///< opened once: a thread that still joins may use it when another b
 std::mutex ncclOpening;
 bool ncclIsOpen = false;
 
-/// What a rank's thread leaves when NCCL returns, which without the others it never does.
+/// The result of a rank's joining thread. Without the other ranks NCCL never returns.
 struct Joining {
     std::string why; ///< empty: it has joined
     ncclComm_t communicator = nullptr;
-    std::atomic<bool> done{false}; ///< the two above are there
+    std::atomic<bool> done{false}; ///< the two members above are set
 };
 
 struct End {
     End(int32_t gpu) : device(gpu) {}
     std::shared_ptr<Joining> joining = std::make_shared<Joining>();
-    ncclComm_t communicator = nullptr; ///< once it was asked for and has joined
+    ncclComm_t communicator = nullptr; ///< set by ncclJoined() after the rank has joined
     const int32_t device;
-    std::atomic<bool> aborted{false}; ///< nothing may be called with it any more
+    std::atomic<bool> aborted{false}; ///< the communicator must not be used any more
 };
 
 End& of(void* handle)
@@ -144,7 +144,7 @@ struct Place {
         // On that stream: cudaMemset goes to the legacy one, for which such a stream does not wait.
         return code ? code : check(cudaMemsetAsync(data, 0, static_cast<size_t>(bytes), stream));
     }
-    /// Only when nothing of it is in flight: cudaFree waits for the GPU.
+    /// Call only when its work is done: cudaFree waits for the GPU.
     void release()
     {
         makeCurrent(device);
@@ -160,7 +160,7 @@ struct Place {
 using Clock = std::chrono::steady_clock;
 constexpr auto pollInterval = std::chrono::microseconds(100);
 
-/// Until `ask` says so. `ask` returns a code, and sets what it is given.
+/// Polls until `ask` sets its argument, returns an error, or `until` has passed.
 template<typename Ask>
 int await(Clock::time_point until, const char* what, Ask ask)
 {
@@ -179,8 +179,8 @@ int await(Clock::time_point until, const Place& place)
                  [&](int32_t* done) { return answer(cudaStreamQuery(place.stream), done); });
 }
 
-/// What is still in flight after the deadline keeps its memory until the communicator has been aborted, which ends it;
-/// by then nobody asks, so it stays.
+/// Memory of work that is still in flight after the deadline is not released: aborting the communicator ends that work
+/// later, when nothing checks for it any more.
 int finish(std::span<Place> places, int code, Clock::time_point until)
 {
     for (Place& place : places)
@@ -206,7 +206,7 @@ int join(int32_t device, const uint8_t* name, int32_t rank, int32_t ranks, int32
     auto made = std::make_unique<End>(device);
     ncclUniqueId id{};
     std::memcpy(&id, name, sizeof id);
-    // It shares what it writes to, and is never waited for: NCCL may never return.
+    // The thread shares ownership of its result and is never joined: NCCL may never return.
     const auto work = [joining = made->joining, id, device, rank, ranks, multiprocessors] {
         ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
         if (multiprocessors > 0)

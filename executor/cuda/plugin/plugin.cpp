@@ -19,12 +19,12 @@ int check(cudaError_t code)
 {
     if (code != cudaSuccess) {
         lastErrorText = std::string(cudaGetErrorName(code)) + ": " + cudaGetErrorString(code);
-        cudaGetLastError(); // so that it is not found again at the next call
+        cudaGetLastError(); // clears it, so that the next call does not report it again
     }
     return static_cast<int>(code);
 }
 
-/// Not ready is an answer, no error.
+/// cudaErrorNotReady is an answer, not an error.
 int answer(cudaError_t code, int32_t* done)
 {
     *done = code == cudaSuccess;
@@ -97,7 +97,7 @@ int allocate(int32_t device, int64_t bytes, void** data)
     *data = nullptr;
     if (const int code = makeCurrent(device); code != 0)
         return code;
-    // Nothing is allocated during a step, so the plain allocator is enough. No bytes still get a place.
+    // Nothing is allocated during a step, so the plain allocator is enough. Zero bytes still get an address.
     return check(cudaMalloc(data, static_cast<size_t>(bytes > 0 ? bytes : 1)));
 }
 
@@ -188,7 +188,7 @@ int enablePeer(int32_t from, int32_t to, int32_t* direct)
 
 int beginCapture(void* on)
 {
-    // Of this thread alone: other devices' threads go on issuing meanwhile.
+    // Capture of this thread only: other devices' threads continue to issue work.
     return check(cudaStreamBeginCapture(stream(on), cudaStreamCaptureModeThreadLocal));
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the parts of the CUDA plugin share: the last error of a thread, and the functions that the table points to
-// and that are not made in plugin.cpp. Linked with the static CUDA runtime alone; cuBLASLt, NCCL and CUPTI are opened
-// by name, so the plugin opens on a machine without driver and toolkit and says there what is missing.
+// Shared by the files of the CUDA plugin: the last error of a thread, and functions that add the table entries that are
+// not in plugin.cpp. Linked with the static CUDA runtime alone; cuBLASLt, NCCL and CUPTI are opened by name, so the
+// plugin opens on a machine without driver and toolkit and says there what is missing.
 #pragma once
 
 #include "executor/cuda/table.h"
@@ -11,17 +11,17 @@
 
 namespace pipewright::plugin {
 
-/// The number, with the words kept for lastError().
+/// Returns the error number and keeps its message for lastError().
 int check(cudaError_t code);
-/// A fault that is none of the CUDA runtime's: a number of our own, and its words.
+/// An error that does not come from the CUDA runtime: returns faultCode and keeps the message.
 int fault(std::string text);
 inline constexpr int faultCode = 10000;
-int answer(cudaError_t state, int32_t* done); ///< of a question whether something is done
+int answer(cudaError_t state, int32_t* done); ///< for queries whether work is done
 const char* lastError();                      ///< of the calling thread; never null
 
-/// For what the calling thread does next. All of the plugin goes through here, so it knows what is current.
+/// Makes the GPU current for the calling thread. All of the plugin uses it, so it knows which GPU is current.
 int makeCurrent(int32_t device);
-/// Of the slice that the stream belongs to; 0: of none.
+/// Multiprocessors of the stream's slice; 0: it has no slice.
 int multiprocessorsOf(cudaStream_t stream, int32_t* count);
 
 inline cudaStream_t stream(void* handle)

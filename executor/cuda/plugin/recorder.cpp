@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// NVTX ranges and CUPTI. CUPTI is opened by name and used for one session per process: later sessions of its 13.0
-// have wrong correlations. Activities only, concurrent kernels, never whole-graph records, which would hide the
-// kernels of captured blocks. Buffers go round: those that were read are filled again.
+// NVTX ranges and CUPTI. CUPTI is opened by name and used for one session per process: later sessions of its 13.0 have
+// wrong correlations. It enables activities only: concurrent kernels, but not whole-graph records, which would hide the
+// kernels of captured blocks. Buffers are reused after they were read.
 #include "executor/cuda/plugin/cuptirecords.h"
 #include "executor/cuda/plugin/plugin.h"
 
@@ -27,7 +27,7 @@ namespace {
                 use(cuptiActivityGetNumDroppedRecords) use(cuptiActivityPushExternalCorrelationId)                     \
                     use(cuptiActivityPopExternalCorrelationId) use(cuptiGetCallbackName)
 
-/// What CUPTI of CUDA 12.9 has and that of 12.4 has not, as cupti_activity.h declares it.
+/// Functions of CUPTI in CUDA 12.9 that CUDA 12.4 lacks, as cupti_activity.h declares them.
 using EnableCall = CUptiResult(CUpti_CallbackId call, uint8_t enable);
 using EnableRecords = CUptiResult(uint8_t enable);
 #if CUPTI_API_VERSION >= 28
@@ -61,8 +61,7 @@ constexpr size_t bufferBytes = size_t{4} << 20;
 constexpr size_t bufferAlignment = 8;
 constexpr size_t mostBuffers = 32; ///< 128 MiB; after that CUPTI drops records, and counts them
 
-/// CUPTI calls back on threads of its own, so what these share with the rest has a mutex, which is never held while
-/// CUPTI is called.
+/// CUPTI calls back on threads of its own, so shared data has a mutex, which is never held while CUPTI is called.
 class Session {
 public:
     Cupti cupti;
@@ -109,7 +108,7 @@ private:
     size_t m_made = 0;
 };
 
-/// Never destroyed: CUPTI may call back until the process is gone.
+/// Never destroyed: CUPTI may call back until the process ends.
 Session& session()
 {
     static Session& only = *new Session;
@@ -145,13 +144,13 @@ constexpr CUpti_ActivityKind kinds[] = {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION
                                         CUPTI_ACTIVITY_KIND_OVERHEAD,
                                         CUPTI_ACTIVITY_KIND_RUNTIME};
 
-/// A block's number is written beside the record of the call that launched something (cupti_activity.h, at
+/// CUPTI writes a block's number next to the record of the launching call (cupti_activity.h, at
 /// cuptiActivityPushExternalCorrelationId). cuBLASLt launches through the driver, so its launches are recorded too.
 constexpr CUpti_CallbackId launches[] = {
     CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz,
     CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz};
 
-/// Asked thousands of times in a step, and nothing is launched by asking.
+/// Queries that are called thousands of times in a step and launch nothing.
 constexpr CUpti_CallbackId questions[] = {CUPTI_RUNTIME_TRACE_CBID_cudaEventQuery_v3020,
                                           CUPTI_RUNTIME_TRACE_CBID_cudaStreamQuery_v3020};
 
@@ -165,7 +164,7 @@ int enable(const Cupti& cupti)
                               "cuptiActivityRegisterCallbacks");
     for (const CUpti_ActivityKind kind : kinds)
         code = code ? code : cupti.check(cupti.cuptiActivityEnable(kind), "cuptiActivityEnable");
-    if (!cupti.enableDriverCall) // then all of the driver's calls, of which those are kept that launched something
+    if (!cupti.enableDriverCall) // then all driver calls are recorded, and those that launched are kept
         code = code ? code : cupti.check(cupti.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_DRIVER), "cuptiActivityEnable");
     else
         for (const CUpti_CallbackId launch : launches)
@@ -173,21 +172,21 @@ int enable(const Cupti& cupti)
     if (cupti.enableRuntimeCall)
         for (const CUpti_CallbackId question : questions) // after the kind of all calls, which overrides it
             code = code ? code : cupti.check(cupti.enableRuntimeCall(question, 0), "cuptiActivityEnableRuntimeApi");
-    // Not every question whether an event has happened: only those that were answered with yes. Where it is all or
-    // nothing there are no records of waiting.
+    // Records only event queries that found the event done, not all. If CUPTI cannot restrict this, waits are not
+    // recorded.
     if (cupti.enableAllSyncRecords) {
         code = code
                    ? code
                    : cupti.check(cupti.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION), "cuptiActivityEnable");
         code = code ? code : cupti.check(cupti.enableAllSyncRecords(0), "cuptiActivityEnableAllSyncRecords");
     }
-    // Contexts that are there already tell which GPU they are of.
+    // Existing contexts are dumped, to learn which GPU each belongs to.
     return code ? code
                 : cupti.check(cupti.cuptiActivityEnableAndDump(CUPTI_ACTIVITY_KIND_CONTEXT),
                               "cuptiActivityEnableAndDump");
 }
 
-/// From here on CUPTI records nothing, and another profiler may come.
+/// After this CUPTI records nothing, and another profiler may subscribe.
 int disable(const Cupti& cupti, CUpti_SubscriberHandle subscriber)
 {
     for (const CUpti_ActivityKind kind : kinds)
@@ -225,7 +224,7 @@ int startActivities(const char* path)
     newer(cupti.enableDriverCall, "cuptiActivityEnableDriverApi");
     newer(cupti.enableRuntimeCall, "cuptiActivityEnableRuntimeApi");
     newer(cupti.enableAllSyncRecords, "cuptiActivityEnableAllSyncRecords");
-    // Subscribing first: it fails at once when another profiler is there.
+    // Subscribe first: it fails at once when another profiler is active.
     if (const int code = cupti.check(cupti.cuptiSubscribe(&only.subscriber, ignoreCallback, nullptr), "cuptiSubscribe");
         code != 0)
         return code;
@@ -253,7 +252,8 @@ int flushActivities(PipewrightGpuActivities take, void* context, int64_t* droppe
     *dropped = *untimed = 0;
     if (!only.running)
         return fault("nothing is being recorded");
-    // Forced: buffers that are not full yet too. The devices are idle between steps, so all their records are done.
+    // Forced, to include buffers that are not full. The devices are idle between steps, so all their records are
+    // complete.
     if (const int code = only.cupti.check(only.cupti.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED),
                                           "cuptiActivityFlushAll");
         code != 0)
@@ -308,7 +308,7 @@ int endBlock()
 
 void addRecorder(PipewrightCudaTable& table)
 {
-    nvtxInitialize(nullptr); // else at the first blocks, of several threads at a time
+    nvtxInitialize(nullptr); // otherwise several threads would do it at the first blocks
     table.beginBlock = beginBlock;
     table.endBlock = endBlock;
     table.startActivities = startActivities;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Slices of a GPU: green contexts, which give streams a part of the multiprocessors for themselves. They are the
-// driver's, reached by its entry points, so that nothing is linked with it. Memory is the whole GPU's; so are its
-// caches, its bandwidth and its power, which slices still share.
+// Slices of a GPU: green contexts, which give streams exclusive use of a part of the multiprocessors. They belong to
+// the driver API, which is reached by its entry points, so that nothing is linked with the driver. Slices still share
+// the GPU's memory, caches, bandwidth and power.
 #include "executor/cuda/plugin/plugin.h"
 #include "executor/cuda/slicesteps.h"
 
@@ -29,8 +29,8 @@ static_assert(std::is_same_v<CreateStream, decltype(cuGreenCtxStreamCreate)>);
 
 using EntryPoints = decltype(&cuGetProcAddress); // in its newest form, cuGetProcAddress_v2
 
-/// Asked for at the driver itself, which the runtime has opened by now: before 12.5 the runtime gives only what its own
-/// version knows. Null without a driver.
+/// Taken from the driver itself, which the runtime has opened by now: before 12.5 the runtime gives only functions of
+/// its own version. Null without a driver.
 EntryPoints entryPoints()
 {
     void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
@@ -88,7 +88,7 @@ struct Driver {
     }
 };
 
-/// What a GPU was cut into: groups of one size, and what is left of it.
+/// The groups of one size into which a GPU is cut.
 struct Groups {
     std::vector<CUdevResource> groups;
     unsigned size = 0; ///< multiprocessors of each
@@ -117,7 +117,7 @@ int cut(const Driver& driver, const CUdevResource& whole, unsigned size, Groups&
     return code;
 }
 
-/// CUDA 12 has no place where a driver would say it.
+/// CUDA 12 has no API for this, so the documented sizes are used.
 int stepsOf(int32_t device, const CUdevResource& whole, SliceSteps& steps)
 {
 #if CUDART_VERSION >= 13000
@@ -133,9 +133,9 @@ int stepsOf(int32_t device, const CUdevResource& whole, SliceSteps& steps)
 #endif
 }
 
-/// What a split gives cannot be split again, but several groups of one split can be one context's (cuda.h, at
-/// cuDevSmResourceSplitByCount and cuDevResourceGenerateDesc). So the GPU is cut once, into the smallest groups of
-/// which there are enough: larger ones only where the smallest waste too much.
+/// The groups of a split cannot be split again, but one context can have several of them (cuda.h, at
+/// cuDevSmResourceSplitByCount and cuDevResourceGenerateDesc). So the GPU is split once, into the smallest groups that
+/// suffice: larger ones only where the smallest waste too much.
 int cutFor(const Driver& driver, const CUdevResource& whole, SliceSteps steps, const int32_t* wanted, int32_t count,
            Groups& groups)
 {
@@ -185,7 +185,7 @@ int createSlices(int32_t device, const int32_t* wanted, int32_t count, int32_t* 
     if (code == 0)
         return 0;
     const std::string why = lastError();
-    for (int32_t i = 0; i < made; ++i) // nobody else knows of them
+    for (int32_t i = 0; i < made; ++i) // the caller does not get these
         driver.destroy(static_cast<CUgreenCtx>(slices[i]));
     return fault(why);
 }

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What PyTorch's profiler saw in a step, each with the block that it is of: on a GPU kernels, copies and the calls that
+"""What PyTorch's profiler saw in a step, each activity with its block: on a GPU kernels, copies and the calls that
 launched them, on a CPU the operators.
 
-Blocks are known by the host's clock: an operator belongs to the block that it began in, a kernel to the one that launched
-it. The profiler has a clock of its own; marks at both ends of a step, made between two readings of the host's, join them.
+Activities are assigned to blocks by the host's clock: an operator belongs to the block in which it began, a kernel to
+the block that launched it. The profiler has a clock of its own; marks at both ends of a step, each made between two
+readings of the host's clock, relate the two.
 """
 
 import bisect
@@ -17,9 +18,9 @@ CALLS = ("cuda", "cuLaunch", "cuMem", "hip")
 
 
 def working(events):
-    """Of nested operators those that do the work: the outermost of whose time those within it take less than half. Ranges
-    of the person's and of communication are left out: the latter end when they like, and nest in nothing."""
-    kept, parents = [], []  # open ones: [event, begin, end, time of those within, those kept of them]
+    """From nested operators, those that do the work: the outermost ones whose nested operators take less than half of
+    their time. User ranges and communication ranges are left out: the latter end at any time and do not nest."""
+    kept, parents = [], []  # open ones: [event, begin, end, time of nested operators, kept nested ones]
 
     def close(until):
         while parents and parents[-1][2] <= until:
@@ -39,24 +40,24 @@ def working(events):
 
 
 def kind_of(event):
-    kind = getattr(event, "activity_type", None)  # PyTorch 2.14 has none
+    kind = getattr(event, "activity_type", None)  # missing in PyTorch 2.14
     return str(kind()) if kind is not None else ""
 
 
 def is_annotation(event):
-    """A range of the person's, and no operator."""
+    """Whether this is a range of the user's and not an operator."""
     return "annotation" in kind_of(event).lower()
 
 
 class StepProfile:
-    """One step after the other; what was seen goes to `stream` on rank 0's clock."""
+    """Profiles one step after the other and sends the activities to `stream`, on rank 0's clock."""
 
     def __init__(self, torch, device, stream, offset):
         self._torch, self._device, self._stream, self._offset = torch, device, stream, offset
         self._blocks, self._marks = [], []
         self._with, self._without = [], []
         self.begin()
-        self._profile.__exit__(None, None, None)  # the first one takes seconds to begin
+        self._profile.__exit__(None, None, None)  # the first profiler takes seconds to start
 
     def begin(self):
         activities = [self._torch.profiler.ProfilerActivity.CPU]
@@ -78,7 +79,7 @@ class StepProfile:
         self._blocks.append([time.monotonic_ns(), 0, [op, stage, microbatch]])
 
     def block_ends(self):
-        """Also again, of what still belonged to the last one."""
+        """May be called again, to include work that still belongs to the last block."""
         if self._blocks:
             self._blocks[-1][1] = time.monotonic_ns()
 
@@ -86,7 +87,7 @@ class StepProfile:
         (self._with if profiled else self._without).append(nanoseconds)
 
     def end(self, step):
-        """Stops the profiler and says what it saw in the step."""
+        """Stops the profiler and reports what it saw in the step."""
         self._mark()
         self._profile.__exit__(None, None, None)
         events = self._profile.profiler.kineto_results.events()
@@ -96,7 +97,7 @@ class StepProfile:
             self._stream.line(step=step, **content)
 
     def cost(self):
-        """Says what a step took with the profiler and without it."""
+        """Reports how long a step took with the profiler and without it."""
         if self._with and self._without:
             self._stream.line(step_with_profiler=round(statistics.median(self._with)),
                               step_without_profiler=round(statistics.median(self._without)))
@@ -105,7 +106,7 @@ class StepProfile:
         """{"names", "blocks", "activities"}: rows of kind, name, block (-1: none), begin, end, GPU, stream or thread,
         correlation and bytes; names and blocks by number."""
         marks = sorted((event for event in events if event.name() == CLOCK), key=lambda event: event.start_ns())
-        # Of the shifts that each pair allows, the one from the pair that says it best.
+        # Each mark gives the clocks' difference within its two readings: the closest pair is the most exact.
         pairs = [(after - before, event.start_ns() - before) for event, (before, after) in zip(marks, self._marks)]
         if not pairs:
             return {"names": [], "blocks": [], "activities": []}

@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What PyTorch's allocators have given out: on GPUs they count, on CPUs they tell every allocation to PyTorch's profiler.
+"""Memory that PyTorch's allocators have given out. On GPUs the allocator counts; on CPUs it reports every allocation to
+PyTorch's profiler.
 
-The profiler slows a step down. So a step that is not timed is watched; as all steps of a schedule allocate alike, what was
-seen at a block's end holds for that block in the others.
+The profiler slows a step down, so one step that is not timed is watched. All steps of a schedule allocate alike, so the
+value seen at a block's end holds for that block in the other steps.
 """
 
 import contextlib
 import os
 from typing import NamedTuple
 
-# The profiler's own messages, about GPUs that it does not find among others, are no part of a run. Read at its first use.
+# Hides the profiler's own messages, such as those about missing GPUs. It reads this at its first use.
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")
 
 PREFIX = "pipewright "
 
 
 class Stretch(NamedTuple):
-    """Bytes allocated when it began, the most amid it, and when it ended. Of a host: over those of the first stretch."""
+    """Bytes allocated at its begin, at its peak, and at its end. On a host relative to the begin of the first
+    stretch."""
 
     before: int
     peak: int
@@ -24,7 +26,7 @@ class Stretch(NamedTuple):
 
 
 class HostMeter:
-    """Stretches of one thread's work and what was allocated in them, of whatever runs in `with meter:`."""
+    """Measures named stretches of one thread's work within `with meter:`, and what was allocated in them."""
 
     def __init__(self, torch):
         self._torch, self.on = torch, False
@@ -75,7 +77,7 @@ class HostMeter:
 
 
 class DeviceMeter:
-    """The same of a GPU, whose allocator counts."""
+    """The same for a GPU, whose allocator counts."""
 
     def __init__(self, torch):
         self._cuda, self._seen = torch.cuda, {}
@@ -98,7 +100,7 @@ class DeviceMeter:
 
 
 class StepMemory:
-    """Of a rank on a CPU: what the blocks of its step leave allocated."""
+    """For a rank on a CPU: how much is allocated after each block of its step."""
 
     def __init__(self, torch):
         self._torch, self._meter = torch, HostMeter(torch)
@@ -106,7 +108,7 @@ class StepMemory:
 
     @contextlib.contextmanager
     def watching(self):
-        """Around the step that is watched."""
+        """To be put around the step that is watched."""
         with self._meter:
             yield
         seen, self._peak = self._meter.read()
@@ -115,17 +117,17 @@ class StepMemory:
         self._known = True
 
     def block(self, op, stage, microbatch):
-        """Around a block; does something in the step that is watched."""
+        """To be put around every block; has an effect only in the watched step."""
         return self._meter.stretch(f"{op}{stage}.{microbatch}") if self._meter.on else contextlib.nullcontext()
 
     def begin(self):
-        """From here on is counted: the step has its rows, and no block has begun."""
+        """Counting starts here: the step has its rows, and no block has begun."""
         if self._meter.on:
             with self._meter.stretch("begin"):
                 pass
 
     def count(self, modules, optimizers):
-        """What stays from step to step: parameters, their gradients, buffers, and what optimizers keep."""
+        """Counts what stays from step to step: parameters, their gradients, buffers, and the optimizers' state."""
         kept = [value for optimizer in optimizers for state in optimizer.state.values() for value in state.values()]
         for module in modules:
             kept += [*module.buffers(), *module.parameters(), *(parameter.grad for parameter in module.parameters())]
@@ -133,8 +135,8 @@ class StepMemory:
         self._kept = sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
 
     def after(self, block):
-        """Bytes allocated at the end of a block, or of an update; without one, at the step's beginning. None where nothing
-        was watched."""
+        """Bytes allocated at the end of a block or an update; with None, at the step's beginning. None if no step was
+        watched."""
         if not self._known:
             return None
         return self._kept + (self._after.get("{}{}.{}".format(*block), self._last) if block else 0)

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Gradients of the last step against the same module run whole, one microbatch after the other."""
+"""Compares the gradients of the last step with the same module run as a whole, one microbatch after the other."""
 
 import torch
 
 from .errors import lacks_memory
 
-BOUNDS = {torch.float64: 1e-9, torch.float32: 1e-4}  # of sums in another order; others are of 16 bits
+BOUNDS = {torch.float64: 1e-9, torch.float32: 1e-4}  # differences from another order of sums; other types are 16-bit
 COARSE = 5e-2
 
 
 def against_whole_module(runner, gathered):
-    """What `gradient_check` says. `gathered` is, per rank, its stages' parameters before the last step and gradients."""
+    """The contents of `gradient_check`. `gathered` has per rank its stages' parameters before the last step and their
+    gradients."""
     result = {"reference": "whole-module"}
     try:
         return {**result, **_compare(runner, gathered)}
@@ -54,7 +55,7 @@ def _compare(runner, gathered):
             got = gradients[stage][name]
             expected = None if parameter.grad is None else (parameter.grad / count).to("cpu")
             if all(value is None or not value.any() for value in (got, expected)):
-                continue  # gradients stay allocated, so one that nothing reached is zero
+                continue  # gradients stay allocated, so an unused one is zero
             if got is None or expected is None:
                 return {"bit_equal": False, "max_relative_error": 1.0, "within": 0.0,
                         "worst": f"stage {stage}, {name}: a gradient on one side only"}

@@ -49,14 +49,14 @@ class Fault(Exception):
 
 
 def call(*words: Any, finding: bool = False) -> Dict[str, Any]:
-    """Runs a command with --json and returns its object. With `finding` an exit code of 1 counts as an answer too."""
+    """Runs a command with --json and returns its object. With `finding`, exit code 1 is a valid answer too."""
     result = subprocess.run([program(), *map(str, words), "--json"], capture_output=True, text=True)
     if result.returncode != 0 and not (finding and result.returncode == 1 and result.stdout):
         raise Fault(result.stderr.strip())
-    for line in result.stderr.splitlines() if result.returncode == 0 else []:  # else it is in the answer
+    for line in result.stderr.splitlines() if result.returncode == 0 else []:  # otherwise stderr is part of the error
         if ": warning: " in line or ": note: " in line:
             warnings.warn(line, stacklevel=3)
-        elif line.strip():  # what a module prints, among others
+        elif line.strip():  # for example the output of a module
             print(line, file=sys.stderr)
     return json.loads(result.stdout)
 
@@ -106,8 +106,9 @@ class Prediction(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """A prediction beside a recording. Errors are of the prediction, relative to what was measured; bytes are None where
-    nothing was measured. `blocks` says how many were matched and how far they are off, `all` is the whole object."""
+    """A prediction beside a recording. Errors are those of the prediction, relative to the measurement; bytes are None
+    where nothing was measured. `blocks` says how many were matched and how far they are off; `all` is the whole
+    object."""
 
     predicted_ns: int
     measured_ns: int
@@ -119,7 +120,8 @@ class Comparison(NamedTuple):
 
 class Design:
     """A design file. `json` is its content, to be read and changed; `order`, `placement` and `costs` are parts of it.
-    `found` is what the search said that it comes from, such as "best_ns", "bound_ns" and "proved"; None for others."""
+    `found` is the search's information on its result, such as "best_ns", "bound_ns" and "proved"; None for other
+    designs."""
 
     def __init__(self, content: Dict[str, Any]):
         self.json = content
@@ -166,7 +168,7 @@ class Design:
         """What is wrong with it, with the place and the remedy; empty when it can run."""
         with self.file() as path:
             found = call("check", path, finding=True)["diagnostics"]
-        # The file was ours, so its name and line say nothing.
+        # The file was temporary, so its name and line say nothing.
         return [each["where"].removeprefix(path).lstrip(":0123456789 ") + f": {each['what']}"
                 + (f" ({each['hint']})" if each.get("hint") else "") for each in found]
 
@@ -179,7 +181,7 @@ class Design:
                           [each["block"] for each in said["critical_path"]], Table(said["per_device"]), said)
 
     def families(self, **given: Any) -> Table:
-        """Every published family over this design's costs, the fastest first: a row for each."""
+        """All published families with this design's costs, the fastest first: a row for each."""
         with self.file() as path:
             return Table(call("predict", path, "--families", *options(given))["families"])
 
@@ -235,7 +237,7 @@ class Design:
         return subprocess.Popen([program(), file.name])
 
     def file(self) -> "_AsFile":
-        """As a file for as long as a `with` lasts; the path is what it yields."""
+        """Yields the path of a temporary file with the design, which exists until the `with` ends."""
         return _AsFile(self)
 
     def __eq__(self, other: Any) -> bool:
@@ -274,7 +276,7 @@ def new(family: str, **given: Any) -> Design:
 
 def schedule(blocks_of: Callable[[int], Sequence[str]], devices: int, name: str = "own", **given: Any) -> Design:
     """A design whose order a function gives: device -> its blocks, such as ["F0.0", "F0.1", "B0.0", "B0.1"]. A stage is
-    on the device that does its forwards. Further keywords are those of new() that say what blocks cost, such as
+    on the device that runs its forwards. Further keywords are those of new() for the costs of blocks, such as
     forward="12ms" or model="model.json"; `check()` says whether the order can run."""
     order = [list(blocks_of(device)) for device in range(devices)]
     device_of: Dict[int, int] = {}

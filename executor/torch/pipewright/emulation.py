@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The last step again without a pipeline: block after block in one process, every version of every stage kept.
+"""Repeats the last step without a pipeline: block after block in one process, keeping every version of every stage.
 
-Which version a block reads, and which microbatches an update takes, comes from the design; in what order ranks ran, where
-copies were kept and when they were dropped is not looked at. The backward of a block differentiates the graph of its own
-forward, on weights of its own.
+Which version a block reads, and which microbatches an update takes, comes from the design. In what order ranks ran,
+where copies were kept and when they were dropped plays no part here. The backward of a block differentiates the graph
+of its own forward, on weights of its own.
 """
 
 import copy
@@ -26,7 +26,7 @@ class EmulatedStage:
         self.sums, self.graphs = {}, {}
 
     def _optimizer(self, version):
-        """A fresh one at that version, and its parameters and last gradients."""
+        """A new optimizer with the state of that version, its parameters and their last gradients."""
         values, state, gradients = self.versions[version]
         parameters = [torch.nn.Parameter(value.to(self.device, copy=True)) for value in values]
         optimizer = self.make_optimizer(parameters)
@@ -53,7 +53,7 @@ class EmulatedStage:
 
 
 def emulate(job, source, begin, device):
-    """The stages after the step that begins with the states `begin`."""
+    """The stages after a step that starts from the states `begin`."""
     count, stages = job["microbatches"], job["stages"]
     modules = source.stages(range(stages))
     emulated = [EmulatedStage(modules[stage], begin[stage], source.optimizer, device) for stage in range(stages)]
@@ -100,7 +100,7 @@ def emulate(job, source, begin, device):
     while moved:
         moved = False
         for stage in range(stages):
-            for microbatch in range(count):  # of a stage one after the other, as its buffers see them
+            for microbatch in range(count):  # in order within a stage, as its module buffers see them
                 key = ("F", stage, microbatch)
                 if key in done:
                     continue
@@ -133,7 +133,8 @@ def emulate(job, source, begin, device):
 
 
 def against_emulation(runner, gathered):
-    """What `gradient_check` says: the weights after the last step, and what every block of it read."""
+    """The contents of `gradient_check`: compares the weights after the last step, and the version that every block of
+    it read."""
     job, result = runner.job, {"reference": "sequential-lagged"}
     begin, end, reads = {}, {}, []
     for before, after, read in gathered:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a person is told: the place, the fault and the remedy."""
+"""Errors for the user: the place, the fault and the remedy."""
 
 import sys
 
@@ -9,7 +9,7 @@ def lacks_memory(error):
 
 
 def no_torch(error):
-    """What is said where `import torch` fails."""
+    """The error for a failed `import torch`."""
     short = "failed to map segment" in str(error)
     return Refused("torch", f"cannot be imported by {sys.executable}: {error}",
                    "there is not enough memory for it" if short else "install PyTorch, or name another interpreter with --python")

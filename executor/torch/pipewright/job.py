@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How the programs of this package begin: their command line, the job that it names, and PyTorch."""
+"""The common start of this package's programs: their command line, the job that it names, and PyTorch."""
 
 import argparse
 import json
@@ -21,7 +21,7 @@ def read(path):
 
 
 def with_pipelining(stream):
-    """PyTorch; Refused where it, or its pipelining, cannot be imported."""
+    """PyTorch; raises Refused if it, or its pipelining, cannot be imported."""
     stream.line(at="importing torch")
     try:
         import torch

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""All ranks of a design with updates amid the step in one process, for experiments."""
+"""All ranks of a design with updates within the step in one process, for experiments."""
 
 import hashlib
 import time
@@ -14,7 +14,7 @@ from .versions import StageVersions
 
 
 def merged(orders, stages):
-    """One list of all devices' blocks in which every block stands behind what it needs."""
+    """One list of all devices' blocks in which every block comes after the blocks that it needs."""
     next_of, done, result = [0] * len(orders), set(), []
     while any(at < len(order) for at, order in zip(next_of, orders)):
         moved = False
@@ -40,8 +40,8 @@ def merged(orders, stages):
 
 
 def plain(stages, updates, batch):
-    """Sequential training with updates of `batch` microbatches, as lists like those of a design: the reference, and what a
-    schedule with one update behind each step computes."""
+    """Sequential training with updates of `batch` microbatches, as lists like those of a design. It is the reference,
+    and equals a schedule with one update after each step."""
     order, batches = [], [[] for _ in range(stages)]
     for update in range(updates):
         microbatches = range(update * batch, (update + 1) * batch)
@@ -89,10 +89,10 @@ class LocalRunner(VersionedRunner):
         return self.local.pop((backward, stage, microbatch))
 
     def _piece(self, microbatch):
-        """Inputs and targets of a microbatch: its part of its update's rows."""
+        """Inputs and targets of a microbatch: its part of the rows of its update."""
         update = self.update_of[microbatch]
         if update not in self.rows:
-            while len(self.rows) > 8:  # an update's rows are drawn by its number, so they can be drawn again
+            while len(self.rows) > 8:  # an update's rows depend on its number only, so they can be drawn again
                 del self.rows[next(iter(self.rows))]
             self.rows[update] = self.source.module.batch(update, self.job["seed"])
         inputs, targets = self.rows[update]
@@ -152,7 +152,7 @@ class LocalRunner(VersionedRunner):
         return [loss.detach()]
 
     def held_back(self):
-        """Loss and accuracy of the final weights; nothing where the file keeps no rows back."""
+        """Loss and accuracy of the final weights; nothing if the file has no held-back rows."""
         torch = self.torch
         function = getattr(self.source.module._module, "held_back", None)
         if not callable(function):
@@ -171,7 +171,7 @@ class LocalRunner(VersionedRunner):
         return loss, share_right(output, targets) if classifies(output, targets) else None
 
     def report(self):
-        """What the program makes a row of its table of."""
+        """The report from which the program makes a row of its table."""
         begin = time.monotonic_ns()
         losses, stages = self.train(), self.job["stages"]
         planned = {(b["op"], b["stage"], b["microbatch"]): (b["version"], b["steps"]) for b in self.order if b["op"] != "U"}

@@ -27,7 +27,7 @@ WARM_UP, FEWEST = 2, 5
 
 
 class Kept:
-    """Storages that autograd keeps, and which of them are still there."""
+    """Storages that autograd keeps, and which of them are still alive."""
 
     def __init__(self, torch, but_not):
         self._torch, self._but_not = torch, but_not
@@ -41,7 +41,7 @@ class Kept:
             storage = tensor.untyped_storage()
             key = storage.data_ptr()
             holder = Holder()
-            holder.tensor = tensor.detach()  # an output would hold who made it, and that one the holder
+            holder.tensor = tensor.detach()  # an output itself would refer back to the holder: a cycle
             if key not in self._but_not:
                 self.sizes[key] = storage.nbytes()
                 self._alive[key] = self._alive.get(key, 0) + 1
@@ -61,7 +61,7 @@ class Kept:
 
 
 def bytes_of(tensors, but_not=()):
-    """Of their storages, each once."""
+    """Bytes of their storages, each counted once."""
     storages = [tensor.untyped_storage() for tensor in (tensors if isinstance(tensors, (tuple, list)) else (tensors,))]
     return sum({storage.data_ptr(): storage.nbytes() for storage in storages if storage.data_ptr() not in but_not}.values())
 
@@ -73,7 +73,7 @@ class Moment(NamedTuple):
 
 
 def voluntary_switches():
-    """How often this thread gave up its core itself; where that is not known, always another number."""
+    """How often this thread gave up its core voluntarily; where that is not known, a different number every time."""
     if not hasattr(resource, "RUSAGE_THREAD"):
         return time.perf_counter_ns()
     return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
@@ -116,8 +116,9 @@ class Profiler:
         return Moment(time.perf_counter_ns(), time.thread_time_ns(), voluntary_switches())
 
     def _between(self, one, other):
-        """The time from one moment to another. A thread that never waits of itself took what it had a core for: the rest had
-        other programs. One that does, asleep or for its helpers, is timed by the clock."""
+        """The time between two moments. If a CPU thread did not wait voluntarily, it is the thread's own processor
+        time: other programs had the core for the rest. If it slept or waited for its helpers, it is the wall-clock
+        time."""
         wall = other.wall - one.wall
         taken = other.thread - one.thread if self.device.type == "cpu" and one.switches == other.switches else wall
         self.wall, self.taken = self.wall + wall, self.taken + min(taken, wall)
@@ -135,17 +136,18 @@ class Profiler:
                      for value, first in zip(values, [self.at == 0] * len(values)))
 
     def _backwards(self, output, values, parameters):
-        """Input and weight gradients, apart, as two functions to call one after the other; and what they begin with."""
+        """Two functions, to be called in order: the input gradient and the weight gradient. Also the gradients that
+        they start from."""
         roots = output if isinstance(output, tuple) else (output,)
         roots = tuple(root for root in roots if root.requires_grad)
         gradients = [self.torch.ones_like(root) for root in roots]
-        if self.at == 0:  # its input wants no gradient: PyTorch leaves all to the weight gradient
+        if self.at == 0:  # the input needs no gradient, so PyTorch leaves all work to the weight gradient
             return (lambda: None), (lambda _: self.torch.autograd.backward(roots, gradients) if roots else None), gradients
         return (lambda: self.split.stage_backward_input(roots, gradients, list(values), iter(parameters))[1],
                 lambda groups: self.split.stage_backward_weight(iter(parameters), groups), gradients)
 
     def measure(self, index, values, known):
-        """Numbers of one layer, and its outputs for the next. `known` are storages kept already."""
+        """Measurements of one layer, and its outputs for the next one. `known`: storages that are kept already."""
         self.at = index
         torch, layer = self.torch, self.layers[index]
         parameters = [parameter for parameter in layer.parameters() if parameter.requires_grad]
@@ -159,7 +161,7 @@ class Profiler:
         kept_input = 0 if index == 0 else bytes_of(inputs, but_not=kept.sizes)
         kept_output = bytes_of(made, but_not=pointers)
         if index + 1 < len(self.layers) and hasattr(self.stage_class, "release_fwd_send_outputs"):
-            kept_output = 0  # a stage lets go of what is sent, but never of what the loss was computed from
+            kept_output = 0  # a stage frees an output that was sent, but never the one that the loss was computed from
         del made
         tensors = output if isinstance(output, tuple) else (output,)
         size = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
@@ -181,7 +183,7 @@ class Profiler:
         layer.zero_grad(set_to_none=True)
         times = {"forward": [], "input_grad": [], "weight_grad": [], "backward": []}
         gc.collect()
-        gc.freeze()  # what was made by imports is not looked through again and again
+        gc.freeze()  # the collector skips the objects that imports made
         gc.disable()
         began, rounds = time.monotonic(), 0
         while rounds < WARM_UP + FEWEST or (time.monotonic() - began < self.job["seconds"] and rounds < self.job["most"]):
@@ -209,7 +211,7 @@ class Profiler:
                 for name, (one, other) in zip(times, passes):
                     times[name].append(self._between(one, other))
             layer.zero_grad(set_to_none=True)
-            gc.collect()  # the split backward makes cycles
+            gc.collect()  # the split backward makes reference cycles
         gc.enable()
         numbers = {name: round(statistics.median(values)) for name, values in times.items()}
         sums = [sum(values) for values in zip(times["forward"], times["input_grad"], times["weight_grad"])]
@@ -218,12 +220,12 @@ class Profiler:
         numbers.update(saved=saved, saved_for_weight_grad=min(saved, still), saved_from_input_grad=lasting, output=size,
                        kept_input=kept_input, kept_output=kept_output, kept_gradient=kept_gradient, rounds=len(sums), **memory,
                        parameters=sum(parameter.numel() * parameter.element_size() for parameter in layer.parameters()))
-        # Only what lives on may be recognised: addresses of the rest are used again.
+        # Only storages that live on may be recognised: other addresses are reused.
         return numbers, following, pointers & {tensor.untyped_storage().data_ptr() for tensor in following}
 
     def _workspaces(self, index, values, parameters, lasting):
-        """What passes take amid them, beside what stays: `lasting` is what I leaves for W, apart from the gradients that it
-        was given and hands on. Gradients of parameters are there already, as they are in a step."""
+        """The temporary memory of the passes, beside what stays. `lasting`: what I leaves for W, without the gradients
+        that it was given and passes on. Gradients of parameters are allocated already, as in a step."""
         meter = DeviceMeter(self.torch) if self.device.type == "cuda" else HostMeter(self.torch)
         with meter:
             inputs = self._fresh(values)
@@ -257,7 +259,7 @@ class Profiler:
                 "peak": max(f.peak, i.peak, w.peak, b.peak) - f.before}
 
     def names(self):
-        """What layers are called: by their class, numbered where there are several."""
+        """Names of the layers: their class, with a number where there are several of it."""
         kinds = [type(layer).__name__ for layer in self.layers]
         return [f"{kind} {kinds[:index].count(kind)}" if kinds.count(kind) > 1 else kind for index, kind in enumerate(kinds)]
 
@@ -270,7 +272,7 @@ class Profiler:
         device = torch.cuda.get_device_name() if self.device.type == "cuda" else "CPU"
         self.stream.line(hello=0, device=device, torch=torch.__version__, layers=len(self.layers),
                          data_type="bf16" if short else "fp32", rows=self.rows)
-        values = self.inputs  # a step's rows are there before it begins, and are nobody's
+        values = self.inputs  # a step's rows exist before it begins and belong to no layer
         known = {value.untyped_storage().data_ptr() for value in values}
         for index, name in enumerate(self.names()):
             try:
@@ -309,4 +311,4 @@ if __name__ == "__main__":
     main()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)  # what some packages say when the interpreter ends is no part of the answer
+    os._exit(0)  # without the messages that some packages print at interpreter exit

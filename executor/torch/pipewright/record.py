@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What ran, and when, as lines of JSON for the program.
+"""Records what ran and when, as lines of JSON for the program.
 
-Clocks on CPUs are time.monotonic_ns(); on GPUs every border is a device event, read at the end of the step. All times
+On CPUs times are time.monotonic_ns(); on GPUs every border is a device event, read at the end of the step. All times
 that leave this process are on rank 0's clock.
 """
 
@@ -10,7 +10,7 @@ import os
 import threading
 import time
 
-REPORT_EVERY = 1  # second between signs of life within a step
+REPORT_EVERY = 1  # seconds between reports within a step
 
 
 class Stream:
@@ -31,7 +31,7 @@ class Stream:
 
 
 class Clock:
-    """Of the host. `memory` knows what is allocated, if anybody does."""
+    """The host's clock. `memory`, if any, knows how much is allocated."""
 
     def __init__(self, memory=None):
         self._memory = memory
@@ -53,7 +53,7 @@ class Clock:
 
 
 class DeviceClock:
-    """Of a GPU: marks are events on the current stream."""
+    """A GPU's clock: marks are events on the current stream."""
 
     def __init__(self, torch, device):
         self._cuda, self._device = torch.cuda, device
@@ -85,11 +85,11 @@ class Recorder:
         self._stream, self._clock, self._offset = stream, clock, offset_ns
         self.on = False
         self.at = ""
-        self.within = None  # the block that runs
+        self.within = None  # the block that is running
         self._blocks, self._waits, self._memory, self._exchanges = [], [], [], []
 
     def report(self):
-        """From now on lets the program know what this rank is at, where that has changed; who hangs says nothing new."""
+        """From now on regularly reports where this rank is, if that has changed; a rank that hangs reports nothing."""
         threading.Thread(target=self._report, daemon=True).start()
 
     def _report(self):
@@ -115,7 +115,7 @@ class Recorder:
             self._memory_now(end, (op, stage, microbatch))
 
     def extend_last(self):
-        """What was just done still belongs to the block before it: the loss to its forward."""
+        """Extends the last block to now: the loss belongs to its forward."""
         if self.on and self._blocks:
             self._blocks[-1][4] = self._clock.now()
 
@@ -124,7 +124,7 @@ class Recorder:
             self._waits.append([what, stage, microbatch, begin, self._clock.now()])
 
     def exchange_begins(self, name):
-        """Something that the copies of a device do together, in or between blocks."""
+        """Begins an exchange between the copies of a device, in or between blocks."""
         return (name, self.within, self._clock.now()) if self.on else None
 
     def exchange_ends(self, begun, size):
@@ -139,7 +139,7 @@ class Recorder:
             self._memory.append([mark, allocated])
 
     def flush(self, step):
-        """Sends what there is; also of a step that broke off."""
+        """Sends what was recorded so far; also for a step that failed."""
         read = lambda mark: self._clock.read(mark) + self._offset
         timed = lambda rows: [[*row[:3], read(row[3]), read(row[4])] for row in rows]
         if self._blocks or self._waits or self._exchanges:
@@ -154,7 +154,8 @@ class Recorder:
 
 
 def clock_offset(torch, dist, group, rank, ranks, exchanges=16):
-    """What is added to this rank's clock to get rank 0's, and how uncertain that is. Processes of one boot share it."""
+    """The offset to add to this rank's clock to get rank 0's, and its uncertainty. Processes of one boot share the
+    clock."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             boot = file.read().strip()
@@ -163,7 +164,7 @@ def clock_offset(torch, dist, group, rank, ranks, exchanges=16):
     boots = [None] * ranks
     dist.all_gather_object(boots, boot, group=group)
     result = (0, 0)
-    for other in range(1, ranks):  # one after the other, as all share rank 0
+    for other in range(1, ranks):  # one at a time, since all talk to rank 0
         if boots[other] is not None and boots[other] == boots[0]:
             continue
         value = torch.zeros(1, dtype=torch.int64)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Copies of the pipeline, which the person's own replicate(module, mesh) joins: DistributedDataParallel, fully_shard.
+"""Copies of the pipeline, joined by the user's own replicate(module, mesh): DistributedDataParallel, fully_shard.
 
-Rank r is device r % devices of copy r // devices. Every copy runs the design on rows of its own; what a device's copies say
-to each other is recorded, with the block in which it began.
+Rank r is device r % devices of copy r // devices. Every copy runs the design on rows of its own. The collectives
+between a device's copies are recorded, with the block in which each began.
 """
 
 import functools
@@ -16,7 +16,7 @@ COLLECTIVES = ("all_reduce", "all_gather_into_tensor", "all_gather_single", "red
 
 class Replicas:
     def __init__(self, torch, dist, job, rank, device, backend, timeout):
-        """Called by all ranks at once: groups are made by all."""
+        """Called by all ranks at once, since all ranks must make all groups."""
         from torch.distributed.device_mesh import DeviceMesh
 
         self._torch, self._dist = torch, dist
@@ -34,7 +34,7 @@ class Replicas:
                 self.mesh = DeviceMesh.from_group(group, device.type)
 
     def join(self, source, modules, recorder):
-        """The stages, as the person wraps them, with what they exchange recorded."""
+        """The stages as the user wraps them; their collectives are recorded."""
         self._watch(recorder)
         return {stage: self._joined(source.replicate(module, self.mesh), recorder) for stage, module in modules.items()}
 
@@ -56,12 +56,13 @@ class Replicas:
                 return future.then(lambda done: (recorder.exchange_ends(seen, size), done.value())[1])
 
             module.register_comm_hook(module.process_group, hook)
-            # The pipeline says which backward is the last; a forward that only finds out shapes must not.
+            # The pipeline enables this for the last backward; a forward that only finds out shapes must not sum gradients.
             module.require_backward_grad_sync = False
         return module
 
     def _watch(self, recorder):
-        """DistributedDataParallel's own go through its hook; others through torch.distributed's functions."""
+        """Records the calls of torch.distributed's functions; those of DistributedDataParallel are recorded by its
+        hook."""
         ours = self.mesh.get_group()
         for name in COLLECTIVES:
             original = getattr(self._dist, name, None)
@@ -86,10 +87,10 @@ class Replicas:
 
 
 def plain_name(name):
-    """Of a parameter, without what wrappers put before it."""
+    """The name of a parameter, without the prefix that wrappers add."""
     return name.removeprefix("module.")
 
 
 def whole(tensor):
-    """A sharded tensor put together; all of its ranks ask at once."""
+    """A sharded tensor put together; all of its ranks must call this at once."""
     return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor

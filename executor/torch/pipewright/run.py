@@ -26,7 +26,7 @@ from .job import parser_of, read, with_pipelining
 from .record import Clock, DeviceClock, Recorder, Stream, clock_offset
 from .replicas import plain_name, whole
 
-WITHOUT_PROFILER = 3  # steps, to say what the profiler costs
+WITHOUT_PROFILER = 3  # number of steps, to measure what the profiler costs
 
 
 def ranks_of_environment():
@@ -68,19 +68,19 @@ class Runner:
             copies = f" in {job['replicas']} copies" if job["replicas"] > 1 else ""
             raise Refused("ranks", f"{self.ranks} processes, and the design has {job['ranks']} devices{copies}", "start as many")
         self.design_rank = self.rank % job["ranks"]
-        # What went wrong is said once, by the program, and not with the whole schedule.
+        # The program reports an error once, without the whole schedule.
         logging.getLogger("torch.distributed.pipelining").setLevel(logging.CRITICAL)
         self.device = self._device()
         self.stages_of = stages
         stream.line(at="building the stages")
         self.source = stages.source_of(job)
-        if job["synthetic"]:  # threads that sleep for a block, and those of transfers, should wake up in time
+        if job["synthetic"]:  # so that sleeping block threads and transfer threads wake up in time
             try:
                 os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
             except (AttributeError, OSError):
-                pass  # where the system does not allow it
+                pass  # not allowed on this system
         self._connect(meet)
-        # Copies exchange what no block allocates, and stand-ins nothing of interest.
+        # Not for copies, which exchange memory that no block allocates, and not for stand-ins.
         watched = self.device.type == "cpu" and self.replicas is None and not job["synthetic"]
         self.memory = StepMemory(torch) if watched else None
         clock = DeviceClock(torch, self.device) if self.device.type == "cuda" else Clock(self.memory)
@@ -106,12 +106,12 @@ class Runner:
 
     def _connect(self, meet):
         self.stream.line(at="connecting the ranks")
-        # The program's own deadline comes first, as it knows where each rank is.
+        # The program's own deadline must come first, as the program knows where each rank is.
         timeout = datetime.timedelta(seconds=10 + 2 * self.job["deadline_s"])
         backend = "nccl" if self.device.type == "cuda" else "gloo"
         where = {"init_method": f"file://{meet}"} if meet else {}
         self.dist.init_process_group(backend, rank=self.rank, world_size=self.ranks, timeout=timeout, **where)
-        # For barriers, objects and clocks; what the stages hand on goes its own way.
+        # For barriers, objects and clocks; values of stages go another way.
         self.talk = self.dist.new_group(backend="gloo", timeout=timeout)
         self.replicas = None
         if self.job["replicas"] > 1:
@@ -140,7 +140,7 @@ class Runner:
             made = self.pipelining.PipelineStage(self.modules[stage], stage, job["stages"], self.device,
                                                   group=None if self.replicas is None else self.replicas.pipeline)
             if self.device.type == "cpu" and hasattr(made, "_get_init_p2p_neighbors_ops"):
-                made._get_init_p2p_neighbors_ops = lambda: []  # gloo connects by itself, and not with itself
+                made._get_init_p2p_neighbors_ops = lambda: []  # gloo connects by itself, but no rank to itself
             self._watch(made)
             pipeline_stages.append(made)
         loss = self.source.loss()
@@ -170,7 +170,7 @@ class Runner:
                       "use PyTorch 2.10 or later")
 
     def _watch(self, stage):
-        """Records what the runtime calls for each block, from when its inputs are there."""
+        """Records each block that the runtime calls, from the moment when its inputs are there."""
         recorder, index = self.recorder, stage.stage_index
         forward, backward, weight = stage.forward_one_chunk, stage.backward_one_chunk, stage.backward_weight_one_chunk
         seen = {}
@@ -208,7 +208,7 @@ class Runner:
             result = timed("B" if full_backward else "I", microbatch,
                            lambda: backward(microbatch, loss=loss, full_backward=full_backward, **named))
             if loss is not None and full_backward and not loss._is_view():
-                loss.detach_()  # the schedule keeps it, and with it what is left of the graph: the stage's input
+                loss.detach_()  # the schedule keeps the loss, and with it the rest of the graph: the stage's input
             return result
 
         def backward_weight_one_chunk(microbatch, *arguments, **named):
@@ -237,7 +237,7 @@ class Runner:
         self.schedules._batch_p2p = batch_p2p
 
     def _step(self, number):
-        """One pass of the schedule; the mean loss where the last stage is."""
+        """Runs the schedule once. Returns its begin and, on the rank with the last stage, the microbatches' losses."""
         job = self.job
         inputs, targets = self.source.batch(self._rows_of(number))
         losses = []
@@ -254,7 +254,7 @@ class Runner:
         return begin, losses
 
     def _timed_step(self, number, profiled=True):
-        """What _step() returns; where there is a profiler it is told how long the step took."""
+        """As _step(); also tells the profiler, if there is one, how long the step took."""
         begin, losses = self._step(number)
         if self.profile is not None:
             if self.device.type == "cuda":
@@ -263,7 +263,7 @@ class Runner:
         return begin, losses
 
     def _rows_of(self, step):
-        """The number that batch() is asked for: every copy has rows of its own."""
+        """The number that batch() gets: every copy has its own rows."""
         return step if self.replicas is None else step * self.replicas.count + self.replicas.number
 
     def _count_memory(self):
@@ -271,7 +271,8 @@ class Runner:
             self.memory.count(self.modules.values(), self.optimizers.values())
 
     def _forget_gradients(self):
-        """They stay allocated, as the design counts them. Whoever joins copies may want them gone."""
+        """Zeroes the gradients. They stay allocated, as the design counts them; wrappers of copies may need them to be
+        gone."""
         for module in self.modules.values():
             module.zero_grad(set_to_none=self.replicas is not None)
 
@@ -282,7 +283,7 @@ class Runner:
         state = torch.get_rng_state()
         self._step(0)
         self._forget_gradients()
-        if self.memory is not None:  # with gradients there, as in every step that follows
+        if self.memory is not None:  # with allocated gradients, as in every later step
             with self.memory.watching():
                 self._step(0)
             self._forget_gradients()
@@ -293,7 +294,7 @@ class Runner:
                 self._forget_gradients()
         torch.set_rng_state(state)
         gc.collect()
-        gc.freeze()  # what imports made is not looked through again amid a step
+        gc.freeze()  # the collector skips the objects that imports made, within a step
         if self.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(self.device)
         self.step = 0
@@ -351,14 +352,14 @@ class Runner:
 
         self.stream.line(at="comparing the gradients with the whole module's")
         gathered = [None] * self.ranks if self.rank == 0 else None
-        first = self.rank < self.job["ranks"]  # the copies have the same, which is their point
+        first = self.rank < self.job["ranks"]  # the copies hold the same values
         self.dist.gather_object((before, gradients) if first else ({}, {}), gathered, group=self.talk, dst=0)
         if self.rank == 0:
             self.stream.line(gradients=check.against_whole_module(self, gathered))
 
 
 def consequence(error):
-    """Whether a rank only says that another one is gone."""
+    """Whether an error only shows that another rank is gone."""
     text = str(error).lower()
     return any(word in text for word in ("connection closed by peer", "connection reset", "broken pipe", "timed out",
                                          "connectfullmesh", "socket", "connection refused"))
@@ -388,7 +389,7 @@ def main(arguments=None):
         if runner is not None:
             try:
                 runner.recorder.flush(getattr(runner, "step", 0))
-            except Exception:  # a broken device cannot be read any more
+            except Exception:  # a broken device cannot be read
                 pass
         cause = error
         while cause.__cause__ is not None and not isinstance(cause, Refused):
@@ -413,4 +414,4 @@ if __name__ == "__main__":
     main()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)  # what the ranks had to say is said; some versions wait for each other when they end
+    os._exit(0)  # all reports are sent; some versions wait for each other at exit

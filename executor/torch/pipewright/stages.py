@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The stages that the design places on this rank: of the person's layers, or stand-ins that take the design's times."""
+"""The stages that the design places on this rank: of the user's layers, or stand-ins that take the design's times."""
 
 import time
 
@@ -10,7 +10,7 @@ from .usermodule import UserModule, partition
 
 
 class Source:
-    """Where stages, batches and losses come from. `notes` are for the person."""
+    """The source of stages, batches and losses. `notes` are for the user."""
 
     def __init__(self, job):
         self.job, self.notes = job, []
@@ -58,7 +58,7 @@ class Source:
 
 
 class StandIn(torch.nn.Module):
-    """Something to differentiate, with an output of the design's size."""
+    """A differentiable module with an output of the design's size."""
 
     def __init__(self, elements):
         super().__init__()
@@ -93,7 +93,7 @@ class SyntheticSource:
 
 
 def sleep_until(moment):
-    """On the host's clock. The last moment is waited for awake: threads wake up late."""
+    """Sleeps until a time on the host's clock. It spins for the last moment, since threads wake up late."""
     left = moment - time.monotonic_ns()
     if left > 300_000:
         time.sleep((left - 200_000) / 1e9)

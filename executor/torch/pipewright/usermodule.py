@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The person's own file: `FILE.py:build` and what stands beside it.
+"""The user's own file: `FILE.py:build` and the functions beside it.
 
-`build()` returns the model as a list of layers (or an nn.Sequential), `build(stage)` or `build(stage, stages)` one stage.
-Beside it the file has `batch(step)`, which returns the inputs and the targets of a whole step, and `loss(output, target)`,
-a mean over the rows. `optimizer(parameters)` is optional, and `replicate(module, mesh)` is for copies of the pipeline.
+`build()` returns the model as a list of layers (or an nn.Sequential), `build(stage)` or `build(stage, stages)` one
+stage. The file also has `batch(step)`, which returns the inputs and the targets of a whole step, and `loss(output,
+target)`, a mean over the rows. `optimizer(parameters)` is optional, and `replicate(module, mesh)` is for copies of the
+pipeline.
 """
 
 import importlib.util
@@ -45,7 +46,7 @@ class UserModule:
 
     @property
     def by_stage(self):
-        """The file builds stages, not layers."""
+        """Whether the file builds stages instead of layers."""
         return self.stage_arguments > 0
 
     def _function(self, name, what):
@@ -55,7 +56,7 @@ class UserModule:
         return function
 
     def _place(self, error, otherwise):
-        """The innermost line of the person's file that an error came through."""
+        """The innermost line of the user's file in an error's traceback."""
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__)
                  if os.path.abspath(frame.filename) == os.path.abspath(self.file)]
         return f"{self.file}:{lines[-1]}" if lines else otherwise
@@ -128,7 +129,7 @@ class UserModule:
         return checked
 
     def replicate(self, module, mesh):
-        """A stage, joined with its copies, whose ranks are those of the mesh."""
+        """A stage joined with its copies, whose ranks are those of the mesh."""
         function = self._function("replicate", "joins the copies of a stage, such as replicate(module, mesh): "
                                   "return DistributedDataParallel(module, process_group=mesh.get_group())")
         return self._call(function, module, mesh)
@@ -141,8 +142,8 @@ class UserModule:
 
 
 def partition(layers, stages, given, of_module, place):
-    """How many layers each stage holds, and a note where the design does not say. `given` is the design's partition;
-    `of_module` says whether the design's model stands for this very module."""
+    """How many layers each stage holds, and a note if the design does not say. `given`: the design's partition;
+    `of_module`: whether the design's model stands for this module."""
     if given is not None and sum(given) == layers:
         return given, None
     if given is not None and of_module:

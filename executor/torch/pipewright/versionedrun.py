@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A rank of a schedule that updates weights amid the step, which PyTorch's schedule runtime has no word for: the rank
-goes through its own list of blocks, in its order. Values and gradients go from rank to rank with a tag of their own, so
-that nobody waits for anything but what his next block needs. Which weights a block reads is in versions.py; what came out
-is compared with an emulation that knows no pipeline (emulation.py).
+"""A rank of a schedule that updates weights within the step. PyTorch's schedule runtime does not support this, so the
+rank goes through its own list of blocks, in order. Every value and gradient has its own message tag, so a rank waits
+only for what its next block needs. Which weights a block reads is in versions.py; the result is compared with an
+emulation without a pipeline (emulation.py).
 """
 
 import gc
@@ -37,7 +37,7 @@ class VersionedRunner(Runner):
         self._find_shapes()
 
     def _find_shapes(self):
-        """What every stage hands on for one microbatch, found out by handing on the first one."""
+        """Finds the shape of every stage's output for one microbatch, by passing the first one through."""
         torch, job = self.torch, self.job
         inputs, _ = self.source.batch(0)
         self.shapes, value = [], None
@@ -69,7 +69,7 @@ class VersionedRunner(Runner):
         return 1 + ((stage * 2 + backward) * self.job["microbatches"] + microbatch)
 
     def _hand_on(self, backward, stage, microbatch, value):
-        """From a block to the one of the stage `stage` that needs it."""
+        """Passes a value on to the block of `stage` that needs it."""
         to = self.job["device_of_stage"][stage]
         if to == self.rank:
             self.local[backward, stage, microbatch] = value
@@ -189,8 +189,8 @@ class VersionedRunner(Runner):
         self.stream.line(done=True)
 
     def _say_prediction_errors(self):
-        """One more step, which nobody times, as watching keeps weights and compares them. A prediction made in a step for
-        a version beyond its end is not judged."""
+        """Runs one more step that is not timed, since watching keeps and compares weights. Predictions for a version
+        after the end of this step are not judged."""
         self.stream.line(at="a step that is not recorded, to see how far predicted weights are off")
         for versions in self.versions.values():
             versions.watch = self.errors
@@ -206,7 +206,7 @@ class VersionedRunner(Runner):
                                       f"brackets: {text}")
 
     def _state(self):
-        """What the last step begins with, by stage."""
+        """The state at the start of the last step, by stage."""
         return {stage: {"parameters": [p.detach().to("cpu", copy=True) for p in versions.newest],
                         "buffers": {name: value.to("cpu", copy=True) for name, value in versions.module.named_buffers()},
                         "optimizer": to_cpu(self.torch, versions.optimizer.state_dict()) if versions.optimizer else None,
@@ -234,8 +234,8 @@ class VersionedRunner(Runner):
 
 
 def mean_errors(rows, stages):
-    """By stage the mean RMSE of its predictions and of what the weights were then, (None, None) without any; `rows` as
-    StageVersions.watch gets them."""
+    """Per stage the mean RMSE of its predicted weights, and of the weights without prediction; (None, None) without
+    predictions. `rows`: as StageVersions.watch gets them."""
     result = []
     for stage in range(stages):
         of = [row[3:] for row in rows if row[0] == stage]

@@ -19,8 +19,8 @@ KINDS = {"sgd": "SGD", "adam": "Adam", "adamw": "AdamW", "rmsprop": "RMSprop"}
 
 
 def check_optimizer(optimizer, wanted, place):
-    """The module's optimizer must be the one that the design's weight policy predicts with."""
-    if wanted is None:  # where nothing is predicted any one will do
+    """The module's optimizer must be the one that the design's weight policy assumes for prediction."""
+    if wanted is None:  # without prediction any optimizer will do
         return
     name = type(optimizer).__name__
     if name != KINDS[wanted]:
@@ -35,7 +35,7 @@ def check_optimizer(optimizer, wanted, place):
 
 
 def predicted(optimizer, gradients, steps):
-    """The optimizer's parameters `steps` updates on. `gradients` are those of the last update."""
+    """The optimizer's parameters `steps` updates later. `gradients`: those of the last update."""
     result = []
     for group in optimizer.param_groups:
         rate = float(group["lr"]) * steps
@@ -58,14 +58,15 @@ def predicted(optimizer, gradients, steps):
 
 
 class Copy:
-    """Weights that a block may read, and what they are."""
+    """Weights that a block may read, with their version and prediction."""
 
     def __init__(self, version, steps, tensors):
         self.version, self.steps, self.tensors = version, steps, tensors
 
 
 class StageVersions:
-    """The weights of one stage on this rank. `order` is the rank's list of blocks, of which this takes the stage's own."""
+    """The weights of one stage on this rank. `order`: the rank's list of blocks, from which this takes the stage's
+    own."""
 
     def __init__(self, stage, module, source, order, optimizer, place):
         self.stage, self.module = stage, module
@@ -78,7 +79,7 @@ class StageVersions:
         self.gradients = {}  # of the last update
         self.most_copies = 1
         self.loaded = None
-        self.watch = None  # of predictions: gets (target version, steps, RMSE, RMSE without predicting)
+        self.watch = None  # gets for each prediction (target version, steps, RMSE, RMSE without predicting)
         self.begin_step()
 
     def begin_step(self):
@@ -121,7 +122,7 @@ class StageVersions:
         if self.loaded is not copy and not (self.loaded and copy.tensors is self.newest
                                             and self.loaded.tensors is self.newest
                                             and self.loaded.version == copy.version):
-            with torch.no_grad():  # .data: autograd shall not ask whether the forward saw the same
+            with torch.no_grad():  # via .data, so that autograd does not compare with the forward's version
                 for parameter, value in zip(self.working, copy.tensors):
                     parameter.data.copy_(value)
             self.loaded = copy
@@ -134,14 +135,14 @@ class StageVersions:
         self.most_copies = max(self.most_copies, 1 + len(self.older) + len(self.predictions))
 
     def add(self, update, gradients):
-        """A microbatch's gradients, of the working parameters in order, to an update's sum."""
+        """Adds a microbatch's gradients, in the order of the working parameters, to an update's sum."""
         total = self.sums.setdefault(update, [None] * len(self.working))
         for index, gradient in enumerate(gradients):
             if gradient is not None:
                 total[index] = gradient.clone() if total[index] is None else total[index].add_(gradient)
 
     def update(self, number, batch):
-        """Update `number` of the step, of the mean gradient of `batch` microbatches."""
+        """Makes update `number` of the step, with the mean gradient of `batch` microbatches."""
         if number != self.version:
             raise Refused(f"U{self.stage}.{number}", f"comes at version {self.version}", "this is a fault of the program")
         if self.reads_left.get(self.version, 0) > 0:

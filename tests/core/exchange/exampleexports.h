@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Designs to export, and what an export of them says.
+// Designs to export, and the text of their exports.
 #pragma once
 
 #include "core/exchange/exchange.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Small programs to draw, and what a picture of them holds.
+// Small programs to draw, and the elements of their pictures.
 #pragma once
 
 #include "core/exchange/timelinepicture.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What importing a PyTorch CSV complains of, for tests.
+// The error message of importing a PyTorch CSV, for tests.
 #pragma once
 
 #include "core/base/diagnostic.h"
@@ -11,7 +11,7 @@
 
 namespace pipewright::test {
 
-/// Empty when it is imported.
+/// Empty when the import succeeds.
 inline QString messageOf(const std::string& csv, PytorchLetters letters = PytorchLetters::Current,
                          std::optional<PytorchCsv> form = {})
 {

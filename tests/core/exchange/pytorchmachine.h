@@ -20,13 +20,13 @@ namespace pipewright::test {
 
 /// What PyTorch's runtime does with compute_comms: cells in order; a receive must be posted before the
 /// computation that needs it, which waits for it; sends and receives of a rank run one after the other in the
-/// order of their cells (one NCCL stream), each together with its partner; a wait holds the rank up until its
-/// send is through. `blocking`: the rank waits for every transfer.
+/// order of their cells (one NCCL stream), each together with its partner; a wait blocks the rank until its send is
+/// complete. `blocking`: the rank waits for every transfer.
 struct Machine {
     struct Action {
         std::string type;
         int stage = 0, microbatch = -1;
-        bool together = false; ///< with the one behind it
+        bool together = false; ///< with the next action
     };
     std::vector<std::vector<Action>> rows;
     std::map<int, int> rankOfStage;

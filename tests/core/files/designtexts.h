@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Design files as text, for tests that damage them.
+// Design files as text, for tests that edit them into faulty ones.
 #pragma once
 
 #include "core/base/diagnostic.h"

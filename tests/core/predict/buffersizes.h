@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How large every buffer is and what a device keeps all the time, by formulas of their own.
+// The size of every buffer and the persistent bytes of a device, by formulas of the tests' own.
 #pragma once
 
 #include "core/design/design.h"
@@ -23,7 +23,7 @@ public:
                     m_fullBackwards.emplace(block.stage, block.microbatch);
     }
 
-    /// What a value of this kind is large, by the design.
+    /// The size of a buffer according to the design.
     Bytes sizeOf(const Buffer& b) const
     {
         const StageCosts& stage = m_costs.stages[static_cast<std::size_t>(b.stage)];
@@ -57,14 +57,14 @@ public:
             return scaled(b.skip ? skipBytes(b.consumerStage, b.stage)
                                  : m_costs.stages[static_cast<std::size_t>(b.stage) - 1].output,
                           b.microbatch);
-        case BufferKind::Workspace: return b.bytes; // of which operation is not said
+        case BufferKind::Workspace: return b.bytes; // a buffer does not state its operation
         case BufferKind::ReduceInbox: return b.bytes;
         }
         return -1;
     }
 
-    /// Who updates a stage keeps all of it; others that work on it have no optimizer state, and, where states are
-    /// sharded, nothing.
+    /// The device that updates a stage keeps all of its state. Other devices that run the stage keep no optimizer state
+    /// and, with sharded states, nothing.
     Bytes persistentBytes(int device) const
     {
         const Schedule& s = m_design.schedule;
@@ -93,7 +93,7 @@ private:
         return std::llround(static_cast<double>(bytes)
                             * m_costs.microbatches[static_cast<std::size_t>(microbatch)].bytes);
     }
-    /// Of the skip from a stage; `to` below 0: whichever.
+    /// Bytes of the skip connection from a stage; `to` below 0: to any stage.
     Bytes skipBytes(int from, int to) const
     {
         for (const SkipConnection& skip : m_design.dataflow.skips)

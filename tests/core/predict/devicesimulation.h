@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a Program does on a machine, for tests: devices issue their instruction lists, transfers run beside them, buses
-// serve who is ready first. Time goes from event to event, and durations and sizes are taken from the costs by formulas
-// of its own: it shares nothing with the evaluator, and reads none of the dependencies that the evaluator follows.
+// Simulates a Program on a machine, for tests: devices issue their instruction lists, transfers run beside them, a bus
+// serves the transfer that is ready first. Time advances from event to event, and durations and sizes follow from the
+// costs by formulas of its own: it shares nothing with the evaluator and does not read the dependencies that the
+// evaluator follows.
 #pragma once
 
 #include "buffersizes.h"
@@ -39,7 +40,7 @@ public:
         m_hostWires.resize(program.devices.size());
     }
 
-    /// False when nothing can go on before everything has run.
+    /// False on a deadlock.
     bool run()
     {
         for (Nanoseconds next = 0; next != never; next = nextEvent()) {
@@ -55,8 +56,8 @@ public:
     struct Peaks {
         Bytes onDevice = 0, onHost = 0;
     };
-    /// The highest sums of live bytes of a device, which follow from its list alone. Empty `fault` when every buffer is
-    /// defined once, read while it lives, and gone in the end.
+    /// The highest sums of live bytes of a device, which follow from its list alone. `fault` is empty when every buffer
+    /// is defined once, read only while it lives, and freed at the end.
     Peaks peaksOf(std::size_t device, std::string& fault) const
     {
         const auto& list = m_program.devices[device].instructions;
@@ -115,7 +116,7 @@ public:
         return peaks;
     }
 
-    /// Without the time on the wire of others.
+    /// Without waiting for other transfers on the wire.
     Nanoseconds transferTime(int from, int to, Bytes bytes) const
     {
         return linkOf(from, to).latency + wireTime(from, to, bytes);
@@ -124,7 +125,7 @@ public:
 private:
     struct Lane {
         std::size_t next = 0;       ///< instruction
-        Nanoseconds freeFrom = 0;   ///< never: in a rendezvous
+        Nanoseconds freeFrom = 0;   ///< never: waits for the other device of a task
         Nanoseconds launch = never; ///< when the host has launched the next block
         TaskId pairIssued = none;   ///< the second of a pair, which runs already
     };
@@ -222,7 +223,7 @@ private:
                            [&](const Pin& pin) { return pin.block == task.block() && pin.earliestStart > m_now; });
     }
 
-    /// The host is not waited for where the step begins.
+    /// 0 at the start of the step, where the device does not wait for the host.
     Nanoseconds gapBefore(TaskId t) const
     {
         const Task& task = m_program.tasks[t];
@@ -259,7 +260,7 @@ private:
         switch (instruction.kind) {
         case InstructionKind::Collective: break;
         case InstructionKind::Free:
-            // What leaves for the host is waited for: its place is used again.
+            // Waits for an offload to the host, since its memory is reused.
             if (t != none && m_program.tasks[t].kind == TaskKind::Offload && end[t] > m_now)
                 return false;
             break;
@@ -317,7 +318,7 @@ private:
         return true;
     }
 
-    /// A device has come to what it does together with another one; true when both have.
+    /// A device reaches a task that it runs together with another one; true when both have reached it.
     bool meet(TaskId task, Lane& lane)
     {
         lane.freeFrom = never;
@@ -331,7 +332,7 @@ private:
             return m_costs.reduce;
         if (task.device == task.peer)
             return 0;
-        // Both ways at once; where both pass one wire, the way back begins when the way there has left it.
+        // Both directions at once; on a shared wire the return transfer begins when the first has left the wire.
         const Bytes bytes = gradientsOf(task);
         const std::string &there = linkOf(task.device, task.peer).bus, &back = linkOf(task.peer, task.device).bus;
         const Nanoseconds behind = !there.empty() && there == back ? wireTime(task.device, task.peer, bytes) : 0;
@@ -340,8 +341,8 @@ private:
     }
     Bytes gradientsOf(const Task& task) const { return m_costs.stages[static_cast<std::size_t>(task.stage)].gradients; }
 
-    /// The wires that a sum of gradients passes, and how long each is taken. A shared parameter's sum takes the time
-    /// that the costs state: it is on no wire for longer.
+    /// The wires that a sum of gradients uses, and for how long. A shared parameter's sum takes the time that the costs
+    /// state: it is on no wire for longer.
     std::map<std::string, Nanoseconds> busesOfSum(const Task& task) const
     {
         std::map<std::string, Nanoseconds> buses;
@@ -451,7 +452,7 @@ private:
             lane->freeFrom = end[t];
     }
 
-    /// The next time at which anything may change; never when nothing is under way.
+    /// The time of the next event; never when nothing is in flight.
     Nanoseconds nextEvent() const
     {
         Nanoseconds next = never;
@@ -480,7 +481,7 @@ private:
     std::vector<Nanoseconds> m_available; ///< per buffer
     std::vector<Lane> m_lanes;
     std::map<TaskId, TaskId> m_pairs;               ///< first to second
-    std::map<TaskId, std::vector<Lane*>> m_meeting; ///< devices that have come to it
+    std::map<TaskId, std::vector<Lane*>> m_meeting; ///< devices that have reached the task
     std::set<TaskId> m_waitingTransfers, m_issued;
     std::map<std::string, Bus> m_buses;
     std::vector<std::pair<HostWire, HostWire>> m_hostWires; ///< per device, to the host and from it

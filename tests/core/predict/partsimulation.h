@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Overlapped pairs with parts for the simulation of devices: all orders are tried, one part after another.
+// Overlapped pairs with parts for devicesimulation.h: tries all orders of the parts.
 #pragma once
 
 #include "core/design/blockparts.h"
@@ -13,8 +13,8 @@
 
 namespace pipewright::test {
 
-/// The block's parts, as long as its microbatch makes them: their borders in proportion, rounded. Without parts the
-/// whole is one.
+/// The block's parts scaled to the time of its microbatch: their borders in proportion, rounded. A block without parts
+/// is one part.
 inline std::vector<BlockPart> scaledParts(std::vector<BlockPart> parts, Nanoseconds time)
 {
     if (parts.empty())
@@ -37,7 +37,7 @@ struct PairState {
     std::array<Nanoseconds, 2> streamFree{}, blockReady{};
 };
 
-/// When what is left of the two ends at best, or in the stated order.
+/// The earliest end of the remaining parts of both blocks, or their end in the stated order.
 inline Nanoseconds endOfParts(const std::array<std::vector<BlockPart>, 2>& parts, const PairState& at,
                               const PartSequence* stated)
 {

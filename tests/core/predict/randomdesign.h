@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Random designs of every family, with everything that a design can have, as far as it goes together.
+// Random designs of every family, with random features of a design, as far as they can be combined.
 #pragma once
 
 #include "core/families/family.h"
@@ -19,7 +19,7 @@ class RandomDesign {
 public:
     explicit RandomDesign(unsigned seed) : m_random(seed) {}
 
-    /// Nothing when what was drawn does not go together.
+    /// Nothing when the random choices cannot be combined.
     std::optional<Design> make()
     {
         const auto all = families();
@@ -42,7 +42,7 @@ public:
         return compiles(design) ? std::optional(design) : std::nullopt;
     }
 
-    /// Other times over the same bytes: the order of the Program is then not the one that they would give.
+    /// Changes the times but not the bytes, so the Program has an order that these times would not give.
     void changeTimes(Costs& costs)
     {
         for (StageCosts& stage : costs.stages)
@@ -80,7 +80,7 @@ private:
             try {
                 return makeSchedule(family.name, p);
             } catch (const Error&) {
-                // it takes other numbers
+                // the family needs another number of microbatches
             }
         return std::nullopt;
     }
@@ -93,7 +93,7 @@ private:
         stage.fitParts();
     }
 
-    /// Few enough that all orders of two of them can be tried.
+    /// Few enough parts that all orders of a pair can be tried.
     void setParts(StageCosts& stage)
     {
         for (const Op op : {Op::F, Op::B, Op::I, Op::W, Op::R}) {
@@ -205,7 +205,7 @@ private:
         return lane[upTo(lane.size() - 1)];
     }
 
-    /// Neighbours change places, as far as that can run.
+    /// Swaps neighbours where the schedule can still run.
     void edit(Design& design)
     {
         for (std::size_t left = chance(2) ? 0 : upTo(12); left > 0; --left) {

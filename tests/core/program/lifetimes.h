@@ -27,7 +27,7 @@ inline QString checkLifetimes(const Program& program)
                 bytes += b.bytes;
         const Bytes persistent = bytes;
         Bytes peak = bytes;
-        // A block that falls into parts has its workspace until its last part, which reads it.
+        // A block in parts keeps its workspace until its last part, which reads it.
         std::set<BufferId> read;
         for (TaskId t = 0; t < program.tasks.size(); ++t)
             for (const BufferId b : program.reads(t))

@@ -39,7 +39,7 @@ inline FamilyParameters workersOn(WorkerLayout layout, int n, int steps, bool cy
     p.workers = n;
     if (layout == WorkerLayout::Workers || layout == WorkerLayout::Sharded)
         for (Nanoseconds* time : {&p.forward, &p.inputGrad, &p.weightGrad})
-            *time *= n; // of a device's worth of layers
+            *time *= n; // for all layers of a device
     return p;
 }
 

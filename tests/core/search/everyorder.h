@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Designs for the search, and the best of all their orders where these are few.
+// Designs for the search, and the best of all their orders where there are few.
 #pragma once
 
 #include "core/search/search.h"
@@ -76,7 +76,7 @@ private:
     Nanoseconds m_best = SearchModel::noCapacity;
 };
 
-/// How many orders its devices have against each other, as long as each stage's passes of a microbatch keep theirs.
+/// Number of orders of all devices, with the passes of each stage and microbatch in their fixed order.
 inline double ordersOf(const std::vector<int>& deviceOfStage, int devices, int microbatches, int passes)
 {
     double orders = 1;
@@ -91,7 +91,7 @@ inline double ordersOf(const std::vector<int>& deviceOfStage, int devices, int m
 }
 
 /// Up to 14 blocks with a random placement, random times and transfers, in part with microbatches that differ; the
-/// order does one microbatch after the other.
+/// order runs one microbatch after the other.
 inline Design smallDesign(std::mt19937& random)
 {
     const auto below = [&](int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); };

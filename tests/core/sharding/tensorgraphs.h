@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Random small graphs, machines and ratios, and the cheapest program by trying every one: any order of loads
-// and communications before a node, slices of their own, all relations remembered, no bounds, no dominance.
+// and communications before a node, separately derived slices, all relations kept, no bounds, no dominance.
 #pragma once
 
 #include "core/sharding/shardingprogram.h"
@@ -105,8 +105,8 @@ private:
     std::mt19937 m_random;
 };
 
-/// Relations that hold of a tensor are bits, in the order of Theory::relationsOf(). What a set of them can grow into
-/// does not depend on the other tensors, so it is worked out once.
+/// The relations that hold for a tensor are bits, in the order of Theory::relationsOf(). The sets reachable from a set
+/// do not depend on other tensors, so they are computed once.
 class EveryProgram {
 public:
     explicit EveryProgram(const Theory& theory)
@@ -231,7 +231,7 @@ private:
         const Bits needed = bit(tensor, triple.needs[operand]);
         if (held[at] & needed) {
             supply(node, triple, operand + 1, held, cost, done);
-            return; // to get it a second time can only cost more
+            return; // reaching it a second time can only cost more
         }
         for (const auto& [relations, paid] : reachedFrom(tensor, held[at]))
             if (relations & needed) {

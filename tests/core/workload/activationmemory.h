@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The published closed forms for GPT models under tensor and sequence parallelism: activation bytes per
 // layer (Korthikanti et al., arXiv 2205.05198, table 2; 16-bit activations, one-byte masks) and FLOPs per
-// iteration (ibid., app. A). They say what a design should come to, and tests hold the layer lists to them.
+// iteration (ibid., app. A). Tests compare the layer lists with them.
 #pragma once
 
 #include "core/base/units.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The real CUDA plugin in a test's own process, on four GPUs that stand in (tests/standin): for CudaBackend and all
+// The real CUDA plugin in a test's own process, on four stand-in GPUs (tests/standin): for CudaBackend and all code
 // above it. Where the toolkit's headers are missing, and under the address sanitizer, there is no such plugin, and what
 // needs it is skipped. CUPTI is used once per process, so runs here are not recorded by it unless a test asks.
 #pragma once
@@ -58,7 +58,7 @@ inline std::string standInLibrary(std::string_view name)
     return {};
 }
 
-/// Device d on GPU d, or on so many GPUs in turns.
+/// Device d on GPU d modulo `gpus`.
 inline CudaSetup standInSetup(int devices, int gpus = 4)
 {
     CudaSetup setup;
@@ -69,10 +69,10 @@ inline CudaSetup standInSetup(int devices, int gpus = 4)
     return setup;
 }
 
-/// A model as small as can be: a stand-in computes one thread of a GPU after the other.
+/// A minimal model, since a stand-in runs the threads of a GPU one after the other.
 inline Design smallGpt(std::string_view family, int devices = 2, int microbatches = 2)
 {
-    // The thread sanitizer takes its time for each: as many as there may be stages.
+    // The thread sanitizer is slow for every layer: only as many layers as the family has stages.
     const bool pairs = !threadSanitized || family == "zb-v" || family == "interleaved-1f1b";
     ModelShape shape = gptShape(pairs ? 2 * devices : devices, 16, 2, 256, 4, 1);
     shape.ffn = 16;
@@ -103,7 +103,7 @@ Function* ofStandInDriver(const char* name)
     return driver ? reinterpret_cast<Function*>(dlsym(driver, name)) : nullptr;
 }
 
-/// Of this process, since it began or forgetStandIns() was called.
+/// The report of this process, since its start or the last forgetStandIns().
 inline StandInReports standInReport()
 {
     StandInReports report;
@@ -117,14 +117,14 @@ inline void forgetStandIns()
     ofStandInDriver<void()>("standinForget")();
 }
 
-/// Whether the kernels' losses are the host's, whose sums have another order.
+/// Whether the kernels' losses equal the host's, with a relative error up to 1e-4: the order of the sums differs.
 inline bool nearlyEqual(const std::vector<double>& some, const std::vector<double>& others)
 {
     return std::equal(some.begin(), some.end(), others.begin(), others.end(),
                       [](double a, double b) { return std::abs(a - b) <= 1e-4 * std::abs(b); });
 }
 
-/// Collectives that the backend has asked for through countingTable(); what NCCL is warmed up with is none of these.
+/// Number of collectives that the backend has requested through countingTable(), without NCCL's warm-up.
 inline std::atomic<int> collectivesAsked{0};
 inline const PipewrightCudaTable& countingTable()
 {
@@ -147,7 +147,7 @@ inline const PipewrightCudaTable& countingTable()
     return table;
 }
 
-/// The same plugin, but that GPU 1 never comes to be connected by NCCL.
+/// The same plugin, but GPU 1 never joins the NCCL connection.
 inline const PipewrightCudaTable& tableWithoutGpu1InNccl()
 {
     static char absent = 0;

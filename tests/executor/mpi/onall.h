@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Ranks as threads of one process, each with a backend of its own, and what every kind of backend must do when one of
-// them fails.
+// Ranks as threads of one process, each with a backend of its own, and the required behaviour of every backend when a
+// rank fails.
 #pragma once
 
 #include "core/base/diagnostic.h"
@@ -50,8 +50,8 @@ inline void faultsOfARank()
     QTest::newRow("a link stalls") << static_cast<int>(Fault::Kind::LinkStalls) << "no device has made progress";
 }
 
-/// Whatever happens to one rank, all end, and the speaker names it and keeps the trace so far. `backendOf`(meshes,
-/// rank): what makes a rank's backend; `patience`: more than any of its blocks takes.
+/// Whatever happens to one rank, all end, and the reporting rank names it and keeps the trace so far.
+/// `backendOf`(meshes, rank) makes a rank's backend; `patience`: longer than any of its blocks.
 template<typename BackendOf>
 void faultsEndTheRun(const Design& design, Nanoseconds patience, BackendOf backendOf)
 {

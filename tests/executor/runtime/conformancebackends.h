@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The backends that tst_backend_conformance holds to the same rules, and what it holds them with. A new backend adds
-// a row to `backends`.
+// The backends that tst_backend_conformance tests against the same rules, and its helpers. A new backend adds a row to
+// `backends`.
 #pragma once
 
 #include "executor/cuda/cudabackend.h"
@@ -22,10 +22,10 @@ namespace pipewright {
 struct Entry {
     const char* name;
     std::unique_ptr<Backend> (*create)(int devices);
-    bool stores = true; ///< links can hold sends on their way, and be made slower
+    bool stores = true; ///< links can store sends in flight, and can be slowed down
 };
 
-/// Both processes of a pair in this one, with sockets between them: what either does through its own half.
+/// Both processes of a pair inside this one, with sockets between them: each device is used through its own half.
 class TwoRanks final : public Backend {
 public:
     explicit TwoRanks(int devices, const CudaSetup* gpus = nullptr) : m_onGpus(gpus)
@@ -67,7 +67,7 @@ private:
         Copied receive(Stream& stream, const Posting& posting) override { return m_to->receive(stream, posting); }
         Heads heads() const override
         {
-            const Heads from = m_from->heads(), to = m_to->heads(); // one may not know the other's
+            const Heads from = m_from->heads(), to = m_to->heads(); // one half may not know the other's heads
             return {from.send, from.receive == none ? to.receive : from.receive, from.mismatch};
         }
         void finished(std::vector<Copied>& to) override
@@ -105,7 +105,7 @@ inline std::unique_ptr<Backend> createGpus(int devices)
     return createCudaBackend(test::standInTable(), test::standInSetup(devices));
 }
 
-/// All on the same one, a slice each.
+/// All devices on the same GPU, a slice each.
 inline std::unique_ptr<Backend> createSlices(int devices)
 {
     CudaSetup setup = test::standInSetup(devices, 1);
@@ -121,7 +121,7 @@ inline std::unique_ptr<Backend> createGpusWithNccl(int devices)
     return createCudaBackend(test::standInTable(), setup);
 }
 
-/// Those on GPUs have the real plugin on GPUs that stand in, where the toolkit's headers are there.
+/// GPU backends use the real plugin on stand-in GPUs, if the toolkit's headers are available.
 inline constexpr Entry backends[] = {{"host", createHostBackend},
                                      {"ranks over sockets", createTwoRanks},
                                      {"cuda", createGpus},
@@ -134,7 +134,7 @@ inline int backendsHere()
     return test::hasStandInGpus ? static_cast<int>(std::size(backends)) : withoutGpus;
 }
 
-/// How long something in flight may take, and how long something that must not happen is watched.
+/// Milliseconds that something in flight may take; watchQuietly() waits to see that something does not happen.
 inline constexpr int patience = 5000;
 inline void watchQuietly(const Backend& backend)
 {
@@ -152,14 +152,14 @@ struct Pair {
     }
     std::unique_ptr<Event> event(int device) { return backend->device(device).createEvent(*streams[device]); }
 
-    /// A wait orders what comes after it; only then is it known to have happened.
+    /// Waits for the event on the device's stream and synchronises, since the wait alone only orders later work.
     bool waited(int device, Event& event)
     {
         Stream& stream = *streams[device];
         return stream.wait(event) && stream.synchronize();
     }
 
-    /// Of a receive that has been waited for: what a call returned, or what the link tells afterwards.
+    /// The result of a receive that has been waited for: the returned one, or the one that the link reports afterwards.
     Copied theCopy(const Copied& returned) const
     {
         std::vector<Copied> finished;

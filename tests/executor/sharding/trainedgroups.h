@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Trains designs whose stages are held by groups, and compares what they end with: with one device that has the whole
-// model, with what was planned, and with each other.
+// Trains designs whose stages are held by groups, and compares the results with one device that has the whole model,
+// with the plan, and with each other.
 #pragma once
 
 #include "core/design/redesign.h"
@@ -30,12 +30,12 @@ struct Run {
     StepData data;                      ///< of the last step
     FollowedGroups followed;
     ReferenceStep reference;
-    std::vector<Bytes> planned, peak; ///< then in the host's memory, of those that offload
+    std::vector<Bytes> planned, peak; ///< bytes per member, then in the host's memory of those that offload
     std::vector<Bytes> persistent;    ///< per member
     Bytes state = 0;                  ///< of the optimizer, of all members
 };
 
-/// The norm of the difference by that of the reference.
+/// The norm of the difference / the norm of the reference.
 inline double errorOf(const HostTensor& ours, const HostTensor& theirs)
 {
     double difference = 0, size = 0;
@@ -46,7 +46,7 @@ inline double errorOf(const HostTensor& ours, const HostTensor& theirs)
     return size > 0 ? std::sqrt(difference / size) : std::sqrt(difference);
 }
 
-/// What a run begins with in place of random parameters, and what is done to what it kept.
+/// The start of a run instead of random parameters, and a change to its kept choices.
 struct Planted {
     TrainingWork::Start start{};
     std::function<void(KeptChoices& choices, const Program& program)> choices{};
@@ -99,7 +99,7 @@ inline void verify(const Run& run)
     double worst = 0;
     for (const auto& [name, gradient] : run.reference.gradients) {
         QVERIFY2(run.gradients.contains(name), name.c_str());
-        // A key's bias has no gradient but rounding: softmax is blind to it.
+        // A key's bias has only rounding errors as its gradient: softmax does not depend on it.
         if (name.ends_with("key.bias"))
             continue;
         const double error = errorOf(run.gradients.at(name), gradient);
@@ -118,7 +118,7 @@ inline void verifyNarrow(const Run& run)
     QCOMPARE(run.peak, run.planned);
 }
 
-/// To the bit, after every step but the last.
+/// Compares bit by bit: the losses, the parameters before the last step and the gradients after it.
 inline void verifySame(const Run& ours, const Run& theirs)
 {
     QCOMPARE(ours.losses, theirs.losses);
@@ -128,14 +128,14 @@ inline void verifySame(const Run& ours, const Run& theirs)
         QVERIFY2(ours.gradients.at(name).data == gradient.data, name.c_str());
 }
 
-/// Over a link to the host's memory of so many bytes a second.
+/// With a link to the host's memory of `bandwidth` bytes/s.
 inline Design offloading(Design design, double bandwidth)
 {
     design.costs.hostLink = LinkCosts{1000, bandwidth};
     return withOffload(design, std::vector<bool>(static_cast<std::size_t>(design.schedule.stages()), true));
 }
 
-/// What Llama is made of, on groups of two.
+/// Llama's features, for groups of two.
 inline ModelShape groupLlama(int layers = 6)
 {
     ModelShape shape = llamaShape(layers);
@@ -144,7 +144,7 @@ inline ModelShape groupLlama(int layers = 6)
     return shape;
 }
 
-/// What today's other models have beside it.
+/// Further features of today's models.
 inline ModelShape groupGemma(int layers = 6)
 {
     ModelShape shape = groupLlama(layers);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A program in the place of Python that speaks the ranks' side of the reports, so that the launcher is tested without
-// PyTorch. `body` is shell; it has $RANK, say LINE, and the folder of the test as $HERE.
+// A program in place of Python that writes the reports of the ranks, so that the launcher is tested without PyTorch.
+// `body` is shell; it has $RANK, say LINE, and the folder of the test as $HERE.
 #pragma once
 
 #include <QFile>

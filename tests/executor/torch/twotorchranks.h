@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Two ranks of PyTorch that are a shell script: what they say of a step of 1F1B, and the options that run them.
+// Two ranks of PyTorch that are a shell script: their reports of a step of 1F1B, and the options that run them.
 #pragma once
 
 #include "executor/torch/torchbackend.h"
@@ -12,7 +12,7 @@
 
 namespace pipewright::test {
 
-/// Two ranks that do 1F1B with two microbatches; a step takes 1000 ns from its start at 10,000 x (step + 1).
+/// Two ranks that run 1F1B with two microbatches; a step takes 1000 ns from its start at 10,000 x (step + 1).
 inline const std::string hello = R"(say '{"at":"importing torch"}'
 say '{"hello":'$RANK',"name":"fake '$RANK'","offset":'$RANK',"uncertainty":2}'
 step() {

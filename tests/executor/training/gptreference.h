@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The whole model once more in double precision, forward only: its finite differences are the truth that
-// the stage maths' gradients are tested against. Also the memory that tests run a stage on.
+// The whole model again in double precision, forward only: its finite differences are the reference for the gradients
+// of the stage maths. Also the memory of a stage for tests.
 #pragma once
 
 #include "core/workload/transformer.h"
@@ -236,7 +236,7 @@ private:
                                               columns(up, 2 * ffn, ffn, ffn)));
     }
 
-    /// A gated MLP of one token or several, of weights that are not the layer's only ones.
+    /// A gated MLP of one token or several, with the given weights, since a layer may have several such MLPs.
     Values gated(const Values& x, const Values& fc1, const Values& fc2, const Values& bias1 = {},
                  const Values& bias2 = {}) const
     {
@@ -302,7 +302,7 @@ inline double referenceLoss(const ModelShape& shape, const ParameterLayout& layo
     return ReferenceModel(shape, layout, parameters).loss(tokens, targets, microbatches);
 }
 
-/// Memory of one stage and one microbatch, filled with a pattern that must never be read before written.
+/// Memory of one stage and one microbatch, filled with a pattern that must be overwritten before it is read.
 struct StageRoom {
     explicit StageRoom(const StageMaths& maths)
         : output(maths.activationElements(), NAN), inputGrad(maths.activationElements(), NAN)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What cyclic data parallelism is compared with: the emulation of its authors.
+// The reference for cyclic data parallelism: the emulation of its authors.
 #pragma once
 
 #include "core/design/design.h"

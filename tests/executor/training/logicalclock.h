@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A Program run one task after the other, in its global order, on the calling thread: the oracle that threads must
-// agree with to the bit. Every buffer lives from the task that defines it to its last use.
+// A Program run one task after the other, in its global order, on the calling thread: the reference with which threads
+// must agree bit by bit. Every buffer lives from the task that defines it to its last use.
 #pragma once
 
 #include "core/base/diagnostic.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The hand of a person at the window: in a real one (PIPEWRIGHT_REAL_WINDOW is set, see realwalk.sh) it moves the
-// screen's mouse and presses its keys through xdotool; elsewhere it sends the same as events.
+// A person's mouse and keyboard. With a real window (PIPEWRIGHT_REAL_WINDOW is set, see realwalk.sh) xdotool moves the
+// mouse and presses keys; otherwise the same is sent as events.
 #pragma once
 
 #include <QApplication>
@@ -28,7 +28,7 @@ public:
     }
     void click(QWidget* widget) { click(widget, widget->rect().center()); }
 
-    /// With so many stops on the way.
+    /// With `stops` intermediate positions.
     void drag(QWidget* widget, QPoint from, QPoint to, int stops = 8)
     {
         if (m_real)
@@ -68,7 +68,7 @@ private:
     void tool(const QStringList& words)
     {
         QProcess::execute(QStringLiteral("xdotool"), words);
-        QTest::qWait(80); // until the server has told the window
+        QTest::qWait(80); // until the display server has notified the window
     }
     void move(QWidget* widget, QPoint at)
     {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Programs in place of pipewright and Python, so that a run does what a test says.
+// Programs in place of pipewright and Python, so that the test defines what a run does.
 #pragma once
 
 #include <QFile>
@@ -19,7 +19,7 @@ inline QString writeScript(const QTemporaryDir& folder, const char* name, const 
     return path;
 }
 
-/// Answers `devices` with a machine of so much memory, and does `body` for `run`.
+/// Answers `devices` with a machine of `memory` bytes, and executes `body` for `run`.
 inline QString fakeProgram(const QTemporaryDir& folder, const QByteArray& body,
                            const QByteArray& memory = "1000000000000")
 {
@@ -30,7 +30,7 @@ inline QString fakeProgram(const QTemporaryDir& folder, const QByteArray& body,
                            + body);
 }
 
-/// A Python that says its PyTorch's version, or ends as one without it.
+/// A Python that prints its PyTorch's version, or fails like one without PyTorch.
 inline QString fakePython(const QTemporaryDir& folder, bool hasTorch)
 {
     return writeScript(folder, hasTorch ? "python-with" : "python-without", hasTorch ? "echo 2.4.1\n" : "exit 1\n");

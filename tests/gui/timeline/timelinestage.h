@@ -100,7 +100,8 @@ struct Stage {
 inline const Block w10{Op::W, 1, 0, 0}, w13{Op::W, 1, 3, 0}, i13{Op::I, 1, 3, 0}, f11{Op::F, 1, 1, 0},
     f10{Op::F, 1, 0, 0};
 
-/// The inspector of a stage's view, in a window of its own that has the keys: or the arrows are the timeline's.
+/// The inspector of a stage's view, in a window of its own with the keyboard focus: otherwise the timeline takes the
+/// arrow keys.
 struct ShownInspector : Inspector {
     explicit ShownInspector(Stage& stage) : Inspector(*stage.view)
     {
@@ -123,7 +124,7 @@ struct ShownInspector : Inspector {
     QSpinBox* field(const char* name) const { return named<QSpinBox>(name); }
 };
 
-/// Types into a field what it is to say instead, and finishes it.
+/// Replaces the text of a field by typing, and finishes the edit.
 template<typename Field>
 void type(Field* field, const char* text)
 {
@@ -142,7 +143,7 @@ inline QMenu* openMenu()
     return nullptr;
 }
 
-/// The entry of a menu whose text has this in it; null when there is none.
+/// The entry of a menu whose text contains `text`; null when there is none.
 inline QAction* entry(const QMenu* menu, const QString& text)
 {
     for (QAction* action : menu->actions())

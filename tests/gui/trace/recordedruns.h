@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Recordings made from a document's prediction, for tests that lay them over it.
+// Recordings made from a document's prediction, for tests that overlay them on it.
 #pragma once
 
 #include "gui/document/document.h"
@@ -28,7 +28,7 @@ inline QString recordRun(const Document& document, const QString& path, double s
     return path;
 }
 
-/// One step per factor, by which the blocks of a device take longer; everything else follows as it must.
+/// One step per factor: the blocks of `device` take longer by it, and later blocks are delayed accordingly.
 inline void recordSlowDevice(const Document& document, const QString& path, int device,
                              const std::vector<double>& factors)
 {

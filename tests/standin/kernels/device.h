@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The device side of CUDA C++ as our kernels use it, for a compiler of the host; transform.py puts it in front of every
-// .cu. What is not here does not compile. Launches and shared variables are rewritten by transform.py into
+// The device-side CUDA C++ that our kernels use, for a host compiler; transform.cpp includes it at the top of every
+// .cu. Anything that is missing here does not compile. transform.cpp rewrites launches and shared variables into
 // standin::launch and standin::shared.
 #pragma once
 
@@ -23,7 +23,7 @@
 
 namespace standin {
 
-/// What stands between <<< and >>>.
+/// The launch configuration between <<< and >>>.
 struct Configuration {
     Configuration(dim3 grid, dim3 block, std::size_t sharedBytes = 0, cudaStream_t stream = nullptr)
         : grid{grid.x, grid.y, grid.z}, block{block.x, block.y, block.z}, sharedBytes(sharedBytes), stream(stream)
@@ -35,7 +35,7 @@ struct Configuration {
     cudaStream_t stream;
 };
 
-/// Notes what of an argument may be an address, for who knows whose memory that is.
+/// Collects the parts of an argument that may be addresses, so that the runtime can check whose memory they are in.
 template<typename Argument>
 void note(const Argument& argument, Launch& launch)
 {
@@ -45,7 +45,7 @@ void note(const Argument& argument, Launch& launch)
     } else if constexpr (std::is_class_v<Argument> && alignof(Argument) >= alignof(void*)) {
         Argument copy = argument;
 #if __has_builtin(__builtin_clear_padding)
-        __builtin_clear_padding(&copy); // where half of some older address may be left
+        __builtin_clear_padding(&copy); // padding may contain half of an old address
 #endif
         for (std::size_t at = 0; at + sizeof(void*) <= sizeof(Argument); at += sizeof(void*)) {
             const void* word = nullptr;
@@ -73,7 +73,7 @@ void launch(const char* kernel, const char* place, const Configuration& how, Ker
     pipewrightStandinLaunch(made);
 }
 
-/// The block's variable that Key, a type of one place in the source, stands for.
+/// The block's shared variable for Key, a type that is unique to one place in the source.
 template<typename Variable, typename Key>
 Variable& shared()
 {
@@ -90,7 +90,7 @@ Value shuffle(const char* what, unsigned mask, Value value, unsigned lane, const
     return std::bit_cast<Value>(Bits(exchangeInWarp(what, mask, std::bit_cast<Bits>(value), lane, where)));
 }
 
-/// Two numbers of bf16, `low` in the lower half.
+/// Two bf16 numbers in a word, `low` in the lower half.
 inline std::uint32_t bf16Pair(float high, float low)
 {
     const auto narrowed = [](float value) {
@@ -131,7 +131,7 @@ inline unsigned __ballot_sync(unsigned mask, bool vote, const char* file = __bui
     return standin::voteInWarp("__ballot_sync", mask, vote, {file, line});
 }
 
-/// One more than the place of the lowest bit that is set; 0: none is.
+/// One plus the index of the lowest set bit; 0: no bit is set.
 inline int __ffs(int bits)
 {
     return bits == 0 ? 0 : std::countr_zero(unsigned(bits)) + 1;

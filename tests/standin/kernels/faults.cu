@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Small kernels, each once as it should be and once with a fault that a GPU may hide: `faults NAME` runs the wrong one,
-// `faults right` all that are right. faults.sh knows what each must be caught with.
+// Small kernels, each in a correct version and in one with a fault that a GPU may hide: `faults NAME` runs the faulty
+// one, `faults right` all correct ones. faults.sh has the message that must catch each fault.
 #include <cstdio>
 #include <cstring>
 #include <string_view>
@@ -18,7 +18,7 @@ __device__ float warpSum(float value)
     return value;
 }
 
-/// out[t] = in[t + 1], around, by way of shared memory.
+/// out[t] = in[t + 1], cyclically, through shared memory.
 template<bool wrong>
 __global__ void rotate(const float* in, float* out)
 {
@@ -29,7 +29,7 @@ __global__ void rotate(const float* in, float* out)
     out[threadIdx.x] = all[(threadIdx.x + 1) % threads];
 }
 
-/// The same twice over. Without the barrier between the rounds a slow thread finds what a quick one wrote since.
+/// The same twice. Without the barrier between the rounds a slow thread reads what a fast one wrote in the next round.
 template<bool wrong>
 __global__ void rotateTwice(const float* in, float* out)
 {
@@ -96,7 +96,7 @@ __global__ void barriersOfBranches(const float* in, float* out)
         __syncthreads();
 }
 
-/// Half of a warp leaves before the other half wants its values.
+/// Half of a warp returns before the other half needs its values.
 template<bool wrong>
 __global__ void shuffleWithAbsent(const float* in, float* out)
 {
@@ -129,7 +129,8 @@ __global__ void unwrittenShared(const float* in, float* out)
     out[threadIdx.x] = sum[0];
 }
 
-/// Blocks of one thread each: all of them write to one place, or what the one before has written is read.
+/// Blocks of one thread. The faulty kernels write all results to one place (blocksWrite), or read the result of the
+/// previous block (blocksRead).
 template<bool wrong>
 __global__ void blocksWrite(const float* in, float* out)
 {
@@ -161,7 +162,7 @@ private:
     std::size_t m_count;
 };
 
-/// What a kernel writes, expected of it when it is right.
+/// Runs a kernel and checks that it writes the expected values.
 template<auto kernel, typename Expected>
 int run(unsigned blocks, unsigned threadsOfBlock, Expected expected)
 {

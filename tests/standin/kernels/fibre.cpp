@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// This file is compiled without the thread sanitizer, whose calls it makes by hand (STANDIN_TSAN).
+// This file is compiled without the thread sanitizer and calls its interface explicitly (STANDIN_TSAN).
 #include "fibre.h"
 
 #include <atomic>
@@ -26,8 +26,8 @@
 #endif
 
 #if defined(__x86_64__) && !defined(STANDIN_UCONTEXT)
-// ucontext asks the kernel for the signal mask at every switch, which is 20 times as long as the switch: so by hand
-// where somebody wrote it. Keeps what the called keep for the caller (System V ABI for x86-64, 3.2.1).
+// ucontext makes a system call for the signal mask at every switch, which takes 20 times as long as the switch itself,
+// so x86-64 has its own switch. It saves the callee-saved registers (System V ABI for x86-64, 3.2.1).
 #define STANDIN_BY_HAND
 extern "C" void standinSwitchStacks(void** from, void* to);
 asm(R"(
@@ -61,8 +61,8 @@ namespace {
 
 constexpr std::size_t stackBytes = 256 << 10;
 
-/// Where a stack begins, below its end: were all at the same place of their page, a processor's cache, which looks for
-/// an address where its lowest bits say, would have room for a few of them only.
+/// Offset of a stack's begin from its end. If all stacks began at the same offset of a page, they would map to the same
+/// sets of the processor's cache, which holds only a few lines per set.
 std::size_t nextOffset()
 {
     constexpr std::size_t line = 64, lines = 64; // of a page
@@ -70,7 +70,7 @@ std::size_t nextOffset()
     return made++ % lines * line;
 }
 
-/// The lowest page is nobody's: what overflows ends the program there.
+/// The lowest page is a guard page: an overflow ends the program.
 std::byte* newStack()
 {
     void* stack = mmap(nullptr, stackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -109,14 +109,14 @@ thread_local Fibre::Inner* s_running = nullptr;
 thread_local Fibre::Inner* s_left = nullptr;
 } // namespace
 
-/// The first thing on the other side of a switch.
+/// Called first after every switch.
 void Fibre::Inner::arrived()
 {
 #ifdef STANDIN_ASAN
     const void* bottom = nullptr;
     std::size_t size = 0;
     __sanitizer_finish_switch_fiber(fake, &bottom, &size);
-    if (!s_left->stack) { // only now is it known where a thread's own stack lies
+    if (!s_left->stack) { // only now the bounds of the thread's own stack are known
         s_left->bottom = bottom;
         s_left->size = size;
     }
@@ -143,8 +143,8 @@ Fibre::Fibre(void (*begin)()) : m_inner(std::make_unique<Inner>())
     const std::size_t used = stackBytes - nextOffset();
     m_inner->begin = begin;
 #ifdef STANDIN_BY_HAND
-    // As standinSwitchStacks leaves a stack: six registers, and where to return to; above it nothing to return to. A
-    // function expects its stack 8 bytes off a multiple of 16.
+    // The stack as standinSwitchStacks leaves it: six registers and a return address, with a null return address above.
+    // On entry a function expects its stack pointer 8 bytes off a multiple of 16.
     auto** top = reinterpret_cast<void**>(m_inner->stack + used) - 1;
     *top = nullptr;
     *--top = reinterpret_cast<void*>(&Inner::enter);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A fibre: a stack of its own on the same thread, switched to and from by hand. The sanitizers are told of every
-// switch, so that the address sanitizer knows the stacks and the thread sanitizer takes each fibre for a thread.
-// Switching orders nothing in its eyes: only orderBefore and orderAfter do, as a barrier does on a GPU.
+// A fibre: a separate stack on the same thread, switched explicitly. The sanitizers are told of every switch, so that
+// the address sanitizer knows the stacks and the thread sanitizer treats each fibre as a thread. For the thread
+// sanitizer a switch creates no ordering: only orderBefore and orderAfter do, as a barrier does on a GPU.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ public:
     Fibre(const Fibre&) = delete;
     Fibre& operator=(const Fibre&) = delete;
 
-    /// Leaves the running fibre, `from`, for this one; returns when somebody comes back to `from`.
+    /// Switches from the running fibre, `from`, to this one; returns when `from` is switched to again.
     void switchFrom(Fibre& from);
 
     struct Inner;
@@ -26,9 +26,10 @@ private:
     std::unique_ptr<Inner> m_inner;
 };
 
-/// Whether each GPU thread must have a fibre of its own, since somebody watches their order.
+/// Whether each GPU thread must have a fibre of its own, since the thread sanitizer checks their order.
 bool fibresAreWatched();
-/// What the running fibre did until now comes before what fibres do that call orderAfter with the same place later.
+/// Everything that the running fibre did so far happens before anything that a fibre does after a later orderAfter with
+/// the same place.
 void orderBefore(void* place);
 void orderAfter(void* place);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A block's threads take turns on the calling thread: each runs until it waits or ends. What waits for a barrier or for
-// other lanes is ready again when the last of them arrives. For the thread sanitizer each GPU thread has a fibre of its
-// own and two neighbouring blocks share none, so that nothing but barriers orders threads, and nothing orders such
-// blocks. This file is compiled without the thread sanitizer: it sees the kernels, not the engine.
+// A block's threads run on the calling thread, each until it waits or ends. A thread that waits for a barrier or for
+// other lanes is ready again when the last of them arrives. Under the thread sanitizer each GPU thread has a fibre of
+// its own and neighbouring blocks share none, so that only barriers order threads, and nothing orders such blocks. This
+// file is compiled without the thread sanitizer, which sees the kernels but not the engine.
 #include "engine.h"
 
 #include "fibre.h"
@@ -40,7 +40,7 @@ struct GpuThread {
     const char* what = nullptr;
     std::uint32_t mask = 0;
     std::uint64_t given = 0, taken = 0;
-    unsigned source = 0; ///< the lane whose bits it takes; `votes`: one bit of each; `products`
+    unsigned source = 0; ///< the lane whose bits it takes, or `votes` (one bit of each lane), or `products`
 };
 
 constexpr unsigned votes = warpLanes, products = warpLanes + 1;
@@ -50,7 +50,7 @@ bool isSame(const Where& a, const Where& b)
     return a.line == b.line && (a.file == b.file || std::strcmp(a.file, b.file) == 0);
 }
 
-/// First in, first out. It allocates nothing, as nothing does that fibres do here: the thread sanitizer sees
+/// First in, first out. Neither it nor other engine code on fibres allocates, since the thread sanitizer sees
 /// allocations.
 class Queue {
 public:
@@ -78,7 +78,7 @@ std::string text(const Where& where)
     return file.substr(file.rfind('/') + 1) + ":" + std::to_string(where.line);
 }
 
-/// What a lane has of a product on tensor cores.
+/// A lane's fragments of a product on tensor cores.
 struct Fragments {
     float* sums;
     const std::uint32_t *left, *right;
@@ -128,7 +128,7 @@ public:
     }
 
 private:
-    /// Of a warp the lanes that wait for others, and those that have returned: a bit of each.
+    /// Bit masks of a warp's lanes: those that wait for other lanes, and those that have returned.
     struct Lanes {
         std::uint32_t waiting = 0, returned = 0;
     };
@@ -161,13 +161,13 @@ private:
     Fibre m_main;
     Fibre* m_current = nullptr;
     std::vector<std::unique_ptr<Fibre>> m_fibres;
-    std::vector<Fibre*> m_free; ///< only where nobody watches
-    // Neighbouring blocks have different slots: with fibres and shared memory of their own.
+    std::vector<Fibre*> m_free; ///< used only if fibres are not watched
+    // Neighbouring blocks have different slots, each with its own fibres and shared memory.
     static constexpr std::size_t slots = 2;
     std::size_t m_slot = 0, m_blockInSlot = 0, m_barrier = 0;
     std::array<SharedMemory, slots> m_shared;
-    // Places for the thread sanitizer. Two for each slot and each barrier, in turns: with one, who leaves late would be
-    // ordered behind what others did since.
+    // Synchronisation places for the thread sanitizer. Two alternate for each slot and each barrier: with one, a thread
+    // that leaves late would be ordered after what others did since.
     char m_begun = 0, m_ended = 0;
     std::array<std::array<char, 2>, slots> m_slotFree{};
     std::array<char, 2> m_barriers{};
@@ -175,7 +175,7 @@ private:
 
 Engine& engine()
 {
-    static thread_local const auto engine = std::make_unique<Engine>(); // large for a variable of each thread
+    static thread_local const auto engine = std::make_unique<Engine>(); // too large for thread-local storage
     return *engine;
 }
 
@@ -224,7 +224,7 @@ void Engine::runBlock(std::size_t block)
     leave();
 }
 
-/// Who runs now: who waited before who has not begun.
+/// The thread to run next: ready threads first, then threads that have not begun.
 GpuThread* Engine::next()
 {
     if (GpuThread* waited = m_ready.pop())
@@ -249,7 +249,7 @@ void Engine::switchTo(GpuThread& thread)
         thread.fibre->switchFrom(*from);
 }
 
-/// From a thread that waits, or from the host's.
+/// Called by a waiting GPU thread, or by the host thread.
 void Engine::leave()
 {
     if (GpuThread* thread = next())
@@ -283,10 +283,10 @@ void Engine::runThread()
     if (lanes.waiting != 0)
         for (GpuThread& each : warpOf(*m_running))
             if (each.state == GpuThread::State::InWarp)
-                finishWarp(each); // where it was the last one missing
+                finishWarp(each); // this thread may have been the last one missing
     m_running->fibre = nullptr;
     if (!fibresAreWatched())
-        m_free.push_back(own); // perhaps for the very next
+        m_free.push_back(own); // the next thread may reuse it
     if (m_returned == m_count) {
         m_current = &m_main;
         m_main.switchFrom(*own);
@@ -345,7 +345,7 @@ std::uint64_t Engine::waitInWarp(const char* what, std::uint32_t mask, std::uint
     return own.taken;
 }
 
-/// Whether all lanes that `any` waits for are there: then each has what it wanted and is ready.
+/// Whether all lanes for which `any` waits have arrived; if so, gives each its result and makes it ready.
 bool Engine::finishWarp(GpuThread& any)
 {
     const std::span<GpuThread> warp = warpOf(any);
@@ -379,7 +379,7 @@ bool Engine::finishWarp(GpuThread& any)
         each.taken = each.source >= warpLanes ? voted : warp[each.source].given;
         each.state = GpuThread::State::Ready;
         lanes.waiting &= ~bitOf(each);
-        if (&each != m_running) // which simply goes on
+        if (&each != m_running) // the running thread simply continues
             m_ready.push(&each);
     }
     return true;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A CUDA runtime that does everything at once, for programs that check kernels and not the order of work: memory is the
-// host's, where the address sanitizer sees every byte, new memory holds a pattern that is not a number, and a launch
-// returns when its kernel is done.
+// A synchronous CUDA runtime, for programs that check kernels and not the order of work. Memory is host memory, so the
+// address sanitizer checks every byte; new memory holds a NaN pattern; a launch returns when its kernel is done.
 #include "launch.h"
 
 #include <chrono>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A launch of a GPU kernel as the stand-in sees it. The build turns `kernel<<<…>>>(…)` of an unmodified .cu into a call
-// of standin::launch (device.h), which hands one of these to pipewrightStandinLaunch: whoever plays the CUDA runtime
-// defines that, and calls runGrid at once or when a stream comes to it. runGrid runs every thread of every block as a
-// fibre of the calling thread and ends the program, naming kernel, block and thread, at what a GPU would hang on or get
-// wrong: barriers not met by all threads, and shuffles between lanes that are not there.
+// of standin::launch (device.h), which passes a Launch to pipewrightStandinLaunch. The stand-in of the CUDA runtime
+// defines that function, and calls runGrid at once or when a stream reaches the launch. runGrid runs every thread of
+// every block as a fibre of the calling thread. It ends the program, naming kernel, block and thread, at errors where a
+// GPU would hang or compute wrong values: barriers that not all threads reach, and shuffles with absent lanes.
 #pragma once
 
 #include <cstddef>
@@ -26,17 +26,17 @@ struct Launch {
     std::size_t sharedBytes = 0;
     void* stream = nullptr;
     std::function<void()> body; ///< one thread of the kernel, its arguments copied at the launch
-    unsigned firstMultiprocessor = 0, multiprocessors = 1; ///< blocks take them in turns
+    unsigned firstMultiprocessor = 0, multiprocessors = 1; ///< blocks are assigned to them round-robin
     std::vector<const void*> pointers;                     ///< of its arguments
-    std::vector<const void*> words;                        ///< of arguments that hold more, all that may be addresses
+    std::vector<const void*> words;                        ///< words of class arguments that may be addresses
 };
 
-/// Why a GPU would refuse this (a grid or block of no or too many threads: cudaErrorInvalidConfiguration); empty: it
-/// would not.
+/// Why a GPU would refuse this launch (a grid or block with no or too many threads: cudaErrorInvalidConfiguration);
+/// empty: it would not.
 std::string whyNot(const Launch& launch);
 
-/// All blocks, one after another, in the order that PIPEWRIGHT_STANDIN_ORDER names: "forwards" (or unset), "backwards",
-/// or "shuffled" with a seed behind a colon. Several threads may each run a grid at the same time.
+/// Runs all blocks, one after another, in the order of PIPEWRIGHT_STANDIN_ORDER: "forwards" (or unset), "backwards", or
+/// "shuffled", optionally with ":SEED". Several threads may each run a grid at the same time.
 void runGrid(const Launch& launch);
 
 } // namespace standin

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How many threads share the work of a gradient that sums over rows, at the sizes of a real model: nothing runs, every
-// launch is only looked at. On average no thread may have more than 256 numbers of the input, which is a 32nd of the
-// rows here, and no block more than a quarter of a million.
+// Checks how many threads share the work of gradients that sum over rows, at the sizes of a real model. Nothing runs:
+// only the launch configurations are checked. On average no thread may read more than 256 numbers of the input, which
+// is 1/32 of the rows here, and no block more than a quarter of a million.
 #include "kernels/cuda/kernels.h"
 #include "launch.h"
 
@@ -24,7 +24,7 @@ int failures = 0;
 
 constexpr std::size_t mostOfThread = 256, mostOfBlock = 1 << 18;
 
-/// `call` reads `elements` numbers: each of its launches has threads and blocks enough for them.
+/// Checks that each launch of `call`, which reads `elements` numbers, has enough threads and blocks.
 template<typename Call>
 void check(const char* name, const Call& call, std::size_t elements, cuda::Products* products = nullptr)
 {
@@ -43,7 +43,7 @@ void check(const char* name, const Call& call, std::size_t elements, cuda::Produ
     }
 }
 
-/// Spans that nobody reads.
+/// A span of dummy addresses that is never read.
 template<typename Element = float>
 std::span<Element> some(std::size_t count)
 {
@@ -78,12 +78,12 @@ void pipewrightStandinLaunch(const standin::Launch& launch)
 
 cudaError_t cudaMemcpyAsync(void*, const void*, std::size_t, cudaMemcpyKind, cudaStream_t)
 {
-    std::abort(); // nothing here copies
+    std::abort(); // not called here
 }
 
 cudaError_t cudaGetLastError()
 {
-    std::abort(); // or asks
+    std::abort(); // not called here
 }
 
 } // extern "C"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What share of a GPU's bf16 peak the kernels of a layer leave within reach: the passes of a real layer, at its real
-// size, are issued to the kernels' own launch code, and no kernel runs. Of every launch the FLOPs and the bytes are
-// counted; by a data sheet it takes at least the longer of the two times, and a gap follows it. That is a lower bound
-// of the layer's time, and an estimate: nothing here was run on a GPU.
+// Estimates the share of a GPU's bf16 peak that a layer can reach with our kernels. The passes of a real layer, at its
+// real size, are issued to the kernels' launch code, and no kernel runs. The FLOPs and bytes of every launch are
+// counted; with a data sheet's rates it takes at least the longer of the two times, plus a gap after it. That is a
+// lower bound of the layer's time, and an estimate: nothing here was run on a GPU.
 //   standin_layershare         prints the tables of resources/experiments/layer-share-of-peak.md
-//   standin_layershare PAGE    exits 1 where the page has others, or the bound falls below what is claimed
+//   standin_layershare PAGE    exits 1 if the page's tables differ, or the share falls below the claimed one
 #include "core/base/diagnostic.h"
 #include "core/base/textfile.h"
 #include "core/presets/presets.h"
@@ -45,21 +45,22 @@ const char* nameOf(Group group)
     return "";
 }
 
-/// What a launch has to do at least.
+/// The least work of a launch.
 struct Work {
     std::string kernel, operation;
     Group group;
     double flops = 0, bytes = 0;
 };
 
-/// An operand of the call whose launches are seen: each that is handed its address reads or writes it once.
+/// An operand of the call whose launches are observed: each launch with its address as an argument reads or writes it
+/// once.
 struct Operand {
     const std::byte* at;
-    double bytes; ///< both ways
+    double bytes; ///< read and written
     std::size_t size;
 };
 
-/// How an operation is counted. `sums`: it adds to its results, which are read then.
+/// How an operation is counted. `sums`: it adds to its results, and therefore reads them too.
 struct Counted {
     Group group;
     bool sums = false;
@@ -69,7 +70,7 @@ struct Seen {
     std::optional<Counted> call;
     std::string operation;
     std::vector<Operand> operands;
-    double product = 0; ///< FLOPs of a linear layer's, or of one of attention's
+    double product = 0; ///< FLOPs of a linear layer's product, or of one of attention's products
     std::vector<Work> launches;
 };
 Seen seen;
@@ -90,7 +91,7 @@ template<class Call>
 constexpr bool isAttention =
     std::is_same_v<Call, kernels::GroupedAttentionForward> || std::is_same_v<Call, kernels::GroupedAttentionInputGrad>;
 
-/// None: no layer here has this operation, and how it is counted is not said.
+/// Unset: no layer here has this operation, so it has no count.
 template<class Call>
 std::optional<Counted> countedAs(const Call& call)
 {
@@ -120,7 +121,7 @@ double flopsOfProduct(const Call& call)
 {
     if constexpr (isProduct<Call>) {
         return 2.0 * call.shape.rows * call.shape.inputs * call.shape.outputs;
-    } else if constexpr (isAttention<Call>) { // of each query and the keys up to its own
+    } else if constexpr (isAttention<Call>) { // each query with the keys up to its own
         const kernels::GroupedAttentionShape& shape = call.shape;
         const double pairs = 0.5 * shape.length * (shape.length + 1.0);
         return 2.0 * shape.sequences * shape.heads * pairs * shape.querySize;
@@ -129,7 +130,7 @@ double flopsOfProduct(const Call& call)
     }
 }
 
-/// Of attention's kernels, how many products each has (kernels/cuda/tensorattention.cu).
+/// The number of products in each of attention's kernels (kernels/cuda/tensorattention.cu).
 int productsOf(const std::string& kernel)
 {
     const auto is = [&](const char* name) { return kernel.find(name) != std::string::npos; };
@@ -187,14 +188,14 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
 
 cudaError_t cudaGetLastError()
 {
-    std::abort(); // nobody asks
+    std::abort(); // not called here
 }
 
 } // extern "C"
 
 namespace {
 
-/// A GPU's operations, whose launches are looked at.
+/// GPU operations whose launches are observed.
 class SeenOperations final : public kernels::Operations {
 public:
     bool keepsProbabilities() const override { return false; }
@@ -234,11 +235,11 @@ private:
         });
     }
 
-    /// One launch for each product, as the library has.
+    /// One launch for each product, as in the library.
     mutable kernels::cuda::Products m_products{{}, nullptr, 0};
 };
 
-/// Addresses that nobody reads, of so many bytes and aligned as a buffer is.
+/// Dummy addresses that are never read, of a given size and with a buffer's alignment.
 class Nowhere {
 public:
     std::span<std::byte> take(Bytes bytes)
@@ -261,7 +262,7 @@ Workload asOnGpus(ModelShape shape)
     return makeWorkload(shape, Optimizer::AdamW, "layer");
 }
 
-/// What a forward and a backward of one layer launch, in this order.
+/// The launches of a forward and a backward pass of one layer, in this order.
 std::vector<Work> launchesOf(const Workload& workload)
 {
     const StoredStage stage(workload, 1, 2, 1);
@@ -287,9 +288,9 @@ std::vector<Work> launchesOf(const Workload& workload)
     return std::move(seen.launches);
 }
 
-constexpr double gap = 1e-6; ///< seconds behind each launch
+constexpr double gap = 1e-6; ///< seconds after each launch
 
-/// What is taken for granted of a GPU: shares of its peak and of its memory's bandwidth.
+/// Assumptions about a GPU: attainable shares of its peak and of its memory bandwidth.
 struct Assumed {
     const char* name;
     double products, attention, memory;
@@ -315,7 +316,7 @@ double boundOf(const std::vector<Work>& launches, const DeviceSpec& gpu, const A
     return time;
 }
 
-/// FLOPs that a layer needs: of scores only those that are not masked.
+/// FLOPs that a layer needs: scores without masked ones.
 double needed(const Layer& layer)
 {
     const double all = layer.forwardFlops + layer.inputGradFlops + layer.weightGradFlops;
@@ -385,7 +386,7 @@ std::string tablesOf(const PresetLibrary& presets)
         fmt::format("\nWith products at {:.0f} % on the SXM, half of its peak needs attention at {:.0f} % or more.\n",
                     100 * slow.products, 100 * least);
 
-    std::map<std::string, std::pair<int, Work>> kernels; // of the same kernel and work
+    std::map<std::string, std::pair<int, Work>> kernels; // launches with the same kernel and work
     std::vector<std::string> order;
     for (const Work& work : launches) {
         const std::string key = fmt::format("{} {} {} {}", work.operation, work.kernel, work.flops, work.bytes);
@@ -407,7 +408,7 @@ std::string tablesOf(const PresetLibrary& presets)
     return text;
 }
 
-/// A layer launches the same however large it is: what tst_standinrecords counts on the whole program is of this one.
+/// A layer's launches do not depend on its size: tst_standinrecords counts those of this layer in the whole program.
 void checkSmallLayer(const PresetLibrary& presets)
 {
     ModelShape small = presets.model("llama-3-8b");

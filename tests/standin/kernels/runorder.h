@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The order in which a stand-in GPU runs the blocks of a launch and the threads of a block, as PIPEWRIGHT_STANDIN_ORDER
-// says: a right kernel gives the same results in any.
+// says: a correct kernel gives the same results in any order.
 #pragma once
 
 #include <algorithm>

@@ -23,10 +23,10 @@ namespace standin {
 
 namespace {
 
-constexpr std::size_t between = 64; ///< bytes that are nobody's
+constexpr std::size_t between = 64; ///< guard bytes
 
-/// A pattern of NaNs and of -1. Unseen by the thread sanitizer's memset, which would take it for a race: blocks that
-/// are not ordered begin like this one after the other.
+/// Fills with ones: NaN as a float, -1 as an integer. Avoids the thread sanitizer's memset, which would report a race,
+/// since unordered blocks do this one after another.
 void spoil(std::byte* place, std::size_t bytes)
 {
     if (!fibresAreWatched())

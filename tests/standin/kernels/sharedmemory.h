@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The shared memory of a block: variables one behind the other, with room between them that the address sanitizer
-// watches. When a block begins they hold a pattern that is not a number, as nothing can be known about them on a GPU.
+// The shared memory of a block: variables one after another, with guard bytes for the address sanitizer between them.
+// When a block begins they hold a NaN pattern, since their contents are undefined on a GPU.
 #pragma once
 
 #include <array>
@@ -12,16 +12,16 @@ namespace standin {
 
 class SharedMemory {
 public:
-    static constexpr std::size_t most = 48 << 10; ///< of a block, without asking for more
+    static constexpr std::size_t most = 48 << 10; ///< bytes of a block without opting in to more
 
     SharedMemory();
     ~SharedMemory();
 
-    /// For another kernel.
+    /// Starts another kernel.
     void forget();
-    /// For another block.
+    /// Starts another block.
     void begin();
-    /// The variable of that key; null: there is no room for it.
+    /// The variable for a key; null: it does not fit.
     void* find(const void* key, std::size_t bytes, std::size_t alignment);
 
 private:

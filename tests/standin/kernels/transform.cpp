@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Rewrites a .cu or .cuh for a compiler of the host:
 //   transform IN OUT
-// Only what is no C++ changes, and no line moves: launches become standin::launch, shared variables references to
-// standin::shared, and the instructions of PTX that we use calls. Other such things are refused with their place;
-// what device.h lacks does not compile.
+// It changes only code that is not C++, and keeps line numbers: launches become standin::launch, shared variables
+// references to standin::shared, and the PTX instructions that we use become calls. Other code that is not C++ is
+// refused with its place; anything that device.h lacks does not compile.
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
@@ -20,7 +20,7 @@ std::string path;
 
 struct Source {
     std::string text;
-    std::string code; ///< the same, with blanks for comments and for what literals hold
+    std::string code; ///< the same, with blanks for comments and the contents of literals
 
     int lineOf(std::size_t at) const
     {
@@ -67,7 +67,7 @@ bool isName(char c)
     return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
 }
 
-/// Behind the bracket that closes the one at `at`.
+/// The position after the bracket that closes the one at `at`.
 std::size_t closing(const Source& source, std::size_t at)
 {
     int depth = 0;
@@ -80,7 +80,7 @@ std::size_t closing(const Source& source, std::size_t at)
     refuse(source, at, "a bracket that nothing closes");
 }
 
-/// The next `what` from `at` on that stands between no brackets.
+/// The next `what` from `from` on that is outside of brackets.
 std::size_t findOutside(const Source& source, std::string_view what, std::size_t from)
 {
     std::size_t at = from;
@@ -113,7 +113,7 @@ void replace(Source& source, std::size_t from, std::size_t to, const std::string
     source.code = codeOf(source.text);
 }
 
-/// Where the kernel's name, with its template arguments, begins that ends at `end`.
+/// The begin of the kernel name, with its template arguments, that ends at `end`.
 std::size_t beginOfName(const Source& source, std::size_t end)
 {
     std::size_t at = end;
@@ -154,8 +154,8 @@ void rewriteLaunches(Source& source)
     }
 }
 
-/// `__shared__ float a[8], b;`: each a reference to what stands for it, of a type of its own in every instance of a
-/// template.
+/// `__shared__ float a[8], b;`: each variable becomes a reference to standin::shared, with a key type that is unique in
+/// every template instance.
 void rewriteShared(Source& source)
 {
     const std::string_view word = "__shared__";
@@ -168,7 +168,7 @@ void rewriteShared(Source& source)
         for (std::size_t from = at + word.size(); from <= end;) {
             std::size_t to = from;
             for (int angles = 0; to < end && (source.code[to] != ',' || angles > 0);) {
-                angles += (source.code[to] == '<') - (source.code[to] == '>'); // of a type's arguments
+                angles += (source.code[to] == '<') - (source.code[to] == '>'); // template arguments of a type
                 to = source.code[to] == '[' ? closing(source, to) : to + 1;
             }
             const std::string each = source.text.substr(from, to - from);
@@ -190,7 +190,7 @@ void rewriteShared(Source& source)
     }
 }
 
-/// The registers that kernels read: the timer, and which multiprocessor they are on.
+/// The registers that kernels read: the timer and the multiprocessor's number.
 void rewriteRegisters(Source& source)
 {
     struct Known {

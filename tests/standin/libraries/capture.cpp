@@ -31,7 +31,7 @@ void Capture::follow(const std::shared_ptr<Capture>& self, Stream& stream, const
     for (const std::size_t node : before)
         if (std::find(end.begin(), end.end(), node) == end.end())
             end.push_back(node);
-    if (isNew) // a node that does nothing: also who does nothing has to be joined again
+    if (isNew) // an empty node, since a branch without work must be joined too
         add(stream.branch, {[](const Running&) {}});
 }
 
@@ -68,7 +68,7 @@ void Graph::makeExecutable()
 Graph::~Graph()
 {
     for (Stream* stream : own)
-        stream->end(); // the object stays, as every stream's
+        stream->end(); // the object is kept, as for every stream
 }
 
 void Graph::launch(Stream& stream) const
@@ -96,7 +96,7 @@ void Graph::launch(Stream& stream) const
         progress->changed.notify_all();
     });
     const auto streamOfBranch = [&](std::size_t branch) -> Stream& { return branch == 0 ? stream : *own[branch - 1]; };
-    // Until a node is done, or its GPU or the waiting one is lost.
+    // Waits until a node is done, or its GPU or the waiting one is lost.
     const auto waitFor = [progress](std::unique_lock<std::mutex>& lock, std::size_t node, int device, int other) {
         waitUnlessLost(lock, progress->changed, device, other, [&] { return progress->begun && progress->done[node]; });
     };

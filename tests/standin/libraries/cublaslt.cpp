@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// libcublasLt: products of column-major matrices of fp32 or bf16 into fp32 ones or, of bf16, bf16 ones, launched
-// through the driver as the real one does. An algorithm holds what it was chosen for, and a product that breaks it is
-// found: alignment, multiprocessors, workspace, epilogue. Of epilogues it has those that are used here; for others it
-// has no algorithm.
+// libcublasLt: products of column-major fp32 or bf16 matrices with fp32 results or, for bf16, bf16 results, launched
+// through the driver as in the real library. An algorithm stores the conditions for which it was chosen (alignment,
+// multiprocessors, workspace, epilogue), and a product that violates them is reported. It supports only the epilogues
+// that are used here and has no algorithm for others.
 #include "green.h"
 #include "launches.h"
 #include "machine.h"
@@ -18,7 +18,7 @@ using namespace standin;
 
 namespace {
 
-/// What the handles point to, which is the library's own affair (cublasLt.h:98 to 160).
+/// The objects behind the handles, which are opaque (cublasLt.h:98 to 160).
 struct Layout {
     cudaDataType type;
     std::uint64_t rows, columns;
@@ -72,7 +72,7 @@ cublasStatus_t set(Value& value, const void* from, std::size_t bytes)
     return CUBLAS_STATUS_SUCCESS;
 }
 
-/// To bf16 and back, to the nearest, ties to even.
+/// Rounds to bf16, to nearest, ties to even.
 float rounded(float value)
 {
     auto bits = std::bit_cast<std::uint32_t>(value);
@@ -100,8 +100,7 @@ struct Matrix {
     }
 };
 
-// "GELU point-wise transform" (cublasLt.h:1982): in the tanh form, which is the one that PyTorch takes this epilogue
-// for.
+// "GELU point-wise transform" (cublasLt.h:1982): in the tanh form, for which PyTorch uses this epilogue.
 float gelu(float x)
 {
     return x / (1 + std::exp(-2 * 0.7978845608f * (x + 0.044715f * x * x * x)));
@@ -189,13 +188,13 @@ std::uint64_t bytesOf(const Layout& layout)
                      * ((layout.columns - 1) * static_cast<std::uint64_t>(layout.stride) + layout.rows);
 }
 
-/// Whether a description's epilogue can be asked for with these matrices; else there is no algorithm.
+/// Whether there is an algorithm for a description's epilogue with these matrices.
 bool canDo(const Description& product, const Layout& result)
 {
     if (product.epilogue == CUBLASLT_EPILOGUE_DEFAULT)
         return true;
     if (!product.hasBias() && !product.hasAux())
-        return false; // of a kind that nothing here uses
+        return false; // a kind that is not used here
     if (failsFromNow("epilogue"))
         return false;
     // A leading dimension "must be divisible by 8 and be no less than the number of rows in the output matrix"
@@ -403,7 +402,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
     if (deviceOf(workspace, chosen.workspace) != stream->device)
         broken("a workspace is not in the memory of the stream's GPU",
                "cublasLt.h, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES");
-    // 0: those of the device are taken for granted (cublasLt.h:1415).
+    // 0: the device's number is assumed (cublasLt.h:1415).
     const int there = stream->slice ? static_cast<int>(stream->slice->multiprocessors) : settings().multiprocessors;
     if ((chosen.multiprocessors == 0 ? settings().multiprocessors : chosen.multiprocessors) != there)
         count("products chosen for other multiprocessors");

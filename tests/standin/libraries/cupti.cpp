@@ -73,10 +73,10 @@ public:
     CUpti_BuffersCallbackCompleteFunc complete = nullptr;
     CUpti_TimestampCallbackFunc clock = nullptr;
     std::set<CUpti_ActivityKind> kinds;
-    std::set<CUpti_CallbackId> driver, notRuntime; ///< one by one
+    std::set<CUpti_CallbackId> driver, notRuntime; ///< enabled, and disabled, individually
     bool allSyncRecords = true;                    ///< cupti_activity.h:8257, "By default"
     bool subscribed = false;
-    std::recursive_mutex mutex; ///< guards what is here; callbacks are called with it
+    std::recursive_mutex mutex; ///< guards this object; held while callbacks are called
 
     void entered(Domain domain, const char* name, std::uint32_t correlation) override
     {
@@ -150,7 +150,7 @@ public:
     void synchronized(const Synchronization& what) override
     {
         const std::lock_guard lock(mutex);
-        // cupti_activity.h:8252, questions that were answered with no can be left out.
+        // cupti_activity.h:8252, queries of events that have not happened can be left out.
         const bool asks = what.kind == Synchronization::EventQuery || what.kind == Synchronization::StreamQuery;
         if (asks && what.result != 0 && !allSyncRecords)
             return;
@@ -257,7 +257,7 @@ private:
         if (kinds.contains(record.kind))
             write(record);
     }
-    /// cupti_activity.h:752 and 4401: the handing over of buffers is a record itself, of no call.
+    /// cupti_activity.h:752 and 4401: delivering buffers is itself recorded, without a call.
     void writeFlushes()
     {
         for (const auto& [start, end] : std::exchange(m_flushes, {})) {
@@ -297,8 +297,8 @@ private:
     std::size_t m_size = 0, m_used = 0, m_dropped = 0;
     std::map<std::uint32_t, std::map<std::uint32_t, std::uint32_t>> m_streams;
     std::set<std::string> names;
-    std::vector<std::pair<std::int64_t, std::int64_t>> m_flushes; ///< which no record tells of yet
-    std::set<std::uint32_t> m_labelled;                           ///< calls beside which an external id was written
+    std::vector<std::pair<std::int64_t, std::int64_t>> m_flushes; ///< not recorded yet
+    std::set<std::uint32_t> m_labelled;                           ///< calls for which an external id was written
 };
 
 Recorder& recorder()
@@ -404,7 +404,7 @@ CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId call, std::uint8_t ena
     return CUPTI_SUCCESS;
 }
 
-/// Of a kind that is enabled some can be left out (cupti_activity.h:8199); the kind, enabled later, overrides it.
+/// Single calls of an enabled kind can be left out (cupti_activity.h:8199); enabling the kind later overrides that.
 CUptiResult cuptiActivityEnableRuntimeApi(CUpti_CallbackId call, std::uint8_t enable)
 {
     const std::lock_guard lock(recorder().mutex);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// libcuda: what the loader asks of a driver, entry points by version, and green contexts.
+// libcuda: the functions that the loader needs, entry points by version, and green contexts.
 #include "engine.h"
 #include "green.h"
 #include "machine.h"
@@ -19,7 +19,7 @@ using namespace standin;
 
 namespace {
 
-/// What a CUdevResource is, in its padding, which belongs to the driver (cuda.h:24793).
+/// The origin of a CUdevResource, stored in its padding, which belongs to the driver (cuda.h:24793).
 struct Origin {
     std::uint64_t magic;
     enum Kind : std::uint32_t { Whole, Group, Remainder } kind;
@@ -54,7 +54,7 @@ CUdevResource resource(Origin::Kind kind, std::uint32_t split, std::uint32_t dev
 {
     CUdevResource result{};
     result.type = CU_DEV_RESOURCE_TYPE_SM;
-    // CUDA 12 has the first of the three only (its cuda.h, CUdevSmResource).
+    // CUDA 12 has only the first of the three members (its cuda.h, CUdevSmResource).
     result.sm = settings().driver < 13000 ? CUdevSmResource{size, 0, 0}
                                           : CUdevSmResource{size, partition().least, partition().step};
     const Origin origin{magic, kind, split, device, first};
@@ -229,7 +229,7 @@ CUresult cuDevResourceGenerateDesc(CUdevResourceDesc* result, CUdevResource* res
         whole.multiprocessors += resources[i].sm.smCount;
         whole.first = std::min(whole.first, origin.first); // the groups of a context are neighbours here
     }
-    *result = reinterpret_cast<CUdevResourceDesc>(new Description(whole)); // no call gives it back
+    *result = reinterpret_cast<CUdevResourceDesc>(new Description(whole)); // no call frees it
     return CUDA_SUCCESS;
 }
 

@@ -19,7 +19,7 @@ std::atomic<Observer*> observer{nullptr};
 namespace {
 
 constexpr std::size_t page = 4096, alignment = 256;
-constexpr std::size_t filled = std::size_t{1} << 20; ///< of an allocation, with what is no number
+constexpr std::size_t filled = std::size_t{1} << 20; ///< bytes of an allocation that are filled with NaN
 
 struct Allocation {
     std::size_t bytes = 0, mapped = 0, wanted = 0;
@@ -27,7 +27,7 @@ struct Allocation {
     int device = 0;
 };
 
-/// Never destroyed: streams may run until the process is gone.
+/// Never destroyed: streams may run until the process ends.
 struct All {
     std::mutex mutex;
     std::set<Stream*> streams, ended; ///< ended ones may still have work
@@ -119,7 +119,7 @@ bool Stream::idle()
 void Stream::finish()
 {
     std::unique_lock lock(m_mutex);
-    m_changed.wait(lock, [this] { return m_queue.empty() && !m_working; }); // of a lost GPU soon: nothing of it runs
+    m_changed.wait(lock, [this] { return m_queue.empty() && !m_working; }); // soon on a lost GPU: it runs nothing
 }
 
 void Stream::end()
@@ -160,7 +160,7 @@ void Stream::run()
         m_working = false;
         m_changed.notify_all();
     }
-    // The object stays: somebody may still be asking whether it is idle.
+    // The object is kept: another thread may still ask whether it is idle.
 }
 
 Stream* makeStream(int device, Slice* slice, std::uint32_t context)
@@ -233,7 +233,7 @@ Allocated allocate(int device, std::size_t bytes, void** place)
         all().used[device] += rounded;
         atMost("bytes of GPU " + std::to_string(device), static_cast<long>(all().used[device]));
     }
-    // What is behind it belongs to nobody: one element too far ends the program.
+    // The page after it is inaccessible: an access one element too far ends the program.
     void* mapping = mmap(nullptr, body + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapping == MAP_FAILED || mprotect(static_cast<char*>(mapping) + page, body, PROT_READ | PROT_WRITE) != 0)
         return Allocated::Failed;
@@ -247,8 +247,8 @@ Allocated allocate(int device, std::size_t bytes, void** place)
     return Allocated::Yes;
 }
 
-/// Waits for all that the GPU was given, of streams that were destroyed too: cudaFree "may perform implicit
-/// synchronization" (cuda_runtime_api.h:4728), and does.
+/// Waits for all work of the GPU, including that of destroyed streams: cudaFree "may perform implicit synchronization"
+/// (cuda_runtime_api.h:4728), and does.
 bool release(void* place, std::size_t* bytes, int* device)
 {
     Allocation gone;

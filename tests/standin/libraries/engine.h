@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The GPUs themselves. A stream is a thread with a queue, which begins an operation when it comes to it, often late
-// and never in step with other streams; only events order streams. What is pushed onto a capturing stream is noted
-// (capture.h) and runs when its graph is launched. Device memory is the host's, bounded, each allocation between pages
-// that nobody may touch, and holds no numbers at first. A GPU that is lost does nothing more, and every call on it
-// fails.
+// The GPUs themselves. A stream is a thread with a queue; it delays operations at random, so that only events order
+// streams. Operations pushed onto a capturing stream are recorded (capture.h) and run when their graph is launched.
+// Device memory is host memory of limited size; each allocation lies between guard pages and initially holds NaN. A
+// lost GPU does nothing more, and every call on it fails.
 #pragma once
 
 #include <atomic>
@@ -20,7 +19,7 @@
 
 namespace standin {
 
-/// What an operation belongs to when it runs: of a captured one, the launch of its graph.
+/// CUPTI's numbers of a running operation; a captured one has those of its graph's launch.
 struct Running {
     std::uint32_t correlation = 0;
     std::uint64_t graphNode = 0;
@@ -32,7 +31,7 @@ struct Operation {
     std::uint32_t correlation = 0;
 };
 
-/// What streams put into a graph instead of doing it; see capture.h.
+/// Records operations for a graph instead of running them; see capture.h.
 class Capture;
 
 /// A green context's part of a GPU; see green.h.
@@ -44,13 +43,13 @@ public:
     void push(Work work);
     bool idle();
     void finish();
-    /// As cudaStreamDestroy: returns at once, the rest goes when its work is done.
+    /// As cudaStreamDestroy: returns at once; the thread ends when its work is done.
     void end();
 
     const int device;
     Slice* const slice;
     const std::uint32_t context, number; ///< of CUPTI
-    std::shared_ptr<Capture> capture;    ///< set and asked by the thread that captures
+    std::shared_ptr<Capture> capture;    ///< used by the capturing thread only
     std::size_t branch = 0;              ///< of the capture
 
 private:
@@ -73,15 +72,15 @@ struct Event {
     std::uint64_t recorded = 0, done = 0;
     std::int64_t time = 0;
     std::shared_ptr<Capture> capture; ///< in which it was last recorded, if in any
-    std::vector<std::size_t> after;   ///< the capture's nodes that it then stood for
+    std::vector<std::size_t> after;   ///< nodes of the capture that it stands for
 };
 using SharedEvent = std::shared_ptr<Event>;
 
-/// A live handle of a stream; null means the device's legacy stream. Null when there is none such.
+/// The stream of a live handle; a null handle means the device's legacy stream. Null: no such stream.
 Stream* streamOf(void* handle, int device);
 Stream* makeStream(int device, Slice* slice, std::uint32_t context);
 bool destroyStream(void* handle);
-/// Every stream of the GPU has done what it was given.
+/// Waits until every stream of the GPU has done its work.
 void finishDevice(int device);
 std::vector<Stream*> streamsOf(const Slice* slice);
 
@@ -89,13 +88,13 @@ enum class Allocated { Yes, NoRoom, Failed };
 Allocated allocate(int device, std::size_t bytes, void** place);
 /// False: no such allocation.
 bool release(void* place, std::size_t* bytes, int* device);
-/// The GPU that the bytes are in; -1: in none, so they are the host's. -2: they begin in an allocation and leave it.
+/// The GPU in whose memory the bytes are; -1: in none, so in host memory; -2: they extend beyond an allocation.
 int deviceOf(const void* place, std::size_t bytes);
 std::size_t freeMemory(int device);
 
 bool isLost(int device);
 void lose(int device);
-/// For waits that a lost GPU, one of the two, would never end: whether `what` became true.
+/// A wait that ends when one of the two GPUs is lost. Returns whether `what` became true.
 template<typename What>
 bool waitUnlessLost(std::unique_lock<std::mutex>& lock, std::condition_variable& changed, int device, int other,
                     What what)
@@ -109,7 +108,7 @@ int currentDevice(); ///< of the calling thread
 void setCurrentDevice(int device);
 std::int64_t now(); ///< CLOCK_MONOTONIC
 
-/// The number that CUPTI gives to the calling thread's present call; 0: there is none.
+/// CUPTI's correlation of the calling thread's current call; 0: none.
 std::uint32_t presentCorrelation();
 
 } // namespace standin

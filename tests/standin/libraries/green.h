@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Parts of a GPU's multiprocessors, by the rules of cuda.h (CUDA 13.0), lines 24697 to 25080: what may be split, what
-// may be described together, and what a green context then holds.
+// Parts of a GPU's multiprocessors, by the rules of cuda.h (CUDA 13.0), lines 24697 to 25080: which resources may be
+// split, which may be combined in a descriptor, and what a green context then has.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ struct Slice {
     std::uint32_t context = 0; ///< of CUPTI
 };
 
-/// The address of the newest form of a function of the driver that is not newer than the version; null: there is none.
-/// `known`: of any version.
+/// The address of the newest version of a driver function that is not newer than `version`; null: none. `known`:
+/// whether any version exists.
 void* driverEntryPoint(const char* name, int version, bool* known);
 
-/// A context that there is.
+/// An existing context.
 struct ContextMade {
     std::uint32_t context = 0;
     int device = 0;
@@ -28,7 +28,7 @@ struct ContextMade {
 };
 std::vector<ContextMade> contextsSoFar();
 
-/// Begins what cudaSetDevice and its like begin: the GPU's context.
+/// Creates the GPU's primary context on first use, as cudaSetDevice and other calls do.
 void usePrimaryContext(int device);
 
 } // namespace standin

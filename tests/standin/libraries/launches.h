@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What all libraries put on streams: kernels and copies, seen by a profiler when they run.
+// Puts kernels and copies on streams, for all libraries; a profiler sees them when they run.
 #pragma once
 
 #include "engine.h"
@@ -7,9 +7,10 @@
 
 namespace standin {
 
-/// A kernel of a library or of the program. False: it cannot be launched, for the stream is none of the current GPU's.
+/// A kernel of a library or of the program. False: it cannot be launched, as the stream does not belong to the current
+/// GPU.
 bool launchKernel(Stream& stream, std::string name, std::function<void()> body);
-/// What cuBLASLt does: a launch by the driver's call, seen as that.
+/// A launch by the driver's call, as cuBLASLt does, and recorded as such.
 bool launchByDriver(Stream& stream, std::string name, std::function<void()> body);
 void pushActivity(Stream& stream, Activity activity, std::function<void()> body);
 

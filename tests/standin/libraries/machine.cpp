@@ -42,7 +42,7 @@ Settings read()
     return made;
 }
 
-/// Never destroyed: streams may run until the process is gone.
+/// Never destroyed: streams may run until the process ends.
 struct Book {
     std::mutex mutex;
     std::map<std::string, long> counts, most, held, tries;
@@ -143,7 +143,7 @@ void broken(const std::string& what, const char* rule)
 
 namespace {
 
-/// By how many it is later than the one that was to fail; negative: it is none.
+/// The number of this try minus that of the try that is to fail; negative: before it, or none is to fail.
 long after(const std::string& what)
 {
     const auto planned = settings().fail.find(what);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the stand-in machine is (GPUs, memory, driver version, faults to inject), and what was done with it: calls and
-// faults counted, and things still held, written as JSON when the process ends. Settings come from the environment:
-// PIPEWRIGHT_STANDIN_GPUS, _MULTIPROCESSORS, _CAPABILITY ("9.0"), _MEMORY (bytes), _DRIVER (13000), _PEERS (0: none),
-// _SEED, _DELAY (most microseconds that a stream dawdles before an operation), _REPORT (a file: ".PID" is appended),
-// _FAIL (a list by commas of WHAT:NUMBER: the NUMBERth of allocate, launch (of the program's own kernels), product,
-// green, cupti fails; untimed, a record has no time; lost, a kernel takes its GPU along; from that one on: wrong,
-// products are wrong; nccl, no operation of NCCL ends; overlap, slices are not apart; nowait, streams do not wait for
-// events; linger, a call of NCCL stays until another thread calls with its communicator).
+// Properties of the stand-in machine (GPUs, memory, driver version, faults to inject), and a report of its use: counts
+// of calls and violations, and resources that are still held, written as JSON when the process ends. Settings come from
+// the environment: PIPEWRIGHT_STANDIN_GPUS, _MULTIPROCESSORS, _CAPABILITY ("9.0"), _MEMORY (bytes), _DRIVER (13000),
+// _PEERS (0: none), _SEED, _DELAY (most microseconds that a stream delays an operation), _REPORT (a file: ".PID" is
+// appended), _FAIL (a list by commas of WHAT:NUMBER: the NUMBERth of allocate, launch (of the program's own kernels),
+// product, green, cupti fails; untimed, a record has no time; lost, a kernel takes its GPU along; from that one on:
+// wrong, products are wrong; nccl, no operation of NCCL ends; overlap, slices are not apart; nowait, streams do not
+// wait for events; linger, a call of NCCL stays until another thread calls with its communicator).
 #pragma once
 
 #include <cstddef>
@@ -27,24 +27,25 @@ struct Settings {
 };
 const Settings& settings();
 
-/// One more of that kind in the report.
+/// Adds to a count in the report.
 void count(const std::string& what, long number = 1);
-/// The largest value there was.
+/// Records the largest value.
 void atMost(const std::string& what, long number);
-/// Things that the process has and should give back: the report says how many are left.
+/// Counts resources that the process holds and must release: the report says how many are left.
 void hold(const std::string& what, long number);
-/// What NVIDIA's documentation forbids or leaves undefined; `rule` is where that stands. A test fails on any of these.
+/// Reports a violation: something that NVIDIA's documentation forbids or leaves undefined, with its place in `rule`.
+/// Tests fail on any of these.
 void broken(const std::string& what, const char* rule);
-/// Whether this is the one that was to fail.
+/// Counts a try, and returns whether it is the one that is to fail.
 bool failsNow(const std::string& what);
-/// Whether it is that one or a later one.
+/// Counts a try, and returns whether it is that one or a later one.
 bool failsFromNow(const std::string& what);
-/// Whether that one has come.
+/// Whether that try has happened.
 bool failed(const std::string& what);
 
 } // namespace standin
 
-/// For who has these libraries in its own process: the report so far, until the thread asks again, and to begin it
-/// anew. What is held stays so.
+/// For programs with these libraries in their own process. standinReport() returns the report so far, valid until the
+/// thread's next call; standinForget() clears it, except for held resources.
 extern "C" const char* standinReport();
 extern "C" void standinForget();

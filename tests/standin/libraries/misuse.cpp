@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Calls that NVIDIA's documentation forbids, one kind to a process: "misuse NAME". What a call was refused with is
-// printed; what is undefined the stand-ins complain of themselves, and what is left is in their report. "misuse right"
-// does what is allowed, with the same calls. misuse.sh says what has to be found.
+// Calls that NVIDIA's documentation forbids, one kind per process: "misuse NAME". Errors of refused calls are printed;
+// the stand-ins report undefined behaviour and resources that are left. "misuse right" makes allowed use of the same
+// calls. misuse.sh has the expected findings.
 #include "misusecalls.h"
 
 #include "launches.h"
@@ -26,7 +26,7 @@ using namespace standin;
 
 namespace {
 
-/// A graph of two streams: each copies what the other one left.
+/// A graph of two streams, each of which copies the result of the other.
 void twoStreamsInOneCapture()
 {
     std::array<cudaStream_t, 2> streams{stream(), stream()};
@@ -41,7 +41,7 @@ void twoStreamsInOneCapture()
         DO(cudaStreamWaitEvent, streams[1 - from], ends[from], 0);
         DO(cudaMemcpyAsync, data + hop + 1, data + hop, sizeof *data, cudaMemcpyDeviceToDevice, streams[1 - from]);
     }
-    static_assert(hops % 2 == 0); // the last one is of the stream where it began
+    static_assert(hops % 2 == 0); // the last hop is on the origin stream
     cudaGraph_t graph = nullptr;
     cudaGraphExec_t made = nullptr;
     DO(cudaStreamEndCapture, streams[0], &graph);
@@ -67,7 +67,7 @@ void twoStreamsInOneCapture()
     DO(cudaFree, data);
 }
 
-/// What is allowed, with all of the calls above: nobody may complain of it, and nothing is left.
+/// Allowed use of all the calls above: no error, no violation, and nothing is left.
 void right()
 {
     CUpti_SubscriberHandle subscriber = nullptr;
@@ -112,7 +112,7 @@ void right()
     multiply(data, data + 256, data + 512, place, 256);
     void* pinned = nullptr;
     DO(cudaHostAlloc, &pinned, 64, cudaHostAllocPortable);
-    launchOn(one, 32, {data + 2048, nullptr, pinned}); // the end of it, where an empty range begins
+    launchOn(one, 32, {data + 2048, nullptr, pinned}); // the end of an allocation, where an empty range may begin
     DO(cudaSetDevice, 1);
     DO(cudaDeviceEnablePeerAccess, 0, 0);
     cudaStream_t there = stream();

@@ -86,7 +86,7 @@ inline void launchOn(cudaStream_t on, unsigned threads = 32, std::vector<const v
     DO(cudaGetLastError);
 }
 
-/// Ends a capture, and gives back what comes of it.
+/// Ends a capture and destroys the graph.
 inline void endCapture(cudaStream_t on)
 {
     cudaGraph_t graph = nullptr;
@@ -221,7 +221,7 @@ inline void exchange(int rank, ncclComm_t communicator, cudaStream_t on, float* 
     DO(cudaStreamSynchronize, on);
 }
 
-/// Another thread is in a call with the communicator, which stays in it (PIPEWRIGHT_STANDIN_FAIL=linger:1), meanwhile.
+/// Runs `meanwhile` while another thread stays in a call with the communicator (PIPEWRIGHT_STANDIN_FAIL=linger:1).
 inline void amidACall(const std::function<void(ncclComm_t, cudaStream_t, float*)>& meanwhile)
 {
     ranks(1, [&](int, ncclComm_t communicator, cudaStream_t on, float* data) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// libnccl: communicators between threads and processes. Operations are put on the stream when their group ends, all of
-// one group and communicator as one kernel, which holds its stream until its peers have done the same operations in
-// the same order. Rules from nccl.h (2.28.9); its line numbers stand beside them.
+// libnccl: communicators between threads and processes. Operations are put on the stream when their group ends, those
+// of one group and communicator as one kernel, which blocks its stream until its peers have done the same operations in
+// the same order. Rules from nccl.h (2.28.9), with line numbers.
 #include "launches.h"
 #include "machine.h"
 #include "ncclgroup.h"
@@ -28,7 +28,7 @@ namespace {
 
 enum Kind : std::uint32_t { AllReduce = 1, AllGather, ReduceScatter, Broadcast, Reduce };
 
-struct Transfer { ///< what one call asks for
+struct Transfer { ///< one call
     ncclComm* communicator = nullptr;
     Stream* stream = nullptr;
     std::uint32_t kind = 0; ///< 0: between two ranks
@@ -59,8 +59,8 @@ std::mutex mutex; ///< guards what follows
 std::set<ncclComm*> communicators;
 std::atomic<int> ids{0};
 
-/// While it lives a thread is in a call. NCCL's communicators are for one thread at a time; an abort from another, too,
-/// frees what the call uses (NCCL user guide, "Thread Safety").
+/// Marks that a thread is in a call with a communicator. Only one thread at a time may use it; even an abort from
+/// another thread frees what the call uses (NCCL user guide, "Thread Safety").
 struct Use {
     explicit Use(ncclComm* communicator) : communicator(communicator)
     {
@@ -106,7 +106,7 @@ struct Moving {
         Mailbox& box = transfer.sends ? group.shared().mail[group.rank][transfer.peer]
                                       : group.shared().mail[transfer.peer][group.rank];
         if (box.full.load() != (transfer.sends ? 0u : 1u)) {
-            // "This operation is blocking for the GPU" (nccl.h, Send): the last piece has to be taken too.
+            // "This operation is blocking for the GPU" (nccl.h, Send): the last piece must be received too.
             return false;
         }
         if (transfer.sends && done == whole && whole > 0) {
@@ -195,7 +195,7 @@ void perform(const std::vector<Transfer>& transfers, Group& group)
             queues[{each.sends, each.peer}].push_back({each});
     // Sends and receives of a group progress together (nccl.h, "Group semantics").
     for (bool over = queues.empty(); !over;) {
-        if (group.aborted()) // before it moves anything, which a later one would meet
+        if (group.aborted()) // checked first, so that no later operation sees a partial move
             return;
         over = true;
         bool moved = false;
@@ -340,7 +340,8 @@ static ncclResult_t leave(ncclComm_t communicator, bool aborts)
     if (aborts)
         communicator->group->abort();
     hold("communicators", -1);
-    // The object stays, as somebody may be in a call with it; the group goes with the last kernel that has it.
+    // The object is kept, as another thread may be in a call with it; the group is freed with the last kernel that uses
+    // it.
     ++communicator->calls;
     if (communicator->users == 0)
         communicator->group.reset();

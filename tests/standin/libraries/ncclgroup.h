@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the ranks of a communicator share, between threads and processes alike: memory named by the unique id, with a
-// mailbox for every ordered pair of ranks and a board for collectives. Waiting is by looking again and again, so that
-// an abort, or a rank that is gone, leaves nobody with a lock. Nothing times out here: NCCL waits for ever.
+// State shared by the ranks of a communicator, in threads or processes: memory named by the unique id, with a mailbox
+// for every ordered pair of ranks and a board for collectives. Ranks wait by polling, so that an abort, or a rank that
+// has ended, leaves no lock held. There are no timeouts: NCCL waits for ever.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ namespace standin {
 inline constexpr int mostRanks = 16;
 inline constexpr std::size_t windowBytes = std::size_t{32} << 10;
 
-/// From one rank to another: full until it is taken.
+/// Carries pieces from one rank to another: full until the receiver takes the piece.
 struct Mailbox {
     std::atomic<std::uint32_t> full;
     std::uint64_t bytes, whole; ///< of this piece, and of the operation
@@ -22,9 +22,9 @@ struct Mailbox {
     std::byte window[windowBytes];
 };
 
-/// A rank's place on the board: its part of the present collective.
+/// A rank's place on the board: its part of the current collective.
 struct Part {
-    std::atomic<std::uint64_t> come; ///< how many barriers it has come to
+    std::atomic<std::uint64_t> come; ///< number of barriers that it has reached
     std::uint32_t kind, type, root;
     std::uint64_t count;
     bool captured;
@@ -40,7 +40,7 @@ struct Shared {
 /// One rank's view.
 class Group {
 public:
-    /// The memory of that name, made by whoever comes first.
+    /// Opens the memory of this name; the first rank creates it.
     Group(const std::string& name, int rank, int ranks);
     ~Group();
     Group(const Group&) = delete;
@@ -48,11 +48,11 @@ public:
 
     Shared& shared() { return *m_shared; }
     bool aborted() const { return m_aborted; }
-    /// Of this rank; the others of the communicator do not know, and wait on.
+    /// Aborts this rank only; the others of the communicator continue to wait.
     void abort() { m_aborted = true; }
-    /// Returns when all have joined; from then on nobody else finds the memory, and nothing of it stays behind.
+    /// Returns when all have joined; then the memory is unlinked, so nothing remains after the processes end.
     void join();
-    /// Until every rank has come as often. False: aborted.
+    /// Waits until every rank has reached the same number of barriers. False: aborted.
     bool barrier();
 
     const int rank, ranks;
@@ -64,7 +64,7 @@ private:
     std::atomic<bool> m_aborted{false};
 };
 
-/// Looks again after a short sleep.
+/// A short sleep between polls.
 void rest();
 
 } // namespace standin

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// libnvidia-ml: how GPUs are connected. Rules from the NVML API Reference (NVIDIA ships no header with the toolkits
-// that are looked at here): enumerations "nvmlGpuTopologyLevel_t", "nvmlGpuP2PCapsIndex_t", "nvmlGpuP2PStatus_t",
-// "nvmlReturn_t". The machine is one of PIPEWRIGHT_STANDIN_WIRES: "nvlink" (every pair), "pairs" (GPUs 0 and 1, 2 and 3
-// … by NVLink, pairs among each other over a host bridge), "pcie" (0 and 1, 2 and 3 … below a switch each, switches of
-// one NUMA node by twos, and these over the link between nodes), or "none": the library does not begin.
+// libnvidia-ml: how GPUs are connected. Rules from the NVML API Reference (the toolkits used here ship no header):
+// enumerations "nvmlGpuTopologyLevel_t", "nvmlGpuP2PCapsIndex_t", "nvmlGpuP2PStatus_t", "nvmlReturn_t". The machine is
+// one of PIPEWRIGHT_STANDIN_WIRES: "nvlink" (every pair), "pairs" (GPUs 0 and 1, 2 and 3 … by NVLink, pairs among each
+// other over a host bridge), "pcie" (0 and 1, 2 and 3 … below a switch each, switches of one NUMA node by twos, and
+// these over the link between nodes), or "none": the library cannot be initialised.
 #include "machine.h"
 
 #include <cstdint>
@@ -25,7 +25,7 @@ std::string wires()
     return text ? text : "nvlink";
 }
 
-/// A device is a number, above null.
+/// A device handle is the GPU's number plus one.
 int numberOf(void* device)
 {
     return static_cast<int>(reinterpret_cast<std::intptr_t>(device)) - 1;

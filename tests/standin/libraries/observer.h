@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a profiler sees of the stand-in GPUs. libcupti puts itself here; without it nobody looks.
+// The interface through which a profiler observes the stand-in GPUs. libcupti registers itself here.
 #pragma once
 
 #include <atomic>
@@ -39,8 +39,7 @@ public:
 };
 extern std::atomic<Observer*> observer;
 
-/// A call of the host, from its begin to its end: counted, and numbered for the observer. A call that another call
-/// makes is part of that one.
+/// A host call, from begin to end: counted, and numbered for the observer. Nested calls are part of the outer call.
 class Call {
 public:
     Call(Domain domain, const char* name);

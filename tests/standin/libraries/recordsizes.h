@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// How large CUPTI's records are, by toolkit (13000: CUDA 13.0). From cupti_activity.h, those of 12 from
+// Sizes of CUPTI's records, by toolkit (13000: CUDA 13.0), from cupti_activity.h and, for CUDA 12, from
 // cupti_activity_deprecated.h.
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace standin {
 
-/// Those of CUDA 12 are the oldest that a libcupti.so.12 writes; each begins as its successor does, so a record is one
-/// of the newest, cut off.
+/// For CUDA 12, the oldest records that a libcupti.so.12 writes. Each type begins like its successor, so a record is a
+/// truncated newest one.
 inline std::size_t sizeOf(CUpti_ActivityKind kind, int toolkit)
 {
     const bool twelve = toolkit < 13000;

@@ -26,7 +26,7 @@ namespace {
 thread_local cudaError_t lastError = cudaSuccess;
 thread_local std::vector<Stream*> capturing;
 std::mutex peersMutex;
-std::set<std::pair<int, int>> peers; ///< who may access whom
+std::set<std::pair<int, int>> peers; ///< (GPU, peer) pairs with access enabled
 std::mutex pinnedMutex;
 std::map<const char*, std::size_t> pinned; ///< host memory of cudaHostAlloc
 
@@ -70,7 +70,7 @@ cudaError_t copy(Stream& stream, void* to, int toDevice, const void* from, int f
     if (bytes == 0)
         return cudaSuccess;
     if (toDevice == -2 || fromDevice == -2)
-        return cudaErrorInvalidValue; // it leaves its allocation
+        return cudaErrorInvalidValue; // it extends beyond its allocation
     const bool peer = toDevice >= 0 && fromDevice >= 0 && toDevice != fromDevice;
     if (peer) {
         const std::lock_guard lock(peersMutex);
@@ -150,14 +150,14 @@ static void checkMemoryOf(const standin::Launch& launch, int device)
         check(place);
     for (const void* place : launch.pointers) {
         check(place);
-        // The end of an allocation is where an empty range may begin.
+        // An empty range may begin at the end of an allocation.
         if (place && deviceOf(place, 1) == -1 && deviceOf(static_cast<const char*>(place) - 1, 1) < 0
             && !isPinned(place))
             broken(kernel + " was given pageable memory of the host", "CUDA C++ Programming Guide, Unified Memory");
     }
 }
 
-/// Called by what the transformed kernels' <<<>>> became.
+/// Called by the launches of transformed kernels.
 extern "C" __attribute__((visibility("default"))) void pipewrightStandinLaunch(const standin::Launch& launch)
 {
     const Call call(Domain::Runtime, "cudaLaunchKernel");
@@ -332,7 +332,7 @@ cudaError_t cudaFree(void* place)
     return ended(stateOf(device));
 }
 
-/// Host memory that copies reach beside the host; it is given back as what it is.
+/// Pinned host memory.
 cudaError_t cudaHostAlloc(void** place, std::size_t bytes, unsigned int)
 {
     const Call call(Domain::Runtime, "cudaHostAlloc");

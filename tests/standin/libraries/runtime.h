@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the files of the runtime share: how a call ends, and what is checked before anything else.
+// Shared by the files of the runtime: the end of a call, and checks at its begin.
 #pragma once
 
 #include "engine.h"
@@ -8,14 +8,14 @@
 
 namespace standin {
 
-/// Keeps an error for cudaGetLastError; what is not ready is no error (driver_types.h, cudaErrorNotReady).
+/// Keeps an error for cudaGetLastError; cudaErrorNotReady is not an error (driver_types.h).
 cudaError_t ended(cudaError_t code);
-/// A capture of the calling thread that is not relaxed forbids what is not put on a stream: the capture is then
-/// invalid (cuda_runtime_api.h:2524 to 2548). Success: there is none.
+/// A non-relaxed capture of the calling thread forbids calls that do not go to a stream and becomes invalid by them
+/// (cuda_runtime_api.h:2524 to 2548). Success: there is no such capture.
 cudaError_t forbiddenInCapture();
 /// Success, unless the GPU is lost (driver_types.h, cudaErrorECCUncorrectable and its like: until the process ends).
 cudaError_t stateOf(int device);
-/// The captures that the calling thread has begun.
+/// Changes the number of captures that the calling thread has begun.
 void beganCapture(Stream& stream, int change);
 
 } // namespace standin

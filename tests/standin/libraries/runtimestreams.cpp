@@ -12,7 +12,7 @@ using namespace standin;
 
 namespace {
 
-/// Handles of events are these; a destroyed one is unknown at once (cuda_runtime_api.h, note_destroy_ub).
+/// The live handles of events; a destroyed handle is invalid at once (cuda_runtime_api.h, note_destroy_ub).
 std::mutex mutex; ///< guards what follows
 std::set<SharedEvent*> events;
 
@@ -35,7 +35,7 @@ cudaError_t makeEvent(cudaEvent_t* result, bool timed)
     return cudaSuccess;
 }
 
-/// The event was recorded in a capture: the stream takes part in it from now on.
+/// For an event that was recorded in a capture: the stream joins the capture.
 cudaError_t followCapture(Stream& stream, bool legacy, const Event& event)
 {
     Capture& capture = *event.capture;

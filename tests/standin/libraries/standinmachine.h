@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Starts the real program on stand-in GPUs, and reads what these say about it: the bundle's program finds its plugin
-// beside itself, and NVIDIA's libraries in the loader's path, as on a machine that has a GPU.
+// Runs the real program on stand-in GPUs and reads their reports. The bundle's program finds its plugin in its own
+// folder, and NVIDIA's libraries in the loader's path, as on a machine with a GPU.
 #pragma once
 
 #include "standin/libraries/standinreport.h"
@@ -18,7 +18,7 @@
 
 namespace pipewright::test {
 
-/// Of a run of the program, and of each of its processes.
+/// The outcome of a run of the program, with the report of each of its processes.
 struct StandInOutcome : StandInReports {
     int code = -1; ///< -1: it crashed or did not end
     QString output, errors;
@@ -34,7 +34,7 @@ public:
         m_settings["PIPEWRIGHT_STANDIN_" + setting] = value;
         return *this;
     }
-    /// As a person would type it, in a folder that lasts as long as this.
+    /// Runs a command line, in a folder that exists as long as this object.
     StandInOutcome run(const QString& words, int seconds = 120) const
     {
         QProcess process;
@@ -80,13 +80,14 @@ public:
                    .code
                == 0;
     }
-    /// byte-gpt-small with a layer for each of eight stages, and narrower; and one as wide as a small real one.
+    /// deepModel(): a narrower byte-gpt-small with a layer for each of eight stages. wideModel(): one as wide as a
+    /// small real model.
     bool deepModel(const QString& name) const { return tinyModel(name, "byte-gpt-small", 8); }
     bool wideModel(const QString& name) const
     {
         return model(name, "byte-gpt-small", {{"layers", 2}, {"hidden", 256}, {"heads", 4}, {"ffn", 1024}});
     }
-    /// As narrow as can be, and otherwise like the preset.
+    /// The preset with the smallest widths.
     bool tinyModel(const QString& name, const QString& like, int layers) const
     {
         return model(name, like,
@@ -109,7 +110,7 @@ public:
     QString path(const QString& name) const { return m_folder.filePath(name); }
 
 private:
-    /// What models of text are trained on: by default the sources, which may change between two runs that are compared.
+    /// The --data of text models. The default data, the sources, may change between two runs that are compared.
     QStringList ownText(const QString& words) const
     {
         QFile design(path("design.json")), text(path("text"));
@@ -125,7 +126,7 @@ private:
                     QString("%1 blocks wait for %2, and %3 pass\n").arg(line).arg(line * 7).arg(line * line).toUtf8());
         return {"--data", text.fileName()};
     }
-    /// A preset with other sizes, of those that it has.
+    /// A preset with other values for those of these sizes that it has.
     bool model(const QString& name, const QString& like, std::initializer_list<std::pair<const char*, int>> sizes) const
     {
         QFile from(QString(PIPEWRIGHT_SOURCE_DIR "/resources/models/%1.json").arg(like)), to(path(name));
@@ -144,7 +145,7 @@ private:
 
 inline const QString onGpus = "run design.json --backend cuda --json --progress none --force -o trace.db --steps ";
 
-/// Of a run that was to compare its gradients; empty: all of it is right.
+/// Why a run with a gradient check is wrong; empty: it is right.
 inline QString whyNotRight(const StandInOutcome& ran)
 {
     if (ran.code != 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What stand-in GPUs say was done with them: a report of each process.
+// Reads the reports of stand-in GPUs, one for each process.
 #pragma once
 
 #include <QJsonArray>
@@ -30,7 +30,7 @@ struct StandInReports {
             most = std::max(most, report["most"][what].toDouble());
         return most;
     }
-    /// What was done against the documentation, and what was not given back; empty: nothing.
+    /// Violations of the documentation, and resources that were not released; empty: none.
     QString faults() const
     {
         QString text;
@@ -43,7 +43,7 @@ struct StandInReports {
         }
         return text;
     }
-    QStringList namesLike(const QString& what) const ///< of things that were counted
+    QStringList namesLike(const QString& what) const ///< of counts
     {
         QStringList names;
         for (const QJsonObject& report : reports)

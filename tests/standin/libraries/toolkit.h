@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Which CUDA a library is of, each compiled once for both: libcudart.so.12 is the same as .13 but for this.
+// The CUDA version of a stand-in library. Each library is compiled once per version: libcudart.so.12 differs from .13
+// only in this number.
 #pragma once
 
 namespace standin {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// `devices --measure` on stand-in GPUs of several kinds of machine: rates, latencies, bandwidths, what links pass and
-// share, in the cluster's file that designs use.
+// `devices --measure` on stand-in GPUs of several kinds of machine: rates, latencies, bandwidths, and the wires and
+// buses of links, in the cluster file that designs use.
 #include "standin/libraries/standinmachine.h"
 #include "testmain.h"
 
@@ -39,7 +39,7 @@ private Q_SLOTS:
         for (const auto& each : measured.json["devices"].toArray()) {
             for (const char* rate : {"flops_alone", "flops_together", "copied_bytes_per_second"})
                 QVERIFY2(each.toObject()[rate].toDouble() > 0, rate);
-            // A slice has no memory of its own: what the GPU has is for all.
+            // Slices have no memory of their own: they share the GPU's.
             QCOMPARE(each.toObject()["memory_bytes"].toDouble(), devices == 4 ? 8589934592.0 / 4 : 8589934592.0);
             QCOMPARE(each.toObject()["name"].toString().contains("32 multiprocessors"), devices == 4);
         }
@@ -51,8 +51,8 @@ private Q_SLOTS:
         }
         QCOMPARE(measured.json["crowds"].toArray().size(), devices == 4 ? 3 : 0);
         if (devices == 2)
-            QVERIFY(links[0].toObject()["bus"].toString().isEmpty()); // nothing to share it with
-        // What fails while it is measured is said, and nobody waits for it.
+            QVERIFY(links[0].toObject()["bus"].toString().isEmpty()); // no other link shares it
+        // A failure during measurement is reported, and nothing hangs.
         for (const char* fault : {"allocate:7", "launch:2", "product:3"}) {
             if (devices == 4)
                 break;
@@ -117,7 +117,7 @@ private Q_SLOTS:
         }
     }
 
-    /// A driver without its NVML: what is measured is the same, what it is called is not known, and that is said.
+    /// A driver without NVML: measurements are the same, the kinds of links are unknown, and a message says so.
     void withoutNvmlWaysHaveNoNames()
     {
         StandInMachine here(2);

@@ -14,7 +14,7 @@ namespace {
 
 const QString mixedSpeed = PIPEWRIGHT_SOURCE_DIR "/resources/experiments/mixed-speed/";
 
-/// Two groups of a device and one half as fast, and a small model of this kind, as design.json.
+/// Makes design.json: two groups, each of a device and one half as fast, with a small model of this kind.
 bool makeGroups(const StandInMachine& machine, const QString& family, const QString& model)
 {
     QFile from(mixedSpeed + "pipeline-" + model + ".json"), to(machine.path("model.json"));
@@ -25,7 +25,7 @@ bool makeGroups(const StandInMachine& machine, const QString& family, const QStr
     for (const auto& [size, value] : {std::pair{"layers", halved ? 4 : 2},
                                       {"hidden", 16},
                                       {"ffn", 32},
-                                      {"vocabulary", model == "mlp" ? 4 : 256}, // kinds of files, or bytes
+                                      {"vocabulary", model == "mlp" ? 4 : 256}, // classes of files, or bytes
                                       {"sequence", 4},
                                       {"microbatch_size", 4},
                                       {"expert_ffn", 16},
@@ -97,7 +97,7 @@ private Q_SLOTS:
                          there = host.json["loss"].toArray()[step].toDouble();
             QVERIFY2(std::abs(loss - there) < 1e-4 * there, qPrintable(QString("%1, not %2").arg(loss).arg(there)));
         }
-        // What the recorded run says of its members and of what they did together.
+        // The trace has the members and their collectives.
         const StandInOutcome members =
             machine.run("query trace.db \"SELECT name FROM LANES WHERE name LIKE 'member %' ORDER BY name\" --json");
         for (const char* member : {"member 0", "member 1", "member 2", "member 3"})
@@ -106,8 +106,8 @@ private Q_SLOTS:
         QCOMPARE(machine.run("compare design.json trace.db --json").code, 0);
     }
 
-    /// A third step, all having been captured in the second: a launch for each part and for each member's side of a
-    /// collective, and no kernel, product or call of NCCL beside them but the update's.
+    /// A third step, after everything was captured in the second: one graph launch for each part and for each member's
+    /// side of a collective; the only other kernels, products and NCCL calls are the update's.
     void whatTheHostIssuesForMembersAsGraphs()
     {
         StandInMachine machine(4);

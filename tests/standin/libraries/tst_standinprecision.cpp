@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// bf16 and what goes with products, by the real CUDA plugin on stand-in GPUs: the same losses for every schedule,
-// bounds of gradients, and that nothing is done otherwise in silence. Nothing here has seen a GPU.
+// bf16 and fused epilogues, with the real CUDA plugin on stand-in GPUs: the same losses for every schedule, bounds of
+// gradients, and notes for everything that is done differently. Nothing here ran on a GPU.
 #include "standin/libraries/standinmachine.h"
 #include "testmain.h"
 #include "testpaths.h"
@@ -37,13 +37,13 @@ private Q_SLOTS:
                 losses = ran.json["loss"].toArray();
             QCOMPARE(losses.size(), 2);
             QCOMPARE(ran.json["loss"].toArray(), losses);
-            // Wherever a schedule puts tensors, their products are the same.
+            // Products do not depend on where a schedule places tensors.
             QCOMPARE(ran.counted("products for an alignment of 16"), ran.counted("products"));
             QCOMPARE(ran.counted("products of bf16 factors"), ran.counted("products"));
         }
     }
 
-    /// What an older GPU needs for its fp32 copies, a newer one neither holds nor is said to.
+    /// A newer GPU neither holds nor predicts the memory that an older GPU needs for fp32 copies.
     void bf16ArithmeticNeedsNoRoomForCopies()
     {
         std::map<QString, double> peaks;
@@ -66,7 +66,7 @@ private Q_SLOTS:
         QVERIFY(peaks["9.0"] < peaks["7.5"]);
     }
 
-    /// The stand-ins bring no cuDNN: a run takes its own kernels, and says so, in what is recorded too.
+    /// There is no stand-in of cuDNN: a run uses its own kernels, and says so, also in the trace.
     void aRunSaysWhoComputesAttention()
     {
         const StandInMachine machine(2);
@@ -90,7 +90,7 @@ private Q_SLOTS:
             const StandInOutcome ran = machine.run(words);
             return ran.code != 0 && ran.errors.contains("--attention");
         };
-        // Whether this machine has the library or not.
+        // The message differs if this machine has the library.
         const StandInOutcome wanted = machine.run(onGpus + "1 --attention cudnn");
         QVERIFY(wanted.code != 0);
         QVERIFY2(wanted.errors.contains("cuDNN was not found")
@@ -102,7 +102,7 @@ private Q_SLOTS:
         QVERIFY(refused(onGpus + "1 --attention own"));
     }
 
-    /// A library that fuses nothing: kernels of their own do what would go with the products, and that is said.
+    /// A library without epilogues: separate kernels do their work, and a note says so.
     void whatCannotGoWithAProductIsSaid()
     {
         for (const bool fused : {true, false}) {

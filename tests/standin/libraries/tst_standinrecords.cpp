@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What CUPTI records of the program's real plugin on stand-in GPUs, and what the program then says of it: labels,
-// groups, shares, the recorder's own cost, and how much is launched for a layer and for a block.
+// CUPTI records of the program's real plugin on stand-in GPUs, and what the program reports from them: labels, groups,
+// shares, the recorder's own cost, and the launches of a layer and of a block.
 #include "standin/libraries/standinmachine.h"
 #include "testmain.h"
 #include "testpaths.h"
@@ -12,7 +12,7 @@ using namespace pipewright::test;
 
 namespace {
 
-constexpr double rounding = 2000; ///< ns of a block: events tell floats of milliseconds
+constexpr double rounding = 2000; ///< ns per block: events give times as float milliseconds
 
 const QString unrecorded = "run design.json --backend cuda --json --progress none --record nothing "
                            "--no-gradient-check --steps ";
@@ -32,7 +32,7 @@ class TestStandInRecords : public QObject {
     Q_OBJECT
 
 private Q_SLOTS:
-    /// Made by the plugin and the recorder, not by a test: as far as a run is recorded on any GPU.
+    /// The records come from the plugin and the recorder, as in a run on any GPU, not from test data.
     void kernelsOfBlocksAreExplainedAndCompared()
     {
         const StandInMachine machine(1);
@@ -42,8 +42,8 @@ private Q_SLOTS:
         QVERIFY(ran.counted("activity records") > 1000);
         for (const QString& name : ran.namesLike("kernels without a label: "))
             QVERIFY2(name.contains("forEach") || name.contains("forLines"),
-                     qPrintable(name)); // fills, before the first block
-        // Asking whether something has happened leaves no records, of which there would be thousands.
+                     qPrintable(name)); // fill kernels before the first block
+        // Queries of events are not recorded, since there would be thousands.
         QVERIFY(ran.counted("cudaEventQuery") > 0);
         QCOMPARE(ran.counted("synchronization records of what had not happened"), 0.0);
         QCOMPARE(ran.counted("call records of cudaEventQuery"), 0.0);
@@ -66,13 +66,13 @@ private Q_SLOTS:
         double grouped = 0;
         for (const auto& each : kernels["groups"].toArray())
             grouped += each.toObject()["time_ns"].toDouble();
-        QCOMPARE(grouped, running); // of one stream nothing overlaps
+        QCOMPARE(grouped, running); // on one stream nothing overlaps
         const double bound = kernels["launch_bound_ns"].toDouble();
         QVERIFY(bound >= 0 && bound <= events);
         QVERIFY(std::abs(kernels["launch_bound"].toDouble() - bound / events) < 1e-6);
         QVERIFY(kernels["recorder_records"].toInt() <= ran.json["recorder_records"].toInt());
 
-        // Of each device: what its GPU did of the step, and why not more.
+        // For each device: how long its GPU worked in the step, and why not longer.
         const QJsonArray gpus = explained["gpus"].toArray();
         QCOMPARE(gpus.size(), 2);
         const double step = explained["makespan"].toObject()["measured_ns"].toDouble();
@@ -81,7 +81,7 @@ private Q_SLOTS:
             QVERIFY(sum > 0);
             for (const QJsonValue part : each.toObject()["idle_ns"].toObject())
                 sum += part.toDouble();
-            QVERIFY(sum >= step); // more where kernels end behind the last block, by the clock of the events
+            QVERIFY(sum >= step); // more if, by the events' clock, kernels end after the last block
         }
         QCOMPARE(gpus[0].toObject()["running_ns"].toDouble() + gpus[1].toObject()["running_ns"].toDouble(), running);
 
@@ -109,8 +109,8 @@ private Q_SLOTS:
         QTest::addColumn<bool>("bf16");
         QTest::addColumn<double>("products");
         QTest::addColumn<double>("bytes");   // of the factors and results of its products, each read or written once
-        QTest::addColumn<double>("kernels"); // products included, and the layer's part of the update
-        // Of a linear layer's products on 8 tokens: the sum for its output, its input's gradient and its weight's.
+        QTest::addColumn<double>("kernels"); // including products and the layer's part of the update
+        // Bytes of a linear layer's products on 8 tokens: for its output, its input gradient and its weight gradient.
         struct Products {
             double forward, grads;
             double all() const { return forward + grads; }
@@ -118,7 +118,7 @@ private Q_SLOTS:
         const auto linear = [](int inputs, int outputs, int width) -> Products {
             constexpr double rows = 8;
             const double input = rows * inputs, weight = inputs * outputs, output = rows * outputs;
-            // Gradients of weights are in fp32 whatever the activations are in.
+            // Weight gradients are always fp32.
             return {width * (input + weight + output),
                     width * (output + weight + input) + width * (input + output) + 4 * weight};
         };
@@ -138,7 +138,7 @@ private Q_SLOTS:
         QTest::newRow("GPT in bf16") << ofGpt << true << 14.0 << gpt(2) << 38.0;
         QTest::newRow("Llama in bf16") << ofLlama << true << 21.0 << llama(2) << 43.0;
     }
-    /// Forward and backward of one layer: what a second one adds to a step.
+    /// Forward and backward pass of one layer, measured as what a second layer adds to a step.
     void whatALayerLaunches()
     {
         QFETCH(QString, model);
@@ -162,7 +162,7 @@ private Q_SLOTS:
         QCOMPARE(added("products of bf16 factors"), bf16 ? products : 0);
         QVERIFY2(added("kernels") > products && added("kernels") <= kernels,
                  qPrintable(QString::number(added("kernels"))));
-        // All on the layer's own stream, in the order in which they are issued: nobody waits within a layer.
+        // All work is on one stream, in the order of issue: there are no waits within a layer.
         for (const char* call : {"cudaEventRecord", "cudaStreamWaitEvent", "cudaSetDevice", "cudaMalloc"})
             QVERIFY2(added(call) == 0, call);
     }
@@ -173,10 +173,10 @@ private Q_SLOTS:
         QTest::newRow("streams") << "";
         QTest::newRow("graphs") << " --graphs";
     }
-    /// What a third step adds, blocks having been captured in the second. A stream needs a call for each kernel, a
-    /// graph one for the whole block; beside these each block, with its transfers, has at most 9 events to record and
-    /// to wait for. At half a microsecond for such a call, which is an assumption until it is measured on a GPU, that
-    /// is less than 5 microseconds a block.
+    /// Calls that a third step adds, after blocks were captured in the second. A stream needs a call for each kernel, a
+    /// graph one for the whole block. In addition each block, with its transfers, records and waits for at most 9
+    /// events. At half a microsecond per call, an assumption until it is measured on a GPU, that is less than 5
+    /// microseconds per block.
     void whatTheHostIssuesForABlock()
     {
         QFETCH(QString, way);
@@ -196,12 +196,12 @@ private Q_SLOTS:
             QVERIFY2(added(call) == 0, call);
         QCOMPARE(added("cudaGraphLaunch"), way.isEmpty() ? 0.0 : blocks);
         const double launches = added("cudaLaunchKernel") + added("cuLaunchKernelEx"), products = added("products");
-        QCOMPARE(products > 0, way.isEmpty());              // in graphs they were issued when these were made
+        QCOMPARE(products > 0, way.isEmpty());              // with graphs they were issued during capture
         QVERIFY(way.isEmpty() || launches <= 24 * devices); // of the update
     }
 
-    /// That the streams' order counts here: without the waits for events, each of which the plugin issues, blocks read
-    /// what has not come yet.
+    /// Checks that the stand-ins detect wrong stream order: without the plugin's waits for events, blocks read data
+    /// that has not arrived.
     void aStreamThatDoesNotWaitIsFound()
     {
         StandInMachine machine(2);
@@ -211,7 +211,7 @@ private Q_SLOTS:
         QVERIFY2(ran.output.contains("gradient_check") || ran.errors.contains("differ"), qPrintable(ran.errors));
     }
 
-    /// Another profiler may come, and this process may try again.
+    /// After a failed start another profiler can subscribe, and this process can try again.
     void aRecorderThatDoesNotStartLetsGo()
     {
         StandInMachine machine(2);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The program with its real CUDA plugin on stand-in GPUs: right gradients, the same losses however work is spread and
-// issued, nothing done that NVIDIA's documentation forbids, nothing left behind. Nothing here has seen a GPU.
+// The program with its real CUDA plugin on stand-in GPUs: correct gradients, the same losses for every placement and
+// way of issuing work, no violation of NVIDIA's documentation, no leaked resources. Nothing here ran on a GPU.
 #include "standin/libraries/standinmachine.h"
 #include "testmain.h"
 #include "testpaths.h"
@@ -13,7 +13,7 @@ using namespace pipewright::test;
 
 namespace {
 
-/// What tests/gpu.sh trains where there are GPUs: families with options, the word @ for a model with a head of its own.
+/// The scenarios that tests/gpu.sh trains on real GPUs: families with options; @ means a model with a separate head.
 QStringList scenariosOfTheDay()
 {
     QFile file(PIPEWRIGHT_SOURCE_DIR "/tests/gpu.sh");
@@ -34,7 +34,7 @@ QStringList scenariosOfTheDay()
 class TestStandInRuns : public QObject {
     Q_OBJECT
 
-    std::map<QString, QJsonArray> m_losses; ///< of what adds up the same numbers in the same order
+    std::map<QString, QJsonArray> m_losses; ///< of runs that add up the same numbers in the same order
 
 private Q_SLOTS:
     void gradientsAreRightAndLossesEqual_data()
@@ -43,9 +43,9 @@ private Q_SLOTS:
         QTest::addColumn<int>("devices");
         QTest::addColumn<QStringList>("ways"); // GPUs, then options
         QTest::addColumn<QString>("model");
-        // Each of the day's on one GPU's slices, on two to a GPU, on a GPU each, and where some are left; on NCCL only
-        // where each device has one. Of weights that are updated amid a step gradients are those of an emulation of the
-        // same reads.
+        // Each scenario runs on slices of one GPU, with two devices per GPU, with one GPU per device, and with spare
+        // GPUs; with NCCL only where each device has its own GPU. Where weights are updated within a step, the
+        // reference is an emulation with the same reads.
         const QStringList scenarios = scenariosOfTheDay();
         QVERIFY2(scenarios.size() >= 20, "the list of tests/gpu.sh is not found");
         for (const QString& scenario : scenarios) {
@@ -62,7 +62,7 @@ private Q_SLOTS:
                     ways << (QStringList{gpus} + options).join(' ');
             QTest::addRow("%s", qPrintable(scenario)) << family << 4 << ways << model;
         }
-        // And what else there is.
+        // More scenarios.
         QTest::newRow("two slices as graphs") << "zb-v" << 2 << QStringList{"1 --graphs"} << "byte-gpt";
         QTest::newRow("interleaved as graphs") << "interleaved-1f1b" << 2 << QStringList{"2 --graphs"} << "byte-gpt";
         QTest::newRow("halves by NCCL") << "zb-h1" << 4 << QStringList{"4 --link nccl"} << "byte-gpt";
@@ -87,7 +87,8 @@ private Q_SLOTS:
             const StandInOutcome ran = machine.run(onGpus + (devices == 8 ? "1 " : "2 ") + way.section(' ', 1));
             const QString why = whyNotRight(ran);
             QVERIFY2(why.isEmpty(), qPrintable(way + ": " + why));
-            // However they are spread, issued and linked; these families order only what they add up alike.
+            // The same losses for every placement, way of issuing and link; these families also add up in the same
+            // order as 1f1b.
             const bool alike = family == "gpipe" || family == "zb-h1";
             QJsonArray& losses = m_losses[QString("%1, %2 on %3%4")
                                               .arg(model, alike ? "1f1b" : family)
@@ -99,12 +100,11 @@ private Q_SLOTS:
                 losses = ran.json["loss"].toArray();
             QVERIFY(!losses.isEmpty());
             QCOMPARE(ran.json["loss"].toArray(), losses);
-            // What should not be done.
+            // Things that must not happen.
             QCOMPARE(ran.counted("copies between GPUs through the host"), 0.0);
             QCOMPARE(ran.counted("products chosen for other multiprocessors"), 0.0);
             QVERIFY(ran.counted("products") > 0);
-            // Wherever a schedule puts tensors, their products are the same; behind a piece's two tokens nothing is
-            // aligned.
+            // Products do not depend on where a schedule places tensors; with pieces of two tokens nothing is aligned.
             if (family != "seq1f1b")
                 QCOMPARE(ran.counted("products for an alignment of 16"), ran.counted("products"));
             QCOMPARE(ran.counted("cudaGetDevice"), 0.0);
@@ -173,21 +173,22 @@ private Q_SLOTS:
         const StandInMachine machine(way.section(' ', 0, 0).toInt());
         const bool picture = model.endsWith("vit.json"), bf16 = way.endsWith(" bf16"),
                    hasExperts = model.contains(QRegularExpression("mixtral|deepseek|gpt-oss"));
-        // A token between two experts may go to another one than on the host, whose sums are rounded otherwise: its
-        // gradients would differ by more than roundings do, did the reference not follow it.
+        // A token whose scores for two experts are nearly equal may choose another expert than on the host, whose sums
+        // are rounded differently. Without following these choices, the reference's gradients would differ by more than
+        // rounding.
         if (bf16) {
             model = machine.inBf16(model);
             way.chop(5);
         }
         QVERIFY(machine.make(family, 2,
                              "--microbatch-size 1 --model " + model
-                                 + (picture ? "" : " --sequence 8"))); // pictures have a length of their own
+                                 + (picture ? "" : " --sequence 8"))); // the sequence length of pictures is fixed
         const StandInOutcome ran = machine.run(onGpus + "2 " + way.section(' ', 1));
         const QString why = whyNotRight(ran);
         QVERIFY2(why.isEmpty(), qPrintable(why));
         const QJsonObject routing = ran.json["gradient_check"].toObject()["routing"].toObject();
         QCOMPARE(routing.isEmpty(), !hasExperts);
-        if (hasExperts) // whether there is such a token depends on every rounding; tst_gradientcheck has one
+        if (hasExperts) // such a token depends on every rounding; tst_gradientcheck has one
             QVERIFY2(routing["tokens"].toInt() > 0
                          && (routing["otherwise"].toInt() > 0) == ran.errors.contains("score alike up to rounding"),
                      qPrintable(ran.errors));
@@ -235,7 +236,7 @@ private Q_SLOTS:
         QJsonObject design = QJsonDocument::fromJson(file.readAll()).object();
         file.close();
         QJsonObject cluster = design["cluster"].toObject();
-        // Not a whole number of the smallest groups, of 4: larger ones are needed.
+        // Not a multiple of the smallest group size, 4: larger groups are needed.
         const QJsonObject half{{"gpu", 0}, {"multiprocessors", 54}};
         cluster["gpus"] = QJsonArray{half, half};
         design["cluster"] = cluster;
@@ -256,8 +257,8 @@ private Q_SLOTS:
         QTest::newRow("R570") << 12080 << "12" << true;
         QTest::newRow("R580") << 13000 << "13" << true;
     }
-    /// A driver of CUDA 12 runs nothing that a toolkit of 13 made, and the plugin of 12 runs on older drivers than its
-    /// own.
+    /// A driver of CUDA 12 runs no plugin built with CUDA 13; the plugin for CUDA 12 also runs on drivers older than
+    /// its own toolkit.
     void theDriverDecidesWhichPluginRuns()
     {
         QFETCH(int, driver);
@@ -272,7 +273,7 @@ private Q_SLOTS:
         for (const char* library : {"cuBLASLt", "CUPTI"})
             QVERIFY2(cuda["libraries"].toObject()[library].toString().endsWith(".so." + major), library);
         if (major == "13")
-            return; // as all other tests
+            return; // covered by all other tests
         QVERIFY(two.design("1f1b", 2) && one.design("1f1b", 2));
         if (!slices) {
             const StandInOutcome ran = two.run(onGpus + "2 --graphs");
@@ -299,7 +300,7 @@ private Q_SLOTS:
         QVERIFY(machine.design("1f1b", 4));
         const StandInOutcome ran = machine.run(onGpus + "2 --no-gradient-check");
         QVERIFY2(ran.code == 0, qPrintable(ran.errors));
-        // A device's own, one for what is between steps, one for each of 6 links, and the clock's.
+        // Per device: its own stream and one for work between steps; one for each of 6 links; one for the clock.
         QCOMPARE(ran.most("streams of GPU 0"), 4 + 4 + 6 + 1.0);
         QVERIFY(ran.most("connections") >= ran.most("streams of GPU 0"));
     }
@@ -332,18 +333,18 @@ private Q_SLOTS:
         QVERIFY2(why.isEmpty(), qPrintable(why));
         QCOMPARE(ran.json["loss"].toArray(), threads.json["loss"].toArray());
         QCOMPARE(ran.most("communicators") > 0, true);
-        QVERIFY(ran.reports.size() >= std::size_t(gpus)); // a process each
-        // What the GPU of every rank did is in the one trace, with the block that it was for.
+        QVERIFY(ran.reports.size() >= std::size_t(gpus)); // one for each process
+        // The trace has the activities of every rank's GPU, with their blocks.
         const QJsonObject kernels = machine.run("explain ranks.db --json").json["kernels"].toObject();
         QVERIFY(kernels["blocks"].toInt() >= 2 * 4 * gpus);
         QCOMPARE(kernels["blocks_without_kernels"].toInt(-1), 0);
-        // Which experts tokens visited came from every rank.
+        // Choices of experts were collected from every rank.
         const QJsonObject routing = ran.json["gradient_check"].toObject()["routing"].toObject();
         QCOMPARE(routing["tokens"].toInt(), model == "deep.json" ? 0 : 4 * 4 * 8); // layers, microbatches, tokens
         QCOMPARE(routing["unexplained"].toInt(), 0);
         if (gpus == 8)
             return;
-        // A rank that dies takes the others along, and is named.
+        // When a rank dies the others end too, and the message names it.
         const StandInOutcome died = machine.run(words + "10s --inject killed:1:1:3", 60);
         QCOMPARE(died.code, 2);
         QVERIFY2(died.errors.contains("the process of device 1 (rank 1"), qPrintable(died.errors));
@@ -392,7 +393,7 @@ private Q_SLOTS:
         QVERIFY2(ran.code == 0, qPrintable(ran.errors));
         QCOMPARE(ran.json["run"].isObject() ? ran.json["run"]["failed"].toInt(-1) : ran.json["failed"].toInt(-1), 0);
         QVERIFY2(ran.faults().isEmpty(), qPrintable(ran.faults()));
-        // Neighbours reach each other, whoever uses the way first.
+        // Peer access is enabled whichever side uses a link first.
         QCOMPARE(ran.counted("copies between GPUs through the host"), 0.0);
         QCOMPARE(ran.counted("copies between GPUs") > 0, link == "copy");
     }
@@ -431,7 +432,7 @@ private Q_SLOTS:
         const StandInOutcome ran = machine.set("FAIL", fault).run(onGpus + "2 " + options.section(' ', 1), 60);
         QCOMPARE(ran.code, 2);
         QVERIFY2(ran.errors.contains(said), qPrintable(ran.errors));
-        // The memory of a lost GPU is lost; nobody can free what a transfer that never ends may write to.
+        // Memory of a lost GPU, or of a transfer that never ends, cannot be freed.
         if (!fault.startsWith("lost") && fault != "nccl:1")
             QVERIFY2(ran.faults().isEmpty(), qPrintable(ran.faults()));
         for (const QJsonObject& report : ran.reports) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The designer over a run of the program's real plugin on stand-in GPUs: what CUPTI recorded lies under the blocks that
-// launched it, the inspector lists it by group, and it opens as lanes of its own; and the model window measures such
+// The designer with a run of the program's real plugin on stand-in GPUs: CUPTI's records appear under the blocks that
+// launched them, the inspector lists them by group, and they open as separate lanes. The model window measures such
 // GPUs as the cluster of a design.
 #include "core/files/designfile.h"
 #include "gui/designer/mainwindowfixture.h"
@@ -50,8 +50,7 @@ private Q_SLOTS:
         QVERIFY(lane >= 0 && view.visibleKernels(lane).empty());
         view.findChild<QAction*>(QStringLiteral("laneKernels"))->trigger(); // the key K
         QVERIFY(view.lanes().showsKernels(lane));
-        // Where the block was measured, its kernels lie below it: a stand-in takes a thousand times as long as
-        // predicted.
+        // A block's kernels are drawn below its measured time: a stand-in takes a thousand times as long as predicted.
         const Document::Overlay* overlay = fixture.document().overlay();
         QVERIFY(overlay);
         const Program& program = fixture.document().prediction()->program;
@@ -61,7 +60,7 @@ private Q_SLOTS:
             ++task;
         const Nanoseconds start = overlay->measured.start[task], end = overlay->measured.end[task];
         view.showRange(std::max<Nanoseconds>(0, start - (end - start) / 8), end + (end - start) / 8);
-        int shown = 0; // those that share a pixel are told as so many
+        int shown = 0; // kernels that share a pixel are drawn as a count
         const QRect rect = view.rectOfBlock(block);
         for (const auto& [where, text] : view.visibleKernels(lane)) {
             if (!text.contains(QLatin1String("of F1.0")))
@@ -72,7 +71,7 @@ private Q_SLOTS:
             QVERIFY2(several || !text.endsWith(QLatin1String("other")), qPrintable(text));
         }
 
-        // The inspector: every group of a forward block that ends in the loss, and what of it was launching.
+        // The inspector lists every group of a forward block that ends in the loss, and the launch overhead.
         auto* list = fixture.window.findChild<KernelList*>();
         QVERIFY(list && !list->isHidden());
         QStringList groups;
@@ -111,7 +110,7 @@ private Q_SLOTS:
         QVERIFY(here.design("1f1b", 2));
         Document document;
         document.reset(readDesign(here.path("design.json").toStdString()));
-        // For the program that the window starts: where a driver and the toolkit lie, and what they find.
+        // Environment of the program that the window starts: the libraries' folder and the stand-in machine.
         qputenv("LD_LIBRARY_PATH", STANDIN_BUNDLE "/lib");
         qputenv("PIPEWRIGHT_STANDIN_GPUS", "2");
         qputenv("PIPEWRIGHT_STANDIN_WIRES", "nvlink");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// As cuda.h of CUDA 12.4, whose CUdevSmResource has a number of multiprocessors and nothing else, and which has no
-// streams of green contexts.
+// As cuda.h of CUDA 12.4, whose CUdevSmResource has only the number of multiprocessors, and which has no streams of
+// green contexts.
 #pragma once
 
 #define minSmPartitionSize onlyInCuda13Least

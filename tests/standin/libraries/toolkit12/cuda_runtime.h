@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What the plugin can tell CUDA 12.4 from 13 by, where only the headers of 13 are: the version.
+// Headers of CUDA 13 presented to the plugin as CUDA 12.4: the version, and without newer functions.
 #pragma once
 
 #define cudaGetDriverEntryPointByVersion onlyFromCuda125EntryPoint

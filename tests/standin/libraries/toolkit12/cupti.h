@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// As cupti.h of CUDA 12.4, which has no newer record of a kernel than the ninth, and enables calls by their kind only.
+// As cupti.h of CUDA 12.4, whose newest kernel record is CUpti_ActivityKernel9, and which enables calls only by kind.
 #pragma once
 
 #define CUpti_ActivityKernel10 OnlyInCuda13Kernel
