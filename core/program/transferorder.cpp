@@ -309,7 +309,7 @@ Diagnostics notesOnStatedPairs(const Program& program, const std::vector<Transfe
         for (const Transfer& transfer : {pair.first, pair.second})
             if (found.at(keyOf(transfer)) == none) {
                 notes.push_back({Severity::Note, "schedule.transfer_order",
-                                 fmt::format("{} before {} says nothing: there is no {}", textOf(pair.first),
+                                 fmt::format("{} before {} has no effect: there is no {}", textOf(pair.first),
                                              textOf(pair.second), textOf(transfer)),
                                  "remove the pair, unless it is to hold again when blocks or stages are moved back"});
                 break;

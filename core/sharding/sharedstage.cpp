@@ -16,6 +16,7 @@ struct PlannedStage {
     StatedPlan stated;
     SharedStage stage;
 
+    /// Whether the inputs are those of `asked`, which may have no plan yet.
     bool isFor(const PlannedStage& asked) const
     {
         return range == asked.range && group == asked.group && stated == asked.stated && shape == asked.shape

@@ -20,7 +20,7 @@ struct SharedStage {
     ShardingPlan plan;
 };
 
-struct PlannedStage; ///< with what it was planned for
+struct PlannedStage; ///< a SharedStage with the inputs of its plan
 
 /// The part of the model that layers [first, first + count) of the workload are; embedding and head count as layers.
 LayerRange rangeOf(const Workload& workload, int first, int count);

@@ -10,7 +10,8 @@
 
 #include <sys/mman.h>
 
-// Exported by OpenBLAS without a header. Weak: where a build has them not, its pool grows as it likes.
+// OpenBLAS exports these functions, but no header declares them. They are weak, so that a build without them links; the
+// pool is then not filled beforehand.
 extern "C" {
 [[gnu::weak]] void* blas_memory_alloc(int);
 [[gnu::weak]] void blas_memory_free(void*);
@@ -20,15 +21,15 @@ namespace pipewright::kernels {
 
 namespace {
 
-// What a buffer may take: 128 MiB, and 64 MiB where malloc, which OpenBLAS may use, first makes an arena for the
-// thread.
+// Address space for one more buffer: 128 MiB, and 64 MiB for the arena that malloc, which OpenBLAS may call, makes for
+// a new thread.
 constexpr std::size_t roomBytes = std::size_t{200} << 20;
-constexpr std::size_t mostBuffers = 32; // OpenBLAS ends the program at some number of them: at least 50
+constexpr std::size_t mostBuffers = 32; // OpenBLAS ends the program at a build-time limit, which is at least 50
 
 // Guarded by `mutex`.
 std::mutex mutex;
 std::size_t threads = 0, known = 0;
-std::array<void*, mostBuffers> pool{}; ///< the first `known` are buffers that OpenBLAS has
+std::array<void*, mostBuffers> pool{}; ///< the first `known` entries are buffers of OpenBLAS
 
 bool hasRoom()
 {
@@ -44,7 +45,7 @@ ProductBuffer::ProductBuffer()
     const std::lock_guard lock(mutex);
     const std::size_t wanted = std::min(threads + 1, mostBuffers);
     if (blas_memory_alloc != nullptr && blas_memory_free != nullptr && known < wanted) {
-        // Other threads may be using known buffers, so any call may make a new one.
+        // Other threads may be using known buffers, so each call may allocate a new one.
         std::array<void*, mostBuffers> taken{};
         std::size_t count = 0;
         while (known < wanted && hasRoom()) {

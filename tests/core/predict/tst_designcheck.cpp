@@ -56,7 +56,7 @@ private Q_SLOTS:
         QCOMPARE(notes.size(), std::size_t(1));
         QVERIFY(notes.front().severity == Severity::Note);
         QCOMPARE(notes.front().where, std::string("schedule.transfer_order"));
-        QCOMPARE(notes.front().what, std::string("B0.1 to 0 before B1.1 to 0 says nothing: there is no B0.1 to 0"));
+        QCOMPARE(notes.front().what, std::string("B0.1 to 0 before B1.1 to 0 has no effect: there is no B0.1 to 0"));
     }
 
     void aMemberOfAGroupHasAMemoryOfItsOwn()

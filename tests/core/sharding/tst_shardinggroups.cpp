@@ -16,6 +16,7 @@
 #include <QTest>
 
 #include <cmath>
+#include <stop_token>
 
 using namespace pipewright;
 using namespace pipewright::sharding;
@@ -95,6 +96,20 @@ private Q_SLOTS:
         QVERIFY2(faster > 1.3 && faster < 1.5 + 1e-6, qPrintable(QString::number(faster)));
         QVERIFY(both.stages[0].parameters <= fast.stages[0].parameters);
         QVERIFY(both.stages[0].savedUntilInputGrad < fast.stages[0].savedUntilInputGrad);
+    }
+
+    void aPlanIsFoundOnceForAllUnlessItsSearchWasStopped()
+    {
+        const Workload workload = small();
+        const DeviceSpec unlike = group({single(3e9), single(2e9)}, 1e9, 1000);
+        std::stop_source stopped;
+        stopped.request_stop();
+        SharedStages first, second, third;
+        const SharedStage& best = first.plan(workload, 1, 2, unlike, {}, stopped.get_token());
+        const SharedStage& whole = second.plan(workload, 1, 2, unlike);
+        QVERIFY(&whole != &best);
+        QVERIFY(&third.plan(workload, 1, 2, unlike) == &whole);
+        QVERIFY(&first.plan(workload, 1, 2, unlike) == &best); // which knows its own
     }
 
     void costsAreThoseOfTheProgram_data()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Another tool's recording in a window: opened in the background, walked through by mouse and keys, searched,
-// measured, folded, and exported as a picture.
+// Another tool's recording in a window: opened in the background, walked through by mouse and keys, measured,
+// folded, and exported as a picture.
 #include "gui/timeline/timelinepainter.h"
 #include "gui/trace/activityview.h"
 #include "gui/trace/devicetimelist.h"
@@ -116,47 +116,6 @@ private Q_SLOTS:
         QVERIFY(std::abs(view.axis().start - start - 40 * pixel) < pixel);
         swipe({3, -20});
         QCOMPARE(view.verticalScrollBar()->value(), 20);
-    }
-
-    void searchFindsInOrderOfTimeAndGoesBack()
-    {
-        TraceWindowFixture fixture;
-        QVERIFY(fixture.isOpen());
-        QTest::keyClick(&fixture.window, Qt::Key_Slash);
-        QTRY_VERIFY(fixture.window.searchField()->hasFocus());
-        QTest::keyClicks(fixture.window.searchField(), QStringLiteral("SLOW"));
-        for (std::size_t i = 0; i < 4; ++i) {
-            QTest::keyClick(fixture.window.searchField(), Qt::Key_Return);
-            QVERIFY(fixture.view().selection() == fixture.slice("slow gemm", i));
-        }
-        QTest::keyClick(fixture.window.searchField(), Qt::Key_Return);
-        QVERIFY2(fixture.window.state().contains(QLatin1String("no further")), qPrintable(fixture.window.state()));
-        QTest::keyClick(&fixture.window, Qt::Key_F3, Qt::ShiftModifier);
-        QVERIFY(fixture.view().selection() == fixture.slice("slow gemm", 2));
-    }
-
-    void searchStopsAtEverySliceOfThoseThatStartTogether()
-    {
-        StoredActivities trace;
-        trace.strings = {"sync"};
-        trace.lanes.resize(1);
-        Track& track = trace.tracks.emplace_back();
-        track.start = track.end = {100, 100, 100}; // no length
-        track.name = {0, 0, 0};
-        track.kind.assign(3, ActivityKind::Kernel);
-        track.record = {0, 1, 2};
-        track.index();
-        ActivityView view;
-        view.setTrace(std::make_shared<const StoredActivities>(std::move(trace)));
-        for (std::size_t i = 0; i < 3; ++i) {
-            QVERIFY(view.find(QStringLiteral("sync"), 1));
-            QVERIFY((view.selection() == SliceId{0, i}));
-        }
-        QVERIFY(!view.find(QStringLiteral("sync"), 1));
-        for (std::size_t i = 2; i-- > 0;) {
-            QVERIFY(view.find(QStringLiteral("sync"), -1));
-            QVERIFY((view.selection() == SliceId{0, i}));
-        }
     }
 
     void theWheelZoomsAtTheCursorAndKeysPan()
