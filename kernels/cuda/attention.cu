@@ -23,15 +23,16 @@ struct Shared {
     float square[tile][tile + 1];
 };
 
-/// sums[slice][i][j] += sum over lines of square[row][line] · rows[line][slice · tile + column]; lines from `lines` on
-/// are zeros. Rows are loaded a slice of columns at a time, in place of the strips. The square may be rewritten after
-/// the next addProduct(), which has barriers.
+/// sums[slice][i][j] += sum over lines of square[row][line] · rows[line][slice · tile + column], in warps that are
+/// `used`. Rows are loaded a slice of columns at a time, in place of the strips. The square may be rewritten after the
+/// next addProduct(), which has barriers.
 template<int slices>
-__device__ void addWeighted(float (&sums)[slices][own][own], Shared& shared, const float* rows, std::int64_t row,
-                            int lines, int columns)
+__device__ void addWeighted(float (&sums)[slices][own][own], bool used, Shared& shared, const float* rows,
+                            std::int64_t row, int lines, int columns)
 {
     float* const slice = &shared.strips[0][0][0];
     static_assert(sizeof shared.strips >= tile * tile * sizeof(float));
+#pragma unroll // or the sums leave the registers, as in what follows
     for (int s = 0; s < slices; ++s) {
         __syncthreads(); // the square is written, and the strips have been read
         for (int i = int(threadIdx.x); i < tile * tile; i += int(blockSize)) {
@@ -39,7 +40,7 @@ __device__ void addWeighted(float (&sums)[slices][own][own], Shared& shared, con
             slice[i] = line < lines && column < columns ? rows[line * row + column] : 0.0f;
         }
         __syncthreads();
-        for (int line = 0; line < tile; ++line) {
+        forFirst<tile>(used ? lines : 0, [&](int line) {
             float a[own], b[own];
             for (int i = 0; i < own; ++i) {
                 a[i] = shared.square[ownRow(i)][line];
@@ -48,7 +49,7 @@ __device__ void addWeighted(float (&sums)[slices][own][own], Shared& shared, con
             for (int i = 0; i < own; ++i)
                 for (int j = 0; j < own; ++j)
                     sums[s][i][j] += a[i] * b[j];
-        }
+        });
     }
 }
 
@@ -56,7 +57,7 @@ __device__ void addWeighted(float (&sums)[slices][own][own], Shared& shared, con
 template<int slices, typename Take>
 __device__ void forOwnColumns(const float (&sums)[slices][own][own], int i, int columns, Take take)
 {
-#pragma unroll // or the sums leave the registers, as in what follows
+#pragma unroll
     for (int s = 0; s < slices; ++s)
         for (int j = 0; j < own; ++j)
             if (const int column = s * tile + ownColumn(j); column < columns)
@@ -74,6 +75,7 @@ __global__ void forward(Problem of, const float* query, const float* key, const 
               group = head / (shape.heads / shape.keyValueHeads);
     const std::int64_t token = std::int64_t(sequence) * shape.length;
     const Factor queries{query + token * of.queryRow() + head * shape.querySize, of.queryRow(), 1, shape.length};
+    const bool used = warpHasRows(first, shape.length);
     float sums[slices][own][own] = {}, largest[own], weight[own];
 #pragma unroll
     for (int i = 0; i < own; ++i) {
@@ -89,31 +91,33 @@ __global__ void forward(Problem of, const float* query, const float* key, const 
                        {of.earlier.keys(piece, In<float>{key}).at + token * of.keyRow() + group * shape.querySize,
                         of.keyRow(), 1, shape.length},
                        at, shape.querySize, shared.strips);
+            if (used) {
 #pragma unroll
-            for (int i = 0; i < own; ++i) {
-                const int position = of.queryPosition(first + ownRow(i));
-                float most = -INFINITY;
-                for (int j = 0; j < own; ++j) {
-                    const int k = at + ownColumn(j);
-                    const bool seen = k < shape.length && of.sees(position, of.keyPosition(piece, k));
-                    scores[i][j] = seen ? of.capped(shape.scale * scores[i][j]) : -INFINITY;
-                    most = fmaxf(most, scores[i][j]);
+                for (int i = 0; i < own; ++i) {
+                    const int position = of.queryPosition(first + ownRow(i));
+                    float most = -INFINITY;
+                    for (int j = 0; j < own; ++j) {
+                        const int k = at + ownColumn(j);
+                        const bool seen = k < shape.length && of.sees(position, of.keyPosition(piece, k));
+                        scores[i][j] = seen ? of.capped(shape.scale * scores[i][j]) : -INFINITY;
+                        most = fmaxf(most, scores[i][j]);
+                    }
+                    most = fmaxf(largest[i], combineRow(most, [](float a, float b) { return fmaxf(a, b); }));
+                    const float shrink = largest[i] == -INFINITY ? 0.0f : expf(largest[i] - most);
+                    float sum = 0;
+                    for (int j = 0; j < own; ++j) {
+                        const float share = scores[i][j] == -INFINITY ? 0.0f : expf(scores[i][j] - most);
+                        shared.square[ownRow(i)][ownColumn(j)] = share;
+                        sum += share;
+                    }
+                    weight[i] = weight[i] * shrink + combineRow(sum, [](float a, float b) { return a + b; });
+                    largest[i] = most;
+                    for (int s = 0; s < slices; ++s)
+                        for (int j = 0; j < own; ++j)
+                            sums[s][i][j] *= shrink;
                 }
-                most = fmaxf(largest[i], combineRow(most, [](float a, float b) { return fmaxf(a, b); }));
-                const float shrink = largest[i] == -INFINITY ? 0.0f : expf(largest[i] - most);
-                float sum = 0;
-                for (int j = 0; j < own; ++j) {
-                    const float share = scores[i][j] == -INFINITY ? 0.0f : expf(scores[i][j] - most);
-                    shared.square[ownRow(i)][ownColumn(j)] = share;
-                    sum += share;
-                }
-                weight[i] = weight[i] * shrink + combineRow(sum, [](float a, float b) { return a + b; });
-                largest[i] = most;
-                for (int s = 0; s < slices; ++s)
-                    for (int j = 0; j < own; ++j)
-                        sums[s][i][j] *= shrink;
             }
-            addWeighted(sums, shared,
+            addWeighted(sums, used, shared,
                         of.earlier.values(piece, In<float>{value}).at + (token + at) * of.valueRow()
                             + group * shape.valueSize,
                         of.valueRow(), shape.length - at, shape.valueSize);
@@ -154,7 +158,7 @@ __global__ void sinkGradient(Problem of, In<Element> sinks, const float* logSums
     const GroupedAttentionShape& shape = of.shape;
     const int head = int(blockIdx.x);
     float sum = 0;
-    for (std::int64_t i = threadIdx.x; i < std::int64_t(shape.sequences) * shape.length; i += blockSize) {
+    for (std::int64_t i = threadIdx.x; i < std::int64_t(shape.sequences) * shape.length; i += blockDim.x) {
         const std::int64_t at = (i / shape.length * shape.heads + head) * shape.length + i % shape.length;
         sum += expf(sinks[head] - logSums[at]) * dots[at];
     }
@@ -194,6 +198,7 @@ __global__ void queryGradient(Problem of, const float* query, const float* key, 
                        numbers = (std::int64_t(sequence) * shape.heads + head) * shape.length;
     const Factor queries{query + token * of.queryRow() + head * shape.querySize, of.queryRow(), 1, shape.length};
     const Factor grads{outputGrad + token * of.outputRow() + head * shape.valueSize, of.outputRow(), 1, shape.length};
+    const bool used = warpHasRows(first, shape.length);
     float sums[slices][own][own] = {};
     for (int piece = 0; piece <= of.earlier.count; ++piece)
         for (int at = 0; at < shape.length; at += tile) {
@@ -215,7 +220,7 @@ __global__ void queryGradient(Problem of, const float* query, const float* key, 
             for (int i = 0; i < own; ++i)
                 for (int j = 0; j < own; ++j)
                     shared.square[ownRow(i)][ownColumn(j)] = ofScores[i][j];
-            addWeighted(sums, shared, keys + std::int64_t(at) * of.keyRow(), of.keyRow(), shape.length - at,
+            addWeighted(sums, used, shared, keys + std::int64_t(at) * of.keyRow(), of.keyRow(), shape.length - at,
                         shape.querySize);
         }
     for (int i = 0; i < own; ++i)
@@ -243,6 +248,7 @@ __global__ void keyValueGradient(Problem of, const float* query, const float* ke
                       of.keyRow(), 1, shape.length};
     const Factor values{of.earlier.values(piece, In<float>{value}).at + token * of.valueRow() + group * shape.valueSize,
                         of.valueRow(), 1, shape.length};
+    const bool used = warpHasRows(first, shape.length);
     float keySums[slices][own][own] = {}, valueSums[slices][own][own] = {};
     for (int head = group * heads; head < (group + 1) * heads; ++head) {
         const float* const queries = query + token * of.queryRow() + head * shape.querySize;
@@ -263,14 +269,14 @@ __global__ void keyValueGradient(Problem of, const float* query, const float* ke
             for (int i = 0; i < own; ++i)
                 for (int j = 0; j < own; ++j)
                     shared.square[ownRow(i)][ownColumn(j)] = scores[i][j];
-            addWeighted(valueSums, shared, grads + std::int64_t(at) * of.outputRow(), of.outputRow(), shape.length - at,
-                        shape.valueSize);
+            addWeighted(valueSums, used, shared, grads + std::int64_t(at) * of.outputRow(), of.outputRow(),
+                        shape.length - at, shape.valueSize);
             __syncthreads(); // all threads have read the probabilities
             for (int i = 0; i < own; ++i)
                 for (int j = 0; j < own; ++j)
                     shared.square[ownRow(i)][ownColumn(j)] = ofScores[i][j];
-            addWeighted(keySums, shared, queries + std::int64_t(at) * of.queryRow(), of.queryRow(), shape.length - at,
-                        shape.querySize);
+            addWeighted(keySums, used, shared, queries + std::int64_t(at) * of.queryRow(), of.queryRow(),
+                        shape.length - at, shape.querySize);
         }
     }
     const bool isOwn = piece == of.earlier.count, isLast = of.earlier.count == shape.pieces - 1;
@@ -362,8 +368,8 @@ void launchBackward(const Context& context, const Problem& of, bool bf16, const 
     const auto each = unsigned((shape.numbers() + warps - 1) / warps);
     fillDots<<<each, blockSize, 0, context.stream>>>(of, with.output, with.outputGrad, with.dots);
     if (with.sinks)
-        sinkGradient<<<unsigned(shape.heads), blockSize, 0, context.stream>>>(of, with.sinks, with.logSums, with.dots,
-                                                                              with.sinkGrad);
+        sinkGradient<<<unsigned(shape.heads), threadsForRow(std::size_t(shape.sequences) * std::size_t(shape.length)),
+                       0, context.stream>>>(of, with.sinks, with.logSums, with.dots, with.sinkGrad);
     if (bf16) {
         launchOnTensorCores(context, of, with);
         return;

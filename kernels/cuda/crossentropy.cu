@@ -14,16 +14,16 @@ __global__ void softmaxRows(int classes, float* values, const std::int32_t* targ
     const bool counts = targets[blockIdx.x] >= 0;
     const float target = counts ? row[targets[blockIdx.x]] : 0.0f;
     float largest = -INFINITY;
-    for (int i = threadIdx.x; i < classes; i += blockSize)
+    for (int i = threadIdx.x; i < classes; i += blockDim.x)
         largest = fmaxf(largest, row[i]);
     largest = blockMax(largest); // also a barrier: all threads have read `target` before it is overwritten
     float sum = 0;
-    for (int i = threadIdx.x; i < classes; i += blockSize) {
+    for (int i = threadIdx.x; i < classes; i += blockDim.x) {
         row[i] = expf(row[i] - largest);
         sum += row[i];
     }
     sum = blockSum(sum);
-    for (int i = threadIdx.x; i < classes; i += blockSize)
+    for (int i = threadIdx.x; i < classes; i += blockDim.x)
         row[i] /= sum;
     if (threadIdx.x == 0)
         rowLoss[blockIdx.x] = counts ? largest + logf(sum) - target : 0.0f;
@@ -32,7 +32,7 @@ __global__ void softmaxRows(int classes, float* values, const std::int32_t* targ
 __global__ void sumRows(int rows, const float* rowLoss, float scale, float* loss)
 {
     double sum = 0;
-    for (int row = int(threadIdx.x); row < rows; row += int(blockSize))
+    for (int row = int(threadIdx.x); row < rows; row += int(blockDim.x))
         sum += rowLoss[row];
     sum = blockSum(sum);
     if (threadIdx.x == 0)
@@ -56,9 +56,10 @@ void run(const Context& context, const CrossEntropyForward& call)
 {
     const auto [rows, classes, logitsToProbabilities, targets, scale, loss] = call;
     if (rows > 0)
-        softmaxRows<<<unsigned(rows), blockSize, 0, context.stream>>>(classes, logitsToProbabilities.data(),
-                                                                      targets.data(), context.rowScratch.data());
-    sumRows<<<1, blockSize, 0, context.stream>>>(rows, context.rowScratch.data(), scale, loss.data());
+        softmaxRows<<<unsigned(rows), threadsForRow(std::size_t(classes)), 0, context.stream>>>(
+            classes, logitsToProbabilities.data(), targets.data(), context.rowScratch.data());
+    sumRows<<<1, threadsForRow(std::size_t(rows)), 0, context.stream>>>(rows, context.rowScratch.data(), scale,
+                                                                        loss.data());
 }
 
 void run(const Context& context, const CrossEntropyInputGrad& call)

@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/kernels.h"
 
+#include <algorithm>
 #include <cstddef>
 
 namespace pipewright::kernels::cuda {
@@ -14,6 +15,13 @@ constexpr unsigned blockSize = 256;
 inline unsigned blocksFor(std::size_t elements)
 {
     return static_cast<unsigned>((elements + blockSize - 1) / blockSize);
+}
+
+/// Threads of a block that handles one row: whole warps, and no more of them than there are elements, up to blockSize.
+/// Further ones would only take part in the barriers.
+inline unsigned threadsForRow(std::size_t elements)
+{
+    return static_cast<unsigned>(std::min<std::size_t>(blockSize, std::max<std::size_t>(1, (elements + 31) / 32) * 32));
 }
 
 /// Calls each(i) for every element; 64-bit indices, since tensors can have more than 2^31 elements.
@@ -48,7 +56,7 @@ __device__ inline float warpMax(float value)
     return value;
 }
 
-/// Reduction over the blockSize threads of a block; all of them get the result.
+/// Reduction over the threads of a block, whole warps and at most blockSize; all of them get the result.
 template<typename Value, typename Combine>
 __device__ Value blockCombine(Value value, Value neutral, Combine combineWarp)
 {
@@ -58,7 +66,7 @@ __device__ Value blockCombine(Value value, Value neutral, Combine combineWarp)
     if (threadIdx.x % 32 == 0)
         partial[threadIdx.x / 32] = value;
     __syncthreads();
-    return combineWarp(threadIdx.x % 32 < blockSize / 32 ? partial[threadIdx.x % 32] : neutral);
+    return combineWarp(threadIdx.x % 32 < blockDim.x / 32 ? partial[threadIdx.x % 32] : neutral);
 }
 
 template<typename Value>

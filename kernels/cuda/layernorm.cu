@@ -16,11 +16,11 @@ struct Row {
     __device__ static Row of(In<Element> x, int columns, float epsilon)
     {
         float sum = 0;
-        for (int i = threadIdx.x; i < columns; i += blockSize)
+        for (int i = threadIdx.x; i < columns; i += blockDim.x)
             sum += x[i];
         const float mean = blockSum(sum) / float(columns);
         float squares = 0;
-        for (int i = threadIdx.x; i < columns; i += blockSize)
+        for (int i = threadIdx.x; i < columns; i += blockDim.x)
             squares += (x[i] - mean) * (x[i] - mean);
         return {mean, rsqrtf(blockSum(squares) / float(columns) + epsilon)};
     }
@@ -31,7 +31,7 @@ __global__ void forward(int columns, float epsilon, In<Element> x, In<Element> g
 {
     const std::int64_t at = std::int64_t(blockIdx.x) * columns;
     const Row row = Row::of(x + at, columns, epsilon);
-    for (int i = threadIdx.x; i < columns; i += blockSize)
+    for (int i = threadIdx.x; i < columns; i += blockDim.x)
         y[at + i] = gamma[i] * row.normalised(x[at + i]) + beta[i];
 }
 
@@ -75,7 +75,7 @@ void run(const Context& context, const LayerNormForward& call)
         return;
     withElement(context, 0, [&](auto element) {
         using Element = decltype(element);
-        forward<Element><<<unsigned(call.rows), blockSize, 0, context.stream>>>(
+        forward<Element><<<unsigned(call.rows), threadsForRow(std::size_t(call.columns)), 0, context.stream>>>(
             call.columns, call.epsilon, in<Element>(call.input), in<Element>(call.gamma), in<Element>(call.beta),
             out<Element>(call.output));
     });

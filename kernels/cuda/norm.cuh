@@ -20,7 +20,7 @@ __global__ void normInputGradient(int columns, float epsilon, In<Element> x, In<
     const std::int64_t at = std::int64_t(blockIdx.x) * columns;
     const Row row = Row::of(x + at, columns, epsilon);
     float grad = 0, product = 0;
-    for (int i = threadIdx.x; i < columns; i += blockSize) {
+    for (int i = threadIdx.x; i < columns; i += blockDim.x) {
         const float g = dy[at + i] * gamma[i];
         grad += g;
         product += g * row.normalised(x[at + i]);
@@ -29,7 +29,7 @@ __global__ void normInputGradient(int columns, float epsilon, In<Element> x, In<
     if constexpr (Row::centres)
         meanGrad = blockSum(grad) / float(columns);
     const float meanProduct = blockSum(product) / float(columns);
-    for (int i = threadIdx.x; i < columns; i += blockSize)
+    for (int i = threadIdx.x; i < columns; i += blockDim.x)
         dx[at + i] = (add ? float(dx[at + i]) : 0.0f)
                      + row.scale * (dy[at + i] * gamma[i] - meanGrad - row.normalised(x[at + i]) * meanProduct);
 }
@@ -49,9 +49,10 @@ void runNormInputGradient(const Context& context, const Call& call)
         return;
     withElement(context, 0, [&](auto element) {
         using Element = decltype(element);
-        normInputGradient<Row, Element><<<unsigned(call.rows), blockSize, 0, context.stream>>>(
-            call.columns, call.epsilon, in<Element>(call.input), in<Element>(call.gamma), in<Element>(call.outputGrad),
-            out<Element>(call.inputGrad), call.store == Store::Add);
+        normInputGradient<Row, Element>
+            <<<unsigned(call.rows), threadsForRow(std::size_t(call.columns)), 0, context.stream>>>(
+                call.columns, call.epsilon, in<Element>(call.input), in<Element>(call.gamma),
+                in<Element>(call.outputGrad), out<Element>(call.inputGrad), call.store == Store::Add);
     });
 }
 
@@ -65,8 +66,9 @@ void runNormWeightGradient(const Context& context, const Call& call, Sum sum)
         using Element = decltype(element);
         forRowsWithScratch(context, call.rows, sizeof(Row) / sizeof(float), [&](int first, int some) {
             const std::int64_t at = std::int64_t(first) * call.columns;
-            normStatistics<Row, Element><<<unsigned(some), blockSize, 0, context.stream>>>(
-                call.columns, call.epsilon, in<Element>(call.input) + at, statistics);
+            normStatistics<Row, Element>
+                <<<unsigned(some), threadsForRow(std::size_t(call.columns)), 0, context.stream>>>(
+                    call.columns, call.epsilon, in<Element>(call.input) + at, statistics);
             sum(some, in<Element>(call.input) + at, in<Element>(call.outputGrad) + at, statistics);
         });
     });

@@ -16,7 +16,7 @@ struct Row {
     __device__ static Row of(In<Element> x, int columns, float epsilon)
     {
         float squares = 0;
-        for (int i = threadIdx.x; i < columns; i += blockSize)
+        for (int i = threadIdx.x; i < columns; i += blockDim.x)
             squares += x[i] * x[i];
         return {rsqrtf(blockSum(squares) / float(columns) + epsilon)};
     }
@@ -27,7 +27,7 @@ __global__ void forward(int columns, float epsilon, In<Element> x, In<Element> g
 {
     const std::int64_t at = std::int64_t(blockIdx.x) * columns;
     const Row row = Row::of(x + at, columns, epsilon);
-    for (int i = threadIdx.x; i < columns; i += blockSize)
+    for (int i = threadIdx.x; i < columns; i += blockDim.x)
         y[at + i] = (add ? float(y[at + i]) : 0.0f) + gamma[i] * row.normalised(x[at + i]);
 }
 
@@ -52,7 +52,7 @@ void run(const Context& context, const RmsNormForward& call)
         return;
     withElement(context, 0, [&](auto element) {
         using Element = decltype(element);
-        forward<Element><<<unsigned(call.rows), blockSize, 0, context.stream>>>(
+        forward<Element><<<unsigned(call.rows), threadsForRow(std::size_t(call.columns)), 0, context.stream>>>(
             call.columns, call.epsilon, in<Element>(call.input), in<Element>(call.gamma), out<Element>(call.output),
             call.store == Store::Add);
     });

@@ -6,6 +6,7 @@
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/stored.cuh"
 
+#include <algorithm>
 #include <cassert>
 
 namespace pipewright::kernels::cuda {
@@ -23,15 +24,15 @@ __device__ float sigmoid(float x)
 __device__ void probabilities(const Router& router, float* logits, float* p)
 {
     float most = -INFINITY, sum = 0;
-    for (int e = int(threadIdx.x); e < router.experts; e += int(blockSize))
+    for (int e = int(threadIdx.x); e < router.experts; e += int(blockDim.x))
         most = fmaxf(most, logits[e]);
     most = blockMax(most);
-    for (int e = int(threadIdx.x); e < router.experts; e += int(blockSize)) {
+    for (int e = int(threadIdx.x); e < router.experts; e += int(blockDim.x)) {
         p[e] = router.kind == RouterKind::Softmax ? expf(logits[e] - most) : sigmoid(logits[e]);
         sum += p[e];
     }
     sum = blockSum(sum);
-    for (int e = int(threadIdx.x); e < router.experts; e += int(blockSize))
+    for (int e = int(threadIdx.x); e < router.experts; e += int(blockDim.x))
         logits[e] = p[e] = router.kind == RouterKind::Softmax ? p[e] / sum : p[e];
 }
 
@@ -86,15 +87,15 @@ __global__ void route(Router router, In<Element> correction, const std::int32_t*
     __shared__ std::int32_t chosen[mostExperts];
     const std::int64_t token = blockIdx.x;
     probabilities(router, logits + token * router.experts, p);
-    for (int e = int(threadIdx.x); e < router.experts; e += int(blockSize))
+    for (int e = int(threadIdx.x); e < router.experts; e += int(blockDim.x))
         scores[e] = p[e] + (correction ? correction[e] : 0.0f);
     __syncthreads();
     if (router.groups > 1) {
-        for (int group = int(threadIdx.x); group < router.groups; group += int(blockSize))
+        for (int group = int(threadIdx.x); group < router.groups; group += int(blockDim.x))
             groupScores[group] = scoreOfGroup(router, scores, group);
         __syncthreads();
         // A group is excluded if as many groups as a token may use are better; on ties the lower index is better.
-        for (int e = int(threadIdx.x); e < router.experts; e += int(blockSize)) {
+        for (int e = int(threadIdx.x); e < router.experts; e += int(blockDim.x)) {
             const int group = e / (router.experts / router.groups);
             int better = 0;
             for (int other = 0; other < router.groups; ++other)
@@ -106,7 +107,7 @@ __global__ void route(Router router, In<Element> correction, const std::int32_t*
         __syncthreads();
     }
     if (given) {
-        for (int k = int(threadIdx.x); k < router.perToken; k += int(blockSize))
+        for (int k = int(threadIdx.x); k < router.perToken; k += int(blockDim.x))
             chosen[k] = given[token * router.perToken + k];
     } else if (threadIdx.x < lanes) {
         choose(router, scores, chosen);
@@ -116,7 +117,7 @@ __global__ void route(Router router, In<Element> correction, const std::int32_t*
     for (int k = 0; k < router.perToken; ++k)
         sum += p[chosen[k]];
     const float share = router.normalised ? router.scale / sum : router.scale;
-    for (int k = int(threadIdx.x); k < router.perToken; k += int(blockSize)) {
+    for (int k = int(threadIdx.x); k < router.perToken; k += int(blockDim.x)) {
         choices[token * router.perToken + k] = chosen[k];
         weights[token * router.perToken + k] = share * p[chosen[k]];
     }
@@ -126,19 +127,19 @@ __global__ void route(Router router, In<Element> correction, const std::int32_t*
 __global__ void countCopies(std::int64_t copies, const std::int32_t* choices, std::int32_t* counts)
 {
     int own = 0;
-    for (std::int64_t copy = threadIdx.x; copy < copies; copy += blockSize)
+    for (std::int64_t copy = threadIdx.x; copy < copies; copy += blockDim.x)
         own += choices[copy] == int(blockIdx.x);
     own = blockSum(own);
     if (threadIdx.x == 0)
         counts[blockIdx.x] = own;
 }
 
-/// Inclusive prefix sum: replaces the counts in begin[expert + 1]. One block, 256 experts at a time.
+/// Inclusive prefix sum: replaces the counts in begin[expert + 1]. One block, an expert per thread at a time.
 __global__ void sumCounts(int experts, std::int32_t* begin)
 {
     __shared__ std::int32_t counts[blockSize];
     int before = 0;
-    for (int first = 0; first < experts; first += int(blockSize)) {
+    for (int first = 0; first < experts; first += int(blockDim.x)) {
         const int expert = first + int(threadIdx.x);
         counts[threadIdx.x] = expert < experts ? begin[expert + 1] : 0;
         __syncthreads();
@@ -190,7 +191,7 @@ __global__ void routeGradient(Router router, int width, float balance, const flo
     const std::int64_t token = blockIdx.x;
     const float* const p = allProbabilities + token * router.experts;
     const std::int32_t* const choice = choices + token * router.perToken;
-    for (int e = int(threadIdx.x); e < router.experts; e += int(blockSize))
+    for (int e = int(threadIdx.x); e < router.experts; e += int(blockDim.x))
         grad[e] = 0;
     // First the gradients of the chosen probabilities …
     float sum = router.normalised ? 0.0f : 1.0f, shared = 0;
@@ -199,7 +200,7 @@ __global__ void routeGradient(Router router, int width, float balance, const flo
     for (int k = 0; k < router.perToken; ++k) {
         const std::int64_t row = rows[token * router.perToken + k];
         float product = 0;
-        for (int i = int(threadIdx.x); i < width; i += int(blockSize))
+        for (int i = int(threadIdx.x); i < width; i += int(blockDim.x))
             product += outputGrad[token * width + i] * expertOutput[row * width + i];
         product = blockSum(product);
         if (threadIdx.x == 0)
@@ -208,18 +209,18 @@ __global__ void routeGradient(Router router, int width, float balance, const flo
     }
     __syncthreads();
     if (router.normalised)
-        for (int k = int(threadIdx.x); k < router.perToken; k += int(blockSize))
+        for (int k = int(threadIdx.x); k < router.perToken; k += int(blockDim.x))
             grad[choice[k]] -= router.scale / (sum * sum) * shared;
     __syncthreads();
     // … then those of the logits.
     float weighted = 0;
-    for (int e = int(threadIdx.x); e < router.experts; e += int(blockSize)) {
+    for (int e = int(threadIdx.x); e < router.experts; e += int(blockDim.x)) {
         if (balance != 0)
             grad[e] += balance * float(begin[e + 1] - begin[e]);
         weighted += p[e] * grad[e];
     }
     weighted = blockSum(weighted);
-    for (int e = int(threadIdx.x); e < router.experts; e += int(blockSize))
+    for (int e = int(threadIdx.x); e < router.experts; e += int(blockDim.x))
         logitsGrad[token * router.experts + e] =
             router.kind == RouterKind::Softmax ? p[e] * (grad[e] - weighted) : grad[e] * p[e] * (1.0f - p[e]);
 }
@@ -228,10 +229,10 @@ __global__ void routeGradient(Router router, int width, float balance, const flo
 __global__ void balanceStep(int experts, float rate, const float* counts, float* values)
 {
     double sum = 0; // exact: the counts are integers
-    for (int e = int(threadIdx.x); e < experts; e += int(blockSize))
+    for (int e = int(threadIdx.x); e < experts; e += int(blockDim.x))
         sum += double(counts[e]);
     const double mean = blockSum(sum) / experts;
-    for (int e = int(threadIdx.x); e < experts; e += int(blockSize))
+    for (int e = int(threadIdx.x); e < experts; e += int(blockDim.x))
         values[e] += double(counts[e]) < mean ? rate : double(counts[e]) > mean ? -rate : 0.0f;
 }
 
@@ -246,14 +247,15 @@ void run(const Context& context, const RouteTokens& call)
     if (tokens > 0)
         withElement(context, 0, [&](auto element) {
             using Element = decltype(element);
-            route<<<tokens, blockSize, 0, context.stream>>>(
+            route<<<tokens, threadsForRow(std::size_t(router.experts)), 0, context.stream>>>(
                 router, call.correction.empty() ? In<Element>() : in<Element>(call.correction),
                 call.given.empty() ? nullptr : call.given.data(), call.logitsToProbabilities.data(), call.choice.data(),
                 call.weight.data());
         });
     const auto experts = unsigned(router.experts);
-    countCopies<<<experts, blockSize, 0, context.stream>>>(copies, call.choice.data(), call.begin.data() + 1);
-    sumCounts<<<1, blockSize, 0, context.stream>>>(router.experts, call.begin.data());
+    countCopies<<<experts, threadsForRow(std::size_t(copies)), 0, context.stream>>>(copies, call.choice.data(),
+                                                                                    call.begin.data() + 1);
+    sumCounts<<<1, threadsForRow(experts), 0, context.stream>>>(router.experts, call.begin.data());
     giveRows<<<experts, blockSize, 0, context.stream>>>(copies, call.choice.data(), call.begin.data(), call.row.data());
 }
 
@@ -265,10 +267,11 @@ void run(const Context& context, const RouteTokensGrad& call)
     if (tokens > 0)
         withElement(context, 0, [&](auto element) {
             using Element = decltype(element);
-            routeGradient<<<tokens, blockSize, 0, context.stream>>>(
-                router, call.width, call.balance, call.probabilities.data(), call.choice.data(), call.row.data(),
-                in<Element>(call.outputGrad), in<Element>(call.expertOutput), call.begin.data(),
-                out<Element>(call.logitsGrad));
+            routeGradient<<<tokens, threadsForRow(std::size_t(std::max(router.experts, call.width))), 0,
+                            context.stream>>>(router, call.width, call.balance, call.probabilities.data(),
+                                              call.choice.data(), call.row.data(), in<Element>(call.outputGrad),
+                                              in<Element>(call.expertOutput), call.begin.data(),
+                                              out<Element>(call.logitsGrad));
         });
 }
 
@@ -283,8 +286,8 @@ void run(const Context& context, const CountCopies& call)
 void run(const Context& context, const BalanceStep& call)
 {
     if (!call.values.empty())
-        balanceStep<<<1, blockSize, 0, context.stream>>>(int(call.values.size()), call.rate, call.counts.data(),
-                                                         call.values.data());
+        balanceStep<<<1, threadsForRow(call.values.size()), 0, context.stream>>>(
+            int(call.values.size()), call.rate, call.counts.data(), call.values.data());
 }
 
 } // namespace pipewright::kernels::cuda

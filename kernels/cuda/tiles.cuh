@@ -24,6 +24,26 @@ __device__ inline int ownColumn(int j)
     return int(threadIdx.x) % across + across * j;
 }
 
+/// Whether any of this warp's rows in the tile from line `first` is below `lines`. Warps without one only take part in
+/// loads and barriers; shuffles may depend on it, since it is the same for all lanes.
+__device__ inline bool warpHasRows(int first, int lines)
+{
+    constexpr int rows = 32 / across * own;
+    return first + int(threadIdx.x) / 32 * rows < lines;
+}
+
+/// Calls each(i) for every i below `count`, and below `most`, which is unrolled where all of them are there.
+template<int most, typename Each>
+__device__ void forFirst(std::int64_t count, Each each)
+{
+    if (count >= most)
+        for (int i = 0; i < most; ++i)
+            each(i);
+    else
+        for (int i = 0; i < int(count); ++i)
+            each(i);
+}
+
 /// Reduction over the lanes that share a row; all of them get the result.
 template<typename Combine>
 __device__ float combineRow(float value, Combine combine)
@@ -55,16 +75,18 @@ __device__ inline void loadStrip(const Factor& from, int firstLine, std::int64_t
     }
 }
 
-/// square[i][j] += the sum over terms of left's line (firstRow + row) times right's line (firstColumn + column).
+/// square[i][j] += the sum over terms of left's line (firstRow + row) times right's line (firstColumn + column), of
+/// warps that have rows.
 __device__ inline void addProduct(float (&square)[own][own], const Factor& left, int firstRow, const Factor& right,
                                   int firstColumn, std::int64_t terms, Strip* strips)
 {
+    const bool used = warpHasRows(firstRow, left.lines);
     for (std::int64_t term = 0; term < terms; term += depth) {
         __syncthreads(); // the previous contents of the strips have been read
         loadStrip(left, firstRow, term, terms, strips[0]);
         loadStrip(right, firstColumn, term, terms, strips[1]);
         __syncthreads();
-        for (int t = 0; t < depth; ++t) {
+        forFirst<depth>(used ? terms - term : 0, [&](int t) {
             float a[own], b[own];
             for (int i = 0; i < own; ++i) {
                 a[i] = strips[0][ownRow(i)][t];
@@ -73,7 +95,7 @@ __device__ inline void addProduct(float (&square)[own][own], const Factor& left,
             for (int i = 0; i < own; ++i)
                 for (int j = 0; j < own; ++j)
                     square[i][j] += a[i] * b[j];
-        }
+        });
     }
 }
 

@@ -173,11 +173,8 @@ private:
     std::array<char, 2> m_barriers{};
 };
 
-Engine& engine()
-{
-    static thread_local const auto engine = std::make_unique<Engine>(); // too large for thread-local storage
-    return *engine;
-}
+/// Of this thread, since its first grid. Like currentThread, read without a check for initialisation.
+constinit thread_local Engine* engine = nullptr;
 
 void Engine::run(const Launch& launch)
 {
@@ -188,9 +185,13 @@ void Engine::run(const Launch& launch)
     }
     m_launch = &launch;
     m_count = launch.block.count();
-    while (m_fibres.size() < (fibresAreWatched() ? slots * m_count : m_count)) {
+    while (m_fibres.size() < (fibresAreWatched ? slots * m_count : m_count)) {
         m_fibres.push_back(std::make_unique<Fibre>(onFibre));
         m_free.push_back(m_fibres.back().get());
+    }
+    for (std::size_t i = 0; i < m_count; ++i) {
+        m_threads[i].number = unsigned(i);
+        m_threads[i].index = placeOf(i, launch.block);
     }
     currentGridSize = launch.grid;
     currentBlockSize = launch.block;
@@ -215,11 +216,8 @@ void Engine::runBlock(std::size_t block)
     m_order.fill(m_threadOrder, m_count);
     m_started = m_returned = m_atBarrier = 0;
     m_lanes = {};
-    for (std::size_t i = 0; i < m_count; ++i) {
-        m_threads[i] = {};
-        m_threads[i].number = unsigned(i);
-        m_threads[i].index = placeOf(i, m_launch->block);
-    }
+    for (GpuThread& each : std::span(m_threads).first(m_count))
+        each.state = GpuThread::State::NotStarted;
     m_current = &m_main;
     leave();
 }
@@ -237,7 +235,7 @@ void Engine::switchTo(GpuThread& thread)
     m_running = &thread;
     currentThread = thread.index;
     if (!thread.fibre) {
-        if (fibresAreWatched()) {
+        if (fibresAreWatched) {
             thread.fibre = m_fibres[m_slot * m_count + thread.number].get();
         } else {
             thread.fibre = m_free.back();
@@ -261,7 +259,7 @@ void Engine::leave()
 void Engine::onFibre()
 {
     for (;;)
-        engine().runThread();
+        engine->runThread();
 }
 
 void Engine::runThread()
@@ -285,7 +283,7 @@ void Engine::runThread()
             if (each.state == GpuThread::State::InWarp)
                 finishWarp(each); // this thread may have been the last one missing
     m_running->fibre = nullptr;
-    if (!fibresAreWatched())
+    if (!fibresAreWatched)
         m_free.push_back(own); // the next thread may reuse it
     if (m_returned == m_count) {
         m_current = &m_main;
@@ -427,44 +425,46 @@ std::string whyNot(const Launch& launch)
 
 void runGrid(const Launch& launch)
 {
-    engine().run(launch);
+    static thread_local const auto own = std::make_unique<Engine>(); // too large for thread-local storage
+    engine = own.get();
+    engine->run(launch);
 }
 
 unsigned multiprocessor()
 {
-    return engine().multiprocessor();
+    return engine->multiprocessor();
 }
 
 unsigned threadNumber()
 {
-    return engine().running().number;
+    return engine->running().number;
 }
 
 void waitForBlock(const Where& where)
 {
-    engine().waitForBlock(where);
+    engine->waitForBlock(where);
 }
 
 std::uint64_t exchangeInWarp(const char* what, std::uint32_t mask, std::uint64_t bits, unsigned source,
                              const Where& where)
 {
-    return engine().waitInWarp(what, mask, bits, source, where);
+    return engine->waitInWarp(what, mask, bits, source, where);
 }
 
 std::uint32_t voteInWarp(const char* what, std::uint32_t mask, bool vote, const Where& where)
 {
-    return std::uint32_t(engine().waitInWarp(what, mask, vote ? 1 : 0, votes, where));
+    return std::uint32_t(engine->waitInWarp(what, mask, vote ? 1 : 0, votes, where));
 }
 
 void multiplyInWarp(float* sums, const std::uint32_t* left, const std::uint32_t* right, const Where& where)
 {
     const Fragments own{sums, left, right};
-    engine().waitInWarp("mma.sync", ~0u, reinterpret_cast<std::uintptr_t>(&own), products, where);
+    engine->waitInWarp("mma.sync", ~0u, reinterpret_cast<std::uintptr_t>(&own), products, where);
 }
 
 void* sharedMemory(const void* key, std::size_t bytes, std::size_t alignment)
 {
-    return engine().sharedMemory(key, bytes, alignment);
+    return engine->sharedMemory(key, bytes, alignment);
 }
 
 } // namespace standin

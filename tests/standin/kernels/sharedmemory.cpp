@@ -29,7 +29,7 @@ constexpr std::size_t between = 64; ///< guard bytes
 /// since unordered blocks do this one after another.
 void spoil(std::byte* place, std::size_t bytes)
 {
-    if (!fibresAreWatched())
+    if (!fibresAreWatched)
         std::memset(place, 0xff, bytes);
 }
 
