@@ -4,6 +4,7 @@
 #include "app/command.h"
 
 #include "core/base/diagnostic.h"
+#include "core/base/inputfile.h"
 #include "core/base/units.h"
 #include "core/design/redesign.h"
 #include "core/predict/offloadedstages.h"
@@ -15,7 +16,6 @@
 
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
 
 namespace pipewright::app {
 
@@ -311,7 +311,7 @@ LocatedDesign InlineDesign::fullDesign() const
         located.design = offloading(makeDesign(request()));
         return located;
     }
-    if (!std::filesystem::exists(m_what))
+    if (!pathExists(m_what))
         throw Error(m_what, "is neither a design file nor a family",
                     fmt::format("families: {}", fmt::join(familyNames(), ", ")));
     if (const std::string option = m_options.firstGiven(); !option.empty())

@@ -4,12 +4,12 @@
 #include "app/command.h"
 #include "app/terminal.h"
 #include "core/base/freedmemory.h"
+#include "core/base/inputfile.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <csignal>
-#include <filesystem>
 #include <system_error>
 
 namespace {
@@ -20,7 +20,7 @@ using namespace pipewright::app;
 int openFiles(const CommandLine& line, int argc, char** argv, const std::vector<std::string>& files)
 {
     for (const std::string& file : files)
-        if (!std::filesystem::exists(file))
+        if (!pathExists(file))
             throw Error(file, "is neither a command nor a file",
                         fmt::format("commands: {}", fmt::join(line.commandNames(), ", ")));
 #ifdef PIPEWRIGHT_HAS_GUI

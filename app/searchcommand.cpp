@@ -246,7 +246,7 @@ void searchFront(const SearchCommandOptions& given, const LocatedDesign& located
     const std::filesystem::path folder(given.output);
     std::error_code failure;
     std::filesystem::create_directories(folder, failure);
-    if (!std::filesystem::is_directory(folder))
+    if (!std::filesystem::is_directory(folder, failure))
         throw Error(given.output, "is no folder and cannot be made one", "name a folder for the designs");
     const std::string costs = costsText(located.design, given);
     Json object{{"folder", given.output}, {"objective", given.objective}, {"costs", costs}, {"points", Json::array()}};

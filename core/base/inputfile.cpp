@@ -125,6 +125,12 @@ int InputFile::release()
     return std::exchange(m_descriptor, -1);
 }
 
+bool pathExists(const std::string& path)
+{
+    struct stat facts {};
+    return ::stat(path.c_str(), &facts) == 0;
+}
+
 std::string beginningOf(const std::string& path, std::size_t most)
 try {
     InputFile file(path);

@@ -38,6 +38,10 @@ private:
     std::uint64_t m_size = 0;
 };
 
+/// Whether there is anything of this name. False also where that cannot be found out, as when the name is too long or a
+/// folder may not be entered.
+bool pathExists(const std::string& path);
+
 /// The first bytes, at most `most`, by which formats are recognised; empty when it is no regular file or cannot be
 /// read, which the reader then reports.
 std::string beginningOf(const std::string& path, std::size_t most);

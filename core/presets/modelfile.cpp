@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/presets/modelfile.h"
 
+#include "core/base/inputfile.h"
 #include "core/base/textcells.h"
 #include "core/base/textfile.h"
 #include "core/presets/huggingface.h"
@@ -145,7 +146,7 @@ ModelFile loadModel(const std::string& presetOrFile)
         return {PresetLibrary().model(presetOrFile), "preset " + presetOrFile, {}};
     } catch (const Error& error) {
         Diagnostics found = error.diagnostics();
-        if (std::filesystem::exists(presetOrFile))
+        if (pathExists(presetOrFile))
             found.push_back({Severity::Note, presetOrFile, "a file of this name exists, but its ending is unknown",
                              "name it .json (a configuration or a model file) or .csv (a table of layers)"});
         throw Error(std::move(found));

@@ -112,7 +112,7 @@ std::string findPlugin(int driver)
     for (const Toolkit& toolkit : toolkits)
         for (const std::string& folder : {beside, beside + "/../lib/pipewright", beside + "/../lib"}) {
             std::string path = folder + "/" + pluginFile(toolkit.major);
-            if (!std::filesystem::exists(path))
+            if (!std::filesystem::exists(path, error))
                 continue;
             if (driver == 0 || toolkit.major <= majorOf(driver))
                 return path;
@@ -186,7 +186,8 @@ CudaStatus probeCuda(const CudaSearch& search)
     void* plugin = dlopen(status.plugin.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!plugin) {
         const std::string why = loaderError();
-        status.reason = isShared(status.plugin) || !std::filesystem::exists(status.plugin)
+        std::error_code unknown;
+        status.reason = isShared(status.plugin) || !std::filesystem::exists(status.plugin, unknown)
                             ? "the CUDA plugin cannot be opened: " + why
                             : "the CUDA plugin cannot be opened: " + status.plugin + " is no shared library";
         return status;

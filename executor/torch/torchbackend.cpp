@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
 
 namespace pipewright {
@@ -223,7 +222,7 @@ RunResult collectTorchRun(const Design& design, const std::string& folder, const
     std::vector<std::string> unfinished;
     for (int rank = 0; rank < design.schedule.devices() * options.replicas; ++rank) {
         const std::string path = fmt::format("{}/rank{}.jsonl", folder, rank);
-        if (!std::filesystem::exists(path)) {
+        if (!pathExists(path)) {
             unfinished.push_back(fmt::format("rank {} has written nothing ({} is missing)", rank, path));
             continue;
         }

@@ -3,6 +3,7 @@
 #include "traces/store/database.h"
 
 #include "core/base/diagnostic.h"
+#include "core/base/inputfile.h"
 #include "traces/store/schema.h"
 #include "traces/store/tracerecovery.h"
 
@@ -165,12 +166,13 @@ void rethrowTraceError(const std::string& path, const SQLite::Exception& error)
 /// In a read-only folder SQLite cannot create its log index, so a finished trace is opened as immutable.
 SQLite::Database openReadOnly(const std::string& path)
 {
-    if (!std::filesystem::exists(path))
+    std::error_code unknown; // then it is no regular file
+    if (!pathExists(path))
         throw Error(path, "there is no such trace", "record one with `pipewright run … -o " + path + "`");
-    if (!std::filesystem::is_regular_file(path))
+    if (!std::filesystem::is_regular_file(path, unknown))
         throw Error(path, "this is no Pipewright trace: not a file");
     for (const std::string& ending : databaseCompanions()) // SQLite would wait for who writes to a pipe
-        if (std::filesystem::exists(path + ending) && !std::filesystem::is_regular_file(path + ending))
+        if (pathExists(path + ending) && !std::filesystem::is_regular_file(path + ending, unknown))
             throw Error(path + ending, "is not a regular file, and lies where the trace's own would", "move it away");
     const int flags = SQLite::OPEN_READONLY | SQLite::OPEN_NOMUTEX;
     SQLite::Database database(path, flags, busyTimeoutMs);
@@ -181,7 +183,7 @@ SQLite::Database openReadOnly(const std::string& path)
         return database;
     } catch (const SQLite::Exception& error) {
         const bool closed = error.getErrorCode() == SQLITE_CANTOPEN || error.getErrorCode() == SQLITE_READONLY;
-        if (!closed || std::filesystem::exists(path + "-wal"))
+        if (!closed || pathExists(path + "-wal"))
             throw;
     }
     std::string uri = "file:";

@@ -84,6 +84,16 @@ private Q_SLOTS:
         QVERIFY(test::faultOf([&] { InputFile("/dev/zero"); }).find("a device") != std::string::npos);
     }
 
+    void whetherAPathExistsIsNoError()
+    {
+        write("there", "x");
+        QVERIFY(pathExists(path("there")));
+        QVERIFY(pathExists(m_folder.path().toStdString()));
+        QVERIFY(!pathExists(path("nothing")));
+        QVERIFY(!pathExists(path("there/below")));
+        QVERIFY(!pathExists(path(std::string(300, 'x').c_str())));
+    }
+
     void linesAreReadWhateverTheirLength()
     {
         const QByteArray longLine(10'000, 'x');

@@ -400,6 +400,8 @@ private slots:
         const std::string path = PresetLibrary().directory() + "/models/llama-3-8b.json";
         QCOMPARE(loadModel(path).shape, PresetLibrary().model("llama-3-8b"));
         QCOMPARE(loadModel("llama-3-8b").source, std::string("preset llama-3-8b"));
+        // A name that no file can have is an unknown model like any other.
+        QVERIFY_THROWS_EXCEPTION(Error, loadModel(std::string(300, 'x')));
     }
 };
 
