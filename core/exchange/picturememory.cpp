@@ -51,11 +51,12 @@ std::string stepPath(const TimeScale& scale, const std::vector<MemorySample>& sa
     return path;
 }
 
-// The round number of bytes that the axis names: 1, 2 or 5 times a power of ten, times a power of 1024; 0: none fits.
+// The round number of bytes that the axis names, below nine tenths of its top: 1, 2 or 5 times a power of ten, times a
+// power of 1024; 0: none fits.
 Bytes markOf(double top)
 {
     Bytes unit = 1;
-    while (static_cast<double>(unit) * 1024 <= top)
+    while (static_cast<double>(unit) * 1024 <= 0.9 * top)
         unit *= 1024;
     for (const int factor : {500, 200, 100, 50, 20, 10, 5, 2, 1})
         if (static_cast<double>(unit) * factor <= 0.9 * top)

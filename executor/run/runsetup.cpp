@@ -90,8 +90,11 @@ void replan(DeviceFit fit, Design& design, Program& program, Diagnostics& notes)
 void fitToDevices(Design& design, Program& program, Backend& backend, Diagnostics& notes)
 {
     Capabilities devices = backend.device(0).capabilities();
-    for (int d = 1; d < backend.devices(); ++d)
-        devices.bf16Arithmetic = devices.bf16Arithmetic && backend.device(d).capabilities().bf16Arithmetic;
+    for (int d = 1; d < backend.devices(); ++d) {
+        const Capabilities own = backend.device(d).capabilities();
+        devices.bf16Arithmetic = devices.bf16Arithmetic && own.bf16Arithmetic;
+        devices.flashAttention = devices.flashAttention && own.flashAttention;
+    }
     while (std::optional<DeviceFit> fit = fitOf(*design.workload, devices))
         replan(std::move(*fit), design, program, notes);
 }

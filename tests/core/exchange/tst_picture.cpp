@@ -94,6 +94,20 @@ private slots:
         QCOMPARE(occurrences(svg, "stroke=\"#c8392b\""), 2 + 1); // the limit, on both, and the legend's
     }
 
+    /// Whatever the highest number of bytes, a round one at most nine tenths of the axis is marked.
+    void theAxisOfMemoryHasAMark()
+    {
+        for (const auto& [peak, mark] :
+             {std::pair{Bytes(1'000) << 20, "500 MiB"}, std::pair{Bytes(1) << 30, "500 MiB"},
+              std::pair{Bytes(1'100) << 20, "1 GiB"}, std::pair{Bytes(90) << 30, "50 GiB"}}) {
+            Scene scene = chains(1, 2, 1'000, 1'000);
+            scene.prediction.program.devices[0].peakBytes = peak;
+            scene.prediction.timeline.memory = {{{0, peak}, {4'000, 0}}};
+            const std::string svg = timelineSvg(panelOf(scene));
+            QVERIFY2(svg.find(">" + std::string(mark) + "<") != std::string::npos, mark);
+        }
+    }
+
     void theSizeIsBoundedByPixelsNotByBlocks()
     {
         const Scene scene = chains(16, 6'250, 1'000, 2'000); // 200,000 blocks

@@ -58,10 +58,11 @@ std::vector<Bytes> peaksOf(const Prediction& prediction)
     return peaks;
 }
 
-/// A window with a design whose members' memory has arrived.
+/// A window with a design whose members' memory has arrived. However busy the machine, a drag waits for its prediction.
 struct Fixture : MainWindowFixture {
     explicit Fixture(Design design = twoGroups())
     {
+        document().memberPredictor()->setQuick(60'000);
         document().reset(std::move(design));
         arrived = QTest::qWaitFor([this] { return !document().pendingMemory(); }, 60'000);
     }
