@@ -63,6 +63,7 @@ elif tidy=$(version_14 clang-tidy); then
         echo "clang-tidy checks ${LINT_FILES:-40} of $count changed files; LINT_FILES=$count checks all" >&2
     fi
     head -n "${LINT_FILES:-40}" build/lint.files |
-        xargs -d '\n' -r -n 4 -P "$(nproc)" "$tidy" -p build/lint --quiet --extra-arg=-Wno-unknown-warning-option ${made[@]+"${made[@]}"} || failed=1
+        xargs -d '\n' -r -n 4 -P "$(nproc)" "$tidy" -p build/lint --quiet --extra-arg=-Wno-unknown-warning-option \
+            --extra-arg=-Wno-unused-command-line-argument ${made[@]+"${made[@]}"} || failed=1
 fi
 exit $failed

@@ -4,9 +4,9 @@
 # executor, the search, and the kernels and the plugin for GPUs (on the CPU) under the thread sanitizer, all libraries
 # and these kernels under the address and undefined-behaviour sanitizers with some seconds of fuzzing for every parser
 # (where there is clang), and then, without sanitizers, the designer, the command line, the maths once more, and the
-# plugin for GPUs, each file compiled by itself. Before those tests the layout of all files is checked, and the code of
-# changed ones (tests/lint.sh), where clang-format and clang-tidy are installed. The newest PyTorch, from PyPI where it
-# can be had, runs our schedules and models (tests/torch/run.sh; with --all what takes longer).
+# plugin for GPUs. The compiler also reads every file by itself. Before those tests the layout of all files is checked,
+# and the code of changed ones (tests/lint.sh), where clang-format and clang-tidy are installed. The newest PyTorch,
+# from PyPI where it can be had, runs our schedules and models (tests/torch/run.sh; with --all what takes longer).
 # Fails when any part fails.
 #   tests/run.sh            everything
 #   tests/run.sh --quick    every test once, without the sanitizers and the fuzzing
@@ -35,11 +35,14 @@ run_torch() {
 }
 
 run_tests() { # PRESET [ctest options…]
-    local preset=$1; shift
+    local preset=$1 jobs; shift
+    # More than there are processors: some wait. Without sanitizers most of them do, half of their time.
+    jobs=$(($(nproc) + 1))
+    [ "$preset" != dev ] || jobs=$((2 * $(nproc)))
     say "Testing ($preset)"
     # Each sanitizer's first report ends its test; OpenBLAS and Qt are not instrumented.
     TSAN_OPTIONS="halt_on_error=1 allocator_may_return_null=1 suppressions=$root/tests/executor/tsan.supp ${TSAN_OPTIONS:-}" ASAN_OPTIONS="detect_leaks=0 allocator_may_return_null=1 ${ASAN_OPTIONS:-}" \
-        ctest --test-dir "$root/build/$preset" --parallel "$(nproc)" --output-on-failure --no-tests=error "$@"
+        ctest --test-dir "$root/build/$preset" --parallel "$jobs" --output-on-failure --no-tests=error "$@"
 }
 
 # Whether clang++ links a libFuzzer program here.
@@ -79,9 +82,7 @@ if [ "${1:-}" != --quick ]; then
     build tsan threaded_tests -- -DPIPEWRIGHT_GUI=OFF -DPIPEWRIGHT_BENCHMARKS=OFF
     run_tests tsan -R '^(executor|standin)\.|\.tst_searchthreads$' || failed=1
     run_sanitized || failed=1
-    # One file at a time: the unity build of the other two hides missing includes. The rooms that they leave out are
-    # compiled as one unit as well, where names may collide.
-    build dev program_tests -- -DCMAKE_UNITY_BUILD=OFF
+    build dev program_tests
     check_layout || failed=1
     # Of the executor those on GPUs that stand in: the thread sanitizer has had a part of their rows.
     on_gpus='cudaloader|cudarun|cudaattention|gpuraces|gpuranks|groupgpus|backend_conformance|membercollectives|shardingrun'
