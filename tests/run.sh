@@ -35,14 +35,12 @@ run_torch() {
 }
 
 run_tests() { # PRESET [ctest options…]
-    local preset=$1 jobs; shift
-    # More than there are processors: some wait. Without sanitizers most of them do, half of their time.
-    jobs=$(($(nproc) + 1))
-    [ "$preset" != dev ] || jobs=$((2 * $(nproc)))
+    local preset=$1; shift
     say "Testing ($preset)"
-    # Each sanitizer's first report ends its test; OpenBLAS and Qt are not instrumented.
+    # Each sanitizer's first report ends its test; OpenBLAS and Qt are not instrumented. One test more than there are
+    # processors: some wait for half of their time.
     TSAN_OPTIONS="halt_on_error=1 allocator_may_return_null=1 suppressions=$root/tests/executor/tsan.supp ${TSAN_OPTIONS:-}" ASAN_OPTIONS="detect_leaks=0 allocator_may_return_null=1 ${ASAN_OPTIONS:-}" \
-        ctest --test-dir "$root/build/$preset" --parallel "$jobs" --output-on-failure --no-tests=error "$@"
+        ctest --test-dir "$root/build/$preset" --parallel $(($(nproc) + 1)) --output-on-failure --no-tests=error "$@"
 }
 
 # Whether clang++ links a libFuzzer program here.
