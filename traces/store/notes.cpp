@@ -2,6 +2,7 @@
 #include "traces/store/notes.h"
 
 #include "core/base/diagnostic.h"
+#include "core/base/inputfile.h"
 #include "core/base/textfile.h"
 
 #include <nlohmann/json.hpp>
@@ -31,8 +32,7 @@ std::string notesPath(const std::string& trace)
 std::vector<TraceNote> readNotes(const std::string& trace)
 {
     const std::string path = notesPath(trace);
-    std::error_code none;
-    if (!std::filesystem::exists(path, none))
+    if (!pathExists(path))
         return {};
     std::vector<TraceNote> notes;
     try {
