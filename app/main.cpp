@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The program: parses the command line, calls one command, and turns exceptions into diagnostics and an exit code.
 // Without a command it opens the designer.
+#include "app/blasthreads.h"
 #include "app/command.h"
 #include "app/terminal.h"
 #include "core/base/freedmemory.h"
@@ -98,6 +99,7 @@ int runTelling(int argc, char** argv)
 
 int main(int argc, char** argv)
 {
+    restoreEnvironment();
     keepFreedMemory();
     reserveStandardStreams();
     std::signal(SIGPIPE, SIG_IGN); // a run continues when nobody reads its output; the exit code shows it

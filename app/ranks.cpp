@@ -97,6 +97,15 @@ public:
     Verdict(const Verdict&) = delete;
     Verdict& operator=(const Verdict&) = delete;
 
+    /// Whether a rank lives that holdVerdict() was called in.
+    bool hasRank() const
+    {
+        struct flock lock {};
+        lock.l_type = F_WRLCK;
+        lock.l_whence = SEEK_SET;
+        return fcntl(m_file, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+    }
+
     std::optional<int> code() const
     {
         char text[16] = {};
@@ -110,24 +119,29 @@ private:
 
 /// Forwards signals to the process that runs the ranks, and the ranks' output to this process's output, until that
 /// process ends. The output passes through here because mpirun does not report that it could not write. mpirun waits
-/// for ever for a rank that hangs: once the exit code is known, it gets ten seconds, then SIGTERM and the guard's
-/// patience to end in order, then SIGKILL.
-void attend(pid_t child, int output, int arrivedSignals, const Verdict& verdict)
+/// for ever for a rank that hangs, and where memory is short for ranks that never began: ten seconds after the exit
+/// code is known, or after there was no rank for as long as `deadline`, it gets SIGTERM and the guard's patience to end
+/// in order, then SIGKILL.
+void attend(pid_t child, int output, int arrivedSignals, const Verdict& verdict, Nanoseconds deadline)
 {
     pollfd sources[] = {{arrivedSignals, POLLIN, 0}, {output, POLLIN, 0}};
     const auto secondsSince = [](std::chrono::steady_clock::time_point begin) {
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     };
-    std::optional<std::chrono::steady_clock::time_point> over;
-    bool told = false;
+    auto lastRank = std::chrono::steady_clock::now();
+    std::optional<std::chrono::steady_clock::time_point> over, told;
     for (bool ended = false; !ended;) {
+        if (verdict.hasRank())
+            lastRank = std::chrono::steady_clock::now();
         if (!over && verdict.code())
             over = std::chrono::steady_clock::now();
-        if (over && !told && secondsSince(*over) > 10) {
-            told = true;
+        if (!told
+            && ((over && secondsSince(*over) > 10)
+                || secondsSince(lastRank) > 10 + static_cast<double>(deadline) / 1e9)) {
+            told = std::chrono::steady_clock::now();
             kill(child, SIGTERM);
         }
-        if (over && secondsSince(*over) > 30)
+        if (told && secondsSince(*told) > 20)
             kill(child, SIGKILL); // the guard itself hangs; mpirun and its ranks end with it
         if (poll(sources, 2, 500) <= 0)
             continue; // interrupted, or time to check for the exit code
@@ -211,7 +225,7 @@ void requireFiles(const std::string& program, int processes)
                     fmt::format("allow more: ulimit -n {}", std::max<rlim_t>(1024, needed)));
 }
 
-[[noreturn]] void launch(int devices)
+[[noreturn]] void launch(int devices, Nanoseconds deadline)
 {
     if (const std::string why = whyNoRanks(); !why.empty())
         throw Error("--backend", why, installHint);
@@ -233,7 +247,7 @@ void requireFiles(const std::string& program, int processes)
                                          output[1], folders.paths());
         if (child > 0) {
             close(output[1]);
-            attend(child, output[0], arrivedSignals, verdict);
+            attend(child, output[0], arrivedSignals, verdict, deadline);
         }
         int ended = 0;
         if (child < 0 || waitpid(child, &ended, 0) < 0)
@@ -253,6 +267,26 @@ void requireFiles(const std::string& program, int processes)
     endProcess(code.value_or(exitBadInput));
 }
 
+/// The launcher's verdict in a rank, to read and to write at the end; -1 where there is none. `content`: what it says.
+int openVerdict(std::string& content)
+{
+    const char* path = std::getenv(verdictVariable);
+    if (!path || ownRank().launcher != RankEnvironment::Launcher::Mpi || !std::string_view(path).starts_with("/proc/"))
+        return -1;
+    const int file = open(path, O_RDWR | O_APPEND | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0)
+        return -1;
+    content.resize(verdictAwaited.size() + 1);
+    const ssize_t length = read(file, content.data(), content.size());
+    content.resize(static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
+    struct stat status {};
+    if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid()
+        && content.starts_with(verdictAwaited))
+        return file;
+    close(file);
+    return -1;
+}
+
 #ifdef PIPEWRIGHT_HAS_MPI
 /// Called when not all processes can come any more, for example because one has ended.
 void giveUpStart(const std::string& why)
@@ -270,21 +304,26 @@ RankEnvironment ownRank()
     return rankEnvironment(environment);
 }
 
+void holdVerdict()
+{
+    std::string content;
+    const int file = openVerdict(content); // stays open: the lock ends with the process
+    struct flock lock {};
+    lock.l_type = F_RDLCK;
+    lock.l_whence = SEEK_SET;
+    if (file >= 0)
+        fcntl(file, F_OFD_SETLK, &lock); // if this fails, the launcher does not wait beyond its patience
+}
+
 void leaveVerdict(int exitCode, FromRank from)
 {
-    const char* path = std::getenv(verdictVariable);
-    if (!path || ownRank().launcher != RankEnvironment::Launcher::Mpi
-        || (from == FromRank::First && ownRank().rank != 0) || !std::string_view(path).starts_with("/proc/"))
+    if (from == FromRank::First && ownRank().rank != 0)
         return;
-    const int file = open(path, O_RDWR | O_APPEND | O_NONBLOCK | O_CLOEXEC);
+    std::string content;
+    const int file = openVerdict(content);
     if (file < 0)
         return;
-    char text[verdictAwaited.size() + 1];
-    const ssize_t length = read(file, text, sizeof text);
-    struct stat status {};
-    if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid()
-        && length == ssize_t(verdictAwaited.size())
-        && std::string_view(text, verdictAwaited.size()) == verdictAwaited) {
+    if (content == verdictAwaited) {
         const std::string code = std::to_string(exitCode) + "\n";
         (void)!write(file, code.data(), code.size()); // if this fails, the launcher reports a failure
     }
@@ -313,7 +352,7 @@ std::function<std::unique_ptr<Backend>(int devices)>
 rankBackendOrLaunch(const RankEnvironment& ranks, int devices, Nanoseconds deadline, const RankCreator& create)
 {
     if (ranks.launcher == RankEnvironment::Launcher::None)
-        launch(devices);
+        launch(devices, deadline);
     if (ranks.launcher == RankEnvironment::Launcher::Mpi)
         endWithParent(SIGKILL, getppid());
     return [ranks, deadline, create](int) {

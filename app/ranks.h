@@ -23,6 +23,10 @@ using RankCreator = std::function<std::unique_ptr<Backend>(std::unique_ptr<Mesh>
 std::function<std::unique_ptr<Backend>(int devices)>
 rankBackendOrLaunch(const RankEnvironment& ranks, int devices, Nanoseconds deadline, const RankCreator& create);
 
+/// Shows the process that started the ranks, for as long as this one lives, that there is a rank. Without one it ends
+/// the run after the deadline. At a rank's beginning.
+void holdVerdict();
+
 /// Passes the exit code to the process that started the ranks. It comes from rank 0, or from any rank that knows that
 /// no other will send one. The first one counts.
 enum class FromRank : std::uint8_t { First, Any };

@@ -354,6 +354,8 @@ int runDesign(const RunCommandOptions& given)
         return runThroughTorch(given);
     const bool several = given.backend == "mpi";
     const RankEnvironment ranks = several ? ownRank() : RankEnvironment{};
+    if (several)
+        holdVerdict();
     RunOptions options = runOptions(given, ranks.rank == 0);
     LocatedDesign located = readLocatedDesign(given.file);
     std::optional<ScaleReport> scale;

@@ -33,8 +33,8 @@ void handOnText(std::FILE* stream, std::string_view text);
 void reserveStandardStreams();
 
 /// Ends the process after a command: with `exitCode`, or with exitBadInput in place of success when some output could
-/// not be written. Destructors of libraries are skipped: that of OpenBLAS waits for a thread of its own, which tries
-/// for ever to allocate when memory is short.
+/// not be written. Destructors of libraries are skipped: that of OpenBLAS waits for its threads, which in an empty
+/// environment it has (app/blasthreads.h).
 [[noreturn]] void endProcess(int exitCode);
 
 } // namespace pipewright::app

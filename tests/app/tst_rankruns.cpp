@@ -281,6 +281,49 @@ private Q_SLOTS:
         QVERIFY(!isProcess(m_work.read("played.pid")));
     }
 
+    /// As mpirun does where memory is short: its ranks never began, or are gone, and it stands still.
+    void aLauncherWithoutRanksIsEnded()
+    {
+        if (!hasMpi())
+            QSKIP("no MPI here");
+        makeDesign(2);
+        const Outcome outcome = runUnder("echo $$ >played.pid\nexec sleep 1000\n", "timeout 120 env", "--deadline 1s");
+        QCOMPARE(outcome.code, 2);
+        QVERIFY2(outcome.errors.contains("mpirun was ended by signal"), qPrintable(outcome.errors));
+        QVERIFY(!isProcess(m_work.read("played.pid")));
+    }
+
+    /// If OpenBLAS started its threads, they would try for ever to allocate, and a fork would wait for them.
+    void theLauncherIsStartedWhereMemoryIsShort()
+    {
+        if (!hasMpi())
+            QSKIP("no MPI here");
+        makeDesign(2);
+        int started = 0;
+        for (int mib = 170; mib <= 290; mib += 20) {
+            const Outcome outcome =
+                runUnder("exit 3\n", QString("ulimit -v %1; timeout -k 1 60 env").arg(mib * 1024), "");
+            QVERIFY2(outcome.code == 2,
+                     qPrintable(QString("%1 MiB: %2 %3").arg(mib).arg(outcome.code).arg(outcome.errors)));
+            started += outcome.errors.contains("ended with code 3") ? 1 : 0;
+        }
+        QVERIFY(started > 0);
+    }
+
+    /// What is said to OpenBLAS in the environment is not said to others.
+    void theLauncherHasTheEnvironmentThatWasGiven()
+    {
+        if (!hasMpi())
+            QSKIP("no MPI here");
+        makeDesign(2);
+        for (const QByteArray given : {"", "7"}) {
+            const QString variable = given.isEmpty() ? "" : " OPENBLAS_NUM_THREADS=" + given;
+            runUnder("echo \"$FIRST $LAST $OPENBLAS_NUM_THREADS\" >played.env\n",
+                     "env -i FIRST=1" + variable + " PATH=\"$PWD/bin:$PATH\" LAST=2", "");
+            QCOMPARE(m_work.read("played.env").trimmed(), ("1 2 " + given).trimmed());
+        }
+    }
+
     void theLauncherEndsWithThisProgram_data()
     {
         QTest::addColumn<QByteArray>("launcher");

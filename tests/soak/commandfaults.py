@@ -145,11 +145,10 @@ def limits(work, random):
     work.fault(words[words.index("--backend") + 1] if words[0] == "run" else "command")
     outcome = work.run(*words, limits=given, **options)
     told = f"{kind} {list(given.values())}: "
-    # What the loader of programs itself cannot do has codes of its own; OpenBLAS, which starts its threads before main,
-    # says that it cannot and interrupts the process.
-    # On a stack of 64 KiB the libraries of MPI may end at any time.
+    # What the loader of programs itself cannot do has codes of its own. On a stack of 64 KiB the libraries of MPI may
+    # end at any time.
     tiny = given.get(resource.RLIMIT_STACK, 1 << 20) <= 64 << 10
-    starved = outcome.code in (127, -signal.SIGSEGV, -signal.SIGKILL, -signal.SIGINT) and (
+    starved = outcome.code in (127, -signal.SIGSEGV, -signal.SIGKILL) and (
         tiny or (kind in ("memory", "stack", "files") and outcome.seconds < 0.5))
     if not starved:
         require(outcome.code in (0, 1, 2), told + str(outcome))
