@@ -43,6 +43,7 @@ elseif(GECODE_INCLUDE AND NOT "${GECODE_LIBRARIES}" MATCHES "NOTFOUND")
 else()
     feature_off("constraint programming in the search" "not found: Gecode (libgecode-dev)")
 endif()
+optimise_less(core_json core_workload core_presets core_files core_exchange)
 if(PIPEWRIGHT_SANITIZE STREQUAL thread)
     # It starts no thread, and its search for plans would take most of the time of every test of groups.
     target_compile_options(pipewright_core_sharding PRIVATE -fno-sanitize=thread)

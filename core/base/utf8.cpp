@@ -40,8 +40,8 @@ bool isPrintable(const Utf8Character& character)
 {
     const char32_t code = character.code;
     const bool control = code < 0x20 || (code >= 0x7f && code < 0xa0);
-    const bool directs =
-        (code >= 0x200b && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2060 && code <= 0x206f);
+    const bool directs = code == 0x061c || (code >= 0x200b && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e)
+                         || (code >= 0x2060 && code <= 0x206f);
     return character.valid && !control && !directs;
 }
 

@@ -6,6 +6,7 @@ import os
 import resource
 import shutil
 import sqlite3
+import unicodedata
 
 from faults import VIRTUAL, design, fault
 from workplace import Broken, require, require_answer
@@ -88,6 +89,13 @@ def inputs(work, random):
     return "config.json", [["predict", "1f1b", "--devices", "2", "--microbatches", "4", "--model", "./IT"]]
 
 
+def obeyed(character):
+    """Whether a terminal may do more with it than show it."""
+    return character not in "\n\t" and (
+        unicodedata.category(character) in ("Cc", "Zl", "Zp", "Cs")
+        or unicodedata.bidirectional(character) in ("LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI"))
+
+
 @fault
 def damaged_file(work, random):
     """A hostile file costs a bounded time and memory; the smallest damage that shows a failure is kept."""
@@ -108,8 +116,7 @@ def damaged_file(work, random):
         outcome = work.run(*[word.replace("IT", damaged) for word in words], within=30,
                            limits={resource.RLIMIT_AS: 6 << 30})
         require_answer(outcome)
-        require(all(character.isprintable() or character in "\n\t" for character in outcome.out + outcome.err),
-                "an escape code reached the terminal")
+        require(not any(map(obeyed, outcome.out + outcome.err)), "an escape code reached the terminal")
 
     try:
         try_with(bad)

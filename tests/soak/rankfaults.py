@@ -146,7 +146,7 @@ def launcher_ends(work, random):
     except ProcessLookupError:
         pass
     work.fault(backend)
-    outcome = work.finish(run, within=60)
+    outcome = work.finish(run, within=120)  # all its steps, where the signal came before anything heeded it
     if victim != run.pid:
         require(outcome.code >= 0, f"{which.name} to one of its processes: {outcome}")
         require(outcome.code == 0 or outcome.err.strip(), f"{which.name} to one of its processes: ended in silence")

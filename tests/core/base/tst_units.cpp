@@ -90,6 +90,8 @@ private slots:
         QCOMPARE(escaped("\x1b[31mred\r\x7f"), "\\u001b[31mred\\u000d\\u007f");
         QCOMPARE(escaped("\xc2\x9b"), "\\u009b");
         QCOMPARE(escaped("\xe2\x80\xae"), "\\u202e");
+        QCOMPARE(escaped("\xd8\x9c"), "\\u061c");
+        QCOMPARE(escaped("\xee\xb2\xa1"), "\xee\xb2\xa1"); // of a font's own, and no terminal obeys it
         QCOMPARE(escaped("\x9b\xff"), "\\x9b\\xff");
         QCOMPARE(escaped("\xed\xa0\x80"), "\\xed\\xa0\\x80");
     }
