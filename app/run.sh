@@ -40,7 +40,7 @@ say "2. Run it once to measure what a block costs on this machine, and put that 
 say "3. Predict"
 "$program" predict "$out/calibrated.json"
 say "4. Run: real training, one thread per device, gradients checked against the sequential run"
-"$program" run "$out/calibrated.json" --backend host --steps 20 -o "$out/run.db"
+"$program" run "$out/calibrated.json" --backend host --steps 10 -o "$out/run.db"
 say "5. Lay the recording over the prediction"
 picture=$out/overlay.png
 "$program" compare "$out/calibrated.json" "$out/run.db" -o "$picture" ||

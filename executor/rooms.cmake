@@ -11,6 +11,7 @@ pipewright_room(executor/run USES executor/mpi executor/sharding)
 pipewright_room(executor/experiment USES executor/run core/exchange)
 pipewright_room(executor/torch USES executor/experiment)
 pipewright_floor(executor)
+optimise_less(executor_machine executor_cuda executor_mpi executor_run executor_experiment executor_torch)
 set_source_files_properties(executor/torch/python.cpp PROPERTIES SKIP_PRECOMPILE_HEADERS ON
                             COMPILE_DEFINITIONS PIPEWRIGHT_TORCH_DIR="${CMAKE_SOURCE_DIR}/executor/torch")
 target_link_libraries(pipewright_executor_cuda PUBLIC ${CMAKE_DL_LIBS})

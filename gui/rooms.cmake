@@ -34,7 +34,6 @@ pipewright_room(gui/experiment MOC USES gui/document gui/run executor/experiment
 pipewright_room(gui/sharding MOC USES gui/document)
 pipewright_room(gui/designer MOC USES gui/inspector gui/trace gui/search gui/model gui/buildingblock gui/experiment gui/sharding)
 pipewright_floor(gui)
-# What is painted for every move of the mouse is in timeline, compare, trace and memory; the rest waits for people.
-foreach(room inspector run search model buildingblock experiment sharding designer)
-    target_compile_options(pipewright_gui_${room} PRIVATE $<$<CONFIG:Release>:-O1>)
-endforeach()
+# What is painted for every move of the mouse is in timeline, compare, trace and memory.
+optimise_less(gui_document gui_inspector gui_run gui_search gui_model gui_buildingblock gui_experiment
+              gui_sharding gui_designer)

@@ -25,13 +25,10 @@ torch_folder=$(mktemp -d)
 torch_job=$!
 trap 'kill "$torch_job" 2>/dev/null || true; rm -rf "$torch_folder"' EXIT
 
-# With PyTorch, or without it what can do without.
-run_torch() {
-    local python=${PYTHON:-python3}
-    say "Testing with PyTorch"
-    if wait "$torch_job"; then python=$(cat "$torch_folder/python")
+# The tests with PyTorch use $PYTHON; without PyTorch they do what can be done without.
+find_python() {
+    if wait "$torch_job"; then PYTHON=$(cat "$torch_folder/python"); export PYTHON
     else say "What needs PyTorch is left out: $(tail -n 1 "$torch_folder/said")"; fi
-    PYTHON=$python "$root/tests/torch/run.sh" "$root/build/dev/bin/pipewright"
 }
 
 run_tests() { # PRESET [ctest options…]
@@ -74,7 +71,7 @@ check_layout() {
     "$root/tests/lint.sh"
 }
 
-fuzz_seconds=5 # each target
+fuzz_seconds=3 # each target
 failed=0
 if [ "${1:-}" != --quick ]; then
     build tsan threaded_tests -- -DPIPEWRIGHT_GUI=OFF -DPIPEWRIGHT_BENCHMARKS=OFF
@@ -84,13 +81,14 @@ if [ "${1:-}" != --quick ]; then
     check_layout || failed=1
     # Of the executor those on GPUs that stand in: the thread sanitizer has had a part of their rows.
     on_gpus='cudaloader|cudarun|cudaattention|gpuraces|gpuranks|groupgpus|backend_conformance|membercollectives|shardingrun'
-    run_tests dev -R "^(kernels|gui|app|rooms|standin|gpu)\.|^torch\.megatron|\.tst_($on_gpus)\$" || failed=1
+    find_python
+    run_tests dev -R "^(kernels|gui|app|rooms|standin|gpu|torch)\.|\.tst_($on_gpus)\$" || failed=1
 else
     build dev
     check_layout || failed=1
+    find_python
     run_tests dev || failed=1
 fi
-run_torch || failed=1
 left_out=$(sed -n 's/^-- \(.* are off: .*\)/\1/p' "$root/build/dev/configure.log")
 [ -z "$left_out" ] || say "Not tested here: $left_out"
 [ $failed = 0 ] || say "FAILED: see above"
