@@ -97,7 +97,7 @@ public:
     Verdict(const Verdict&) = delete;
     Verdict& operator=(const Verdict&) = delete;
 
-    /// Whether a rank lives that holdVerdict() was called in.
+    /// Whether any process that called holdVerdict() is alive.
     bool hasRank() const
     {
         struct flock lock {};
@@ -119,9 +119,9 @@ private:
 
 /// Forwards signals to the process that runs the ranks, and the ranks' output to this process's output, until that
 /// process ends. The output passes through here because mpirun does not report that it could not write. mpirun waits
-/// for ever for a rank that hangs, and where memory is short for ranks that never began: ten seconds after the exit
-/// code is known, or after there was no rank for as long as `deadline`, it gets SIGTERM and the guard's patience to end
-/// in order, then SIGKILL.
+/// for ever for a rank that hangs, and, where memory is short, for ranks that never began. It gets SIGTERM ten seconds
+/// after the exit code is known, or when no rank has been alive for `deadline` and ten seconds. Then the guard's
+/// patience lets it end in order, and SIGKILL follows.
 void attend(pid_t child, int output, int arrivedSignals, const Verdict& verdict, Nanoseconds deadline)
 {
     pollfd sources[] = {{arrivedSignals, POLLIN, 0}, {output, POLLIN, 0}};
