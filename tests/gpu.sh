@@ -375,8 +375,10 @@ speed() {
     local script=$root/tests/gpu/torchspeed.py
     [ -f "$script" ] || script=$bundle/bin/torchspeed.py
     if python3 -c 'import torch; raise SystemExit(not torch.cuda.is_available())' 2>/dev/null; then
-        capped 150 python3 "$script" >torch.out 2>torch.err || fail "PyTorch: $(tail -n 1 torch.err)"
-        sed "s/^/- PyTorch's, /" torch.out | tee -a "$report"
+        if fits PyTorch 40; then
+            capped 150 python3 "$script" >torch.out 2>torch.err || fail "PyTorch: $(tail -n 1 torch.err)"
+            sed "s/^/- PyTorch's, /" torch.out | tee -a "$report"
+        fi
     else
         say "- PyTorch is not here, or has no GPU"
     fi
