@@ -30,7 +30,7 @@ public:
             m_whyNot = "cuDNN was not found (libcudnn.so.9)";
         if (!m_whyNot.empty())
             return;
-        m_workspace.emplace(1024u << 20);
+        m_workspace.emplace(2048u << 20);
         m_fused.emplace(gpu::FusedAttention::Use::Always, library, m_workspace->span().data(),
                         m_workspace->span().size(), nullptr, false);
     }

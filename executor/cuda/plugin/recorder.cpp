@@ -31,7 +31,6 @@ namespace {
 using EnableCall = CUptiResult(CUpti_CallbackId call, uint8_t enable);
 using EnableRecords = CUptiResult(uint8_t enable);
 #if CUPTI_API_VERSION >= 28
-static_assert(std::is_same_v<EnableCall, decltype(cuptiActivityEnableDriverApi)>);
 static_assert(std::is_same_v<EnableCall, decltype(cuptiActivityEnableRuntimeApi)>);
 static_assert(std::is_same_v<EnableRecords, decltype(cuptiActivityEnableAllSyncRecords)>);
 #endif
@@ -41,7 +40,6 @@ struct Cupti {
     PIPEWRIGHT_CUPTI(PIPEWRIGHT_DECLARE)
 #undef PIPEWRIGHT_DECLARE
     // Null where the library is too old for them.
-    EnableCall* enableDriverCall = nullptr;
     EnableCall* enableRuntimeCall = nullptr;
     EnableRecords* enableAllSyncRecords = nullptr;
 
@@ -135,6 +133,10 @@ uint64_t CUPTIAPI hostTime()
 
 void CUPTIAPI ignoreCallback(void*, CUpti_CallbackDomain, CUpti_CallbackId, const void*) {}
 
+/// CUPTI writes a block's number next to the record of the launching call (cupti_activity.h, at
+/// cuptiActivityPushExternalCorrelationId). cuBLASLt launches some kernels through the driver, so its calls are
+/// recorded too: those that no call of the runtime makes, and of these all, since cuptiActivityEnableDriverApi() for
+/// the launches alone recorded nothing on an H100 (CUPTI 13.0).
 constexpr CUpti_ActivityKind kinds[] = {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
                                         CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
                                         CUPTI_ACTIVITY_KIND_MEMCPY,
@@ -142,13 +144,8 @@ constexpr CUpti_ActivityKind kinds[] = {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION
                                         CUPTI_ACTIVITY_KIND_MEMSET,
                                         CUPTI_ACTIVITY_KIND_MEMORY2,
                                         CUPTI_ACTIVITY_KIND_OVERHEAD,
-                                        CUPTI_ACTIVITY_KIND_RUNTIME};
-
-/// CUPTI writes a block's number next to the record of the launching call (cupti_activity.h, at
-/// cuptiActivityPushExternalCorrelationId). cuBLASLt launches through the driver, so its launches are recorded too.
-constexpr CUpti_CallbackId launches[] = {
-    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel_ptsz,
-    CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx_ptsz};
+                                        CUPTI_ACTIVITY_KIND_RUNTIME,
+                                        CUPTI_ACTIVITY_KIND_DRIVER};
 
 /// Queries that are called thousands of times in a step and launch nothing.
 constexpr CUpti_CallbackId questions[] = {CUPTI_RUNTIME_TRACE_CBID_cudaEventQuery_v3020,
@@ -164,11 +161,6 @@ int enable(const Cupti& cupti)
                               "cuptiActivityRegisterCallbacks");
     for (const CUpti_ActivityKind kind : kinds)
         code = code ? code : cupti.check(cupti.cuptiActivityEnable(kind), "cuptiActivityEnable");
-    if (!cupti.enableDriverCall) // then all driver calls are recorded, and those that launched are kept
-        code = code ? code : cupti.check(cupti.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_DRIVER), "cuptiActivityEnable");
-    else
-        for (const CUpti_CallbackId launch : launches)
-            code = code ? code : cupti.check(cupti.enableDriverCall(launch, 1), "cuptiActivityEnableDriverApi");
     if (cupti.enableRuntimeCall)
         for (const CUpti_CallbackId question : questions) // after the kind of all calls, which overrides it
             code = code ? code : cupti.check(cupti.enableRuntimeCall(question, 0), "cuptiActivityEnableRuntimeApi");
@@ -194,11 +186,6 @@ int disable(const Cupti& cupti, CUpti_SubscriberHandle subscriber)
     cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONTEXT);
     if (cupti.enableAllSyncRecords)
         cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
-    if (!cupti.enableDriverCall)
-        cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_DRIVER);
-    else
-        for (const CUpti_CallbackId launch : launches)
-            cupti.enableDriverCall(launch, 0);
     return cupti.check(cupti.cuptiUnsubscribe(subscriber), "cuptiUnsubscribe");
 }
 
@@ -221,7 +208,6 @@ int startActivities(const char* path)
     const auto newer = [library](auto*& function, const char* name) {
         function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
     };
-    newer(cupti.enableDriverCall, "cuptiActivityEnableDriverApi");
     newer(cupti.enableRuntimeCall, "cuptiActivityEnableRuntimeApi");
     newer(cupti.enableAllSyncRecords, "cuptiActivityEnableAllSyncRecords");
     // Subscribe first: it fails at once when another profiler is active.

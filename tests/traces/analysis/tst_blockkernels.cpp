@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Blocks unfolded into kernels, kernels by group, and why a GPU did nothing. The records are made up in CUPTI's shape.
+// Blocks unfolded into kernels, kernels by group, and why a GPU did nothing. The records are made up in CUPTI's shape,
+// but for those of one run on an H100, which are kept with the project.
 #include "testmain.h"
+#include "testpaths.h"
 #include "traces/analysis/blockkernels.h"
 #include "traces/analysis/gpugaps.h"
 #include "traces/store/gpurecording.h"
@@ -223,6 +225,45 @@ private Q_SLOTS:
         // On another GPU device 0 is in nobody's way.
         made.slices[1].gpu = 1;
         QCOMPARE(gpuGaps(m_program, made, m_timeline)[1].other, 2'000);
+    }
+
+    void whatAnH100RecordedUnfolds()
+    {
+        const TraceReader trace(PIPEWRIGHT_SOURCE_DIR "/resources/experiments/gpu/h100/1f1b-four-slices.db");
+        const Design design = trace.design();
+        const Program program = compile(design.schedule, design.costs, design.dataflow);
+        const int step = trace.medianStep();
+        const Timeline timeline = trace.timeline(program, step);
+        const GpuWork work = trace.gpuWork(program, step);
+        const auto blocks = blockKernels(program, work, timeline, KernelGroups::standard());
+
+        // Nearly all time of kernels belongs to a block, in whose events it lies but for the error of two clocks.
+        Nanoseconds all = 0, labelled = 0;
+        for (const GpuWork::Slice& slice : work.slices) {
+            if (slice.kind != ActivityKind::Kernel)
+                continue;
+            all += slice.end - slice.start;
+            QVERIFY(slice.launched != GpuWork::unknown);
+            if (slice.task == none)
+                continue;
+            labelled += slice.end - slice.start;
+            QVERIFY(slice.start >= timeline.start[slice.task] - 100'000);
+            QVERIFY(slice.end <= timeline.end[slice.task] + 100'000);
+        }
+        QVERIFY2(labelled >= all / 100 * 99, qPrintable(QString("%1 of %2 ns").arg(labelled).arg(all)));
+
+        const KernelTotals totals = totalsOf(program, blocks, work, timeline);
+        QCOMPARE(totals.blocks, 68); // 4 stages x 8 microbatches, forward and backward, and an update each
+        QCOMPARE(totals.without, 0);
+        for (const BlockKernels::Group& group : totals.groups)
+            QVERIFY(KernelGroups::standard().names().at(group.group) != "other");
+        for (const GpuGaps& gaps : gpuGaps(program, work, timeline)) {
+            QVERIFY(gaps.recorded);
+            QCOMPARE(gaps.running + gaps.lateData + gaps.link + gaps.host + gaps.otherSlice + gaps.other
+                         + gaps.coolDown,
+                     *std::max_element(timeline.end.begin(), timeline.end.end()));
+            QVERIFY(gaps.host > gaps.running); // so small a model is bound by its launches
+        }
     }
 
     void aDeviceWithoutKernelsHasNone()
