@@ -5,7 +5,7 @@
 # 1024 × 640; in one of them at 2560 × 1440 and at scale 2. A run and a refused drag are pictures of the first minute
 # (realwalk.sh).
 #   tests/gui/designer/screenshots.sh PROGRAM GUI_TESTS FOLDER [SESSION…]
-# Sessions: usual small large scaled walk; all of them where none is named.
+# Sessions: usual small large scaled gpu walk; all of them where none is named.
 set -euo pipefail
 program=$1 tests=$2 folder=$3 pictures=
 shift 3
@@ -30,15 +30,15 @@ picture() { # NAME WINDOW
     keep "$work/shot.png" "$1"
 }
 # The designer with a look, on a screen of that size; its window is $main, its process $designer.
-begin() { # WIDTH HEIGHT THEME SCALE
+begin() { # WIDTH HEIGHT THEME SCALE [FILE WINDOW]
     width=$1 height=$2 theme=$3
     openScreen "$width" "$height"
     rm -rf "$HOME" && mkdir -p "$HOME/.config/Pipewright"
     printf '[General]\ntheme=%s\n' "$theme" >"$HOME/.config/Pipewright/pipewright.conf"
-    QT_SCALE_FACTOR=$4 "$program" >/dev/null 2>&1 &
+    QT_SCALE_FACTOR=$4 "$program" ${5:+"$5"} >/dev/null 2>&1 &
     designer=$!
     pids+=("$designer")
-    main=$(await llama)
+    main=$(await "${6:-llama}")
     xdotool windowactivate --sync "$main" windowmove "$main" 0 0 windowsize "$main" "$width" $((height - 20))
     sleep 20 # what is worked out in the background
 }
@@ -115,6 +115,19 @@ scaled() {
     picture "designer-$1-scaled" "$main"
     finishSession
 }
+gpu() {
+    begin 1440 900 "$1" 1 "$here/../../../resources/experiments/gpu/h100/1f1b-four-slices.db" 1f1b
+    keys ctrl+k # the measured costs, which makes the file a design of its own
+    sleep 4
+    main=$(window 1f1b || echo "$main")
+    choose F1.5
+    keys 3
+    sleep 2
+    keys k f
+    sleep 4
+    picture "kernels-$1" "$main"
+    finishSession
+}
 walk() {
     rm -rf "$work/walk" && mkdir -p "$work/walk"
     "$here/realwalk.sh" "$tests" 1440x900 "$1" 1 "$work/walk" >"$work/walk.log" 2>&1 || cat "$work/walk.log" >&2
@@ -122,7 +135,7 @@ walk() {
         [ ! -f "$work/walk/walk-$name.png" ] || keep "$work/walk/walk-$name.png" "${name#*-}-$1"
     done
 }
-[ $# -gt 0 ] || set -- usual small large scaled walk
+[ $# -gt 0 ] || set -- usual small large scaled gpu walk
 for session; do
     case $session in
     large) themes=dark ;;
