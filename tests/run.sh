@@ -4,10 +4,10 @@
 # executor, the search, and the kernels and the plugin for GPUs (on the CPU) under the thread sanitizer, all libraries
 # and these kernels under the address and undefined-behaviour sanitizers with some seconds of fuzzing for every parser
 # (where there is clang), and then, without sanitizers, the designer, the command line, the maths once more, and the
-# plugin for GPUs. The compiler also reads every file by itself. Before those tests the layout of all files is checked,
-# and the code of changed ones (tests/lint.sh), where clang-format and clang-tidy are installed. The newest PyTorch,
-# from PyPI where it can be had, runs our schedules and models (tests/torch/run.sh; with --all what takes longer).
-# Fails when any part fails.
+# plugin for GPUs. Before those tests the layout of all files is checked, and the code of changed ones (tests/lint.sh),
+# where clang-format and clang-tidy are installed, and the compiler reads changed files by themselves, and those that
+# include them (tests/rooms/filesalone.py). The newest PyTorch, from PyPI where it can be had, runs our schedules and
+# models (tests/torch/run.sh; with --all what takes longer). Fails when any part fails.
 #   tests/run.sh            everything
 #   tests/run.sh --quick    every test once, without the sanitizers and the fuzzing
 # One test alone, by its file's name, once it is built: build/dev/tests/core_tests tst_compile [function…]
@@ -79,6 +79,8 @@ if [ "${1:-}" != --quick ]; then
     run_sanitized || failed=1
     build dev program_tests
     check_layout || failed=1
+    say "Reading files by themselves"
+    python3 "$root/tests/rooms/filesalone.py" "$root/build/dev" || failed=1
     # Of the executor those on GPUs that stand in: the thread sanitizer has had a part of their rows.
     on_gpus='cudaloader|cudarun|cudaattention|gpuraces|gpuranks|groupgpus|backend_conformance|membercollectives|shardingrun'
     find_python

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Lets the compiler read files by themselves, without making code, so that an include that is missing shows: a room is
+compiled as one unit, in which a file may live on what another one includes.
+
+  filesalone.py BUILD [COMMIT | all]
+
+Of the rooms and the program those files whose code changed since COMMIT, 30 commits ago when it is not given, and those
+that include one of these, directly or through others; work that is not committed yet counts, and comments do not. Where
+there is no such commit, and with `all`, every file. BUILD was built before: the commands are those of its units, with
+their compiled headers. Exits with 1 and what the compiler says when a file cannot be read."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+root = Path(__file__).resolve().parents[2]
+floors = ("app/", "core/", "executor/", "gui/", "kernels/", "traces/")
+
+
+def git(*arguments):
+    return subprocess.run(["git", "-C", root, *arguments], capture_output=True, text=True)
+
+
+def changed(since):
+    """Paths from the root; None: all."""
+    if since == "all" or git("rev-parse", "-q", "--verify", f"{since}^{{commit}}").returncode != 0:
+        return None
+    names = git("diff", "--name-only", "--no-renames", since).stdout
+    names += git("ls-files", "--others", "--exclude-standard").stdout
+    names = [name for name in names.split("\n") if name.endswith((".h", ".cpp"))]
+    return {name for name in names if code(git("show", f"{since}:{name}").stdout) != code(text(name))}
+
+
+def text(name):
+    return (root / name).read_text() if (root / name).exists() else ""
+
+
+def code(source):
+    return re.sub(r"\s+", " ", re.sub(r"//.*", "", source))
+
+
+def sources():
+    """Every header and source: what it includes of the project."""
+    names = git("ls-files", "--cached", "--others", "--exclude-standard", "--", "*.h", "*.cpp").stdout.split("\n")
+    names = [name for name in names if name.startswith(floors) and text(name)]
+    return {name: re.findall(r'^#include "([^"]+)"', text(name), re.M) for name in names}
+
+
+def reaches(name, includes, wanted, known):
+    """Whether a file is one of `wanted` or includes one. Headers include each other in no circle."""
+    if name not in known:
+        # One that was deleted reaches nobody, but those that name it no longer compile at all.
+        known[name] = name in wanted or any(reaches(each, includes, wanted, known) for each in includes.get(name, ()))
+    return known[name]
+
+
+def commands(build):
+    """Every source: the folder and the command that compiles it or the unit that it is part of."""
+    found = {}
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        unit = Path(entry["file"])
+        members = [str(unit)]
+        if unit.parent.name == "Unity" and unit.exists():
+            members = re.findall(r'^#include "([^"]+)"', unit.read_text(), re.M)
+        for member in members:
+            found[member] = (entry["directory"], entry["command"], entry["file"])
+    return found
+
+
+def read(name, folder, command, file):
+    words = shlex.split(command)
+    while not re.search(r"(c\+\+|g\+\+|clang\+\+)[-0-9]*$", words[0]):
+        words.pop(0)  # the compiler cache
+    out = words.index("-o")
+    del words[out : out + 2]
+    words[words.index(file)] = str(root / name)
+    return subprocess.run([*words, "-fsyntax-only"], cwd=folder, capture_output=True, text=True)
+
+
+def main():
+    build = Path(sys.argv[1]).resolve()
+    since = sys.argv[2] if len(sys.argv) > 2 else "HEAD~30"
+    includes, wanted, known = sources(), changed(since), {}
+    every = sorted(name for name in includes if name.endswith(".cpp"))
+    names = every if wanted is None else [name for name in every if reaches(name, includes, wanted, known)]
+    compiled = commands(build)
+    left = [name for name in names if str(root / name) not in compiled]
+    names = [name for name in names if str(root / name) in compiled]
+    # In the order of their rooms, so that compiled headers are read from memory.
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        results = list(pool.map(lambda name: read(name, *compiled[str(root / name)]), names))
+    failed = [(name, result) for name, result in zip(names, results) if result.returncode != 0]
+    for name, result in failed:
+        print(f"{name} cannot be read by itself:\n{result.stderr}", file=sys.stderr)
+    of = "every file" if wanted is None else f"of {len(every)} files those that changed since {since} or include them"
+    print(f"{len(names)} files read by themselves, {of}; {len(failed)} failed")
+    if left:
+        print(f"not compiled here: {' '.join(left)}")
+    return 1 if failed else 0
+
+
+sys.exit(main())
