@@ -85,13 +85,17 @@ bool Actor::settle()
 {
     if (!m_stopwatch)
         return true;
-    constexpr auto pollInterval = std::chrono::microseconds(50);
+    using namespace std::chrono_literals;
     for (const LaterTask& later : m_laterTasks) {
         m_instruction.store(later.instruction, std::memory_order_relaxed);
+        std::chrono::nanoseconds waited = 0ns;
         while (!m_stopwatch->passed(later.end)) {
             if (m_run.stopped.load(std::memory_order_acquire))
                 return false;
-            std::this_thread::sleep_for(pollInterval);
+            const auto pause =
+                std::clamp<std::chrono::nanoseconds>(waited / 64, 50us, 1ms); // long ones are asked seldom
+            std::this_thread::sleep_for(pause);
+            waited += pause;
         }
         makeProgress();
     }
