@@ -115,6 +115,8 @@ void print(const std::vector<AchievedRate>& rates, const Cluster& cluster)
                       rateText(rate.best, rate.flops),
                       rate.ceiling > 0 ? rateText(rate.ceiling, rate.flops) : "of the best", percent(rate.share())});
     table.print();
+    if (const std::string beyond = beyondCeilings(rates); !beyond.empty())
+        printText("{}\n", beyond);
 }
 
 void explainActivities(const std::string& path, int step, const StretchChoice& choice, std::size_t names, bool json)

@@ -5,7 +5,7 @@ compiled as one unit, in which a file may live on what another one includes.
 
   filesalone.py BUILD [COMMIT | all]
 
-Of the rooms and the program those files whose code changed since COMMIT, 30 commits ago when it is not given, and those
+Of the rooms and the program those files whose code changed since COMMIT, 25 commits ago when it is not given, and those
 that include one of these, directly or through others; work that is not committed yet counts, and comments do not. Where
 there is no such commit, and with `all`, every file. BUILD was built before: the commands are those of its units, with
 their compiled headers. Exits with 1 and what the compiler says when a file cannot be read."""
@@ -85,7 +85,7 @@ def read(name, folder, command, file):
 
 def main():
     build = Path(sys.argv[1]).resolve()
-    since = sys.argv[2] if len(sys.argv) > 2 else "HEAD~30"
+    since = sys.argv[2] if len(sys.argv) > 2 else "HEAD~25"
     includes, wanted, known = sources(), changed(since), {}
     every = sorted(name for name in includes if name.endswith(".cpp"))
     names = every if wanted is None else [name for name in every if reaches(name, includes, wanted, known)]

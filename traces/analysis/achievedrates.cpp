@@ -83,6 +83,14 @@ double AchievedRate::share() const
     return most > 0 ? rate() / most : 0;
 }
 
+std::string beyondCeilings(const std::vector<AchievedRate>& rates)
+{
+    if (std::none_of(rates.begin(), rates.end(), [](const AchievedRate& rate) { return rate.share() > 1; }))
+        return {};
+    return "A share above 100 % says that the run was on faster devices or links than the design's; a cluster that "
+           "\"pipewright devices --measure\" writes has those of this machine.";
+}
+
 std::string rateText(double perSecond, bool flops)
 {
     const char* const prefixes[] = {"", "k", "M", "G", "T", "P", "E"};

@@ -31,6 +31,8 @@ struct AchievedRate {
 /// `what` with the devices' names as shown elsewhere: "matrix units of GPU 1", "link GPU 0 to GPU 1".
 std::string nameOf(const AchievedRate& rate, const Cluster& cluster);
 std::string rateText(double perSecond, bool flops); ///< "1.53 TFLOP/s", "24.1 GB/s"
+/// What a share above 100 % means, as a sentence; empty where there is none.
+std::string beyondCeilings(const std::vector<AchievedRate>& rates);
 
 /// The design with the model that really ran: the trace's own design where it holds one, else the given one. Its model
 /// is removed if it is a built-in one, a placeholder for designs without a named model, unless Pipewright itself

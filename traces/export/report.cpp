@@ -79,6 +79,8 @@ void addRates(HtmlPage& page, const Cluster& cluster, const std::vector<Achieved
                         rateText(rate.best, rate.flops),
                         rate.ceiling > 0 ? rateText(rate.ceiling, rate.flops) : "not known", share(rate.share())});
     page.table({"", "count", "rate", "best", "ceiling", "of the ceiling, or the best"}, rows);
+    if (const std::string beyond = beyondCeilings(rates); !beyond.empty())
+        page.paragraph(beyond);
 }
 
 /// With the device names that the screen and pictures use.

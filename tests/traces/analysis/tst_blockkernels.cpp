@@ -3,6 +3,7 @@
 // but for those of one run on an H100, which are kept with the project.
 #include "testmain.h"
 #include "testpaths.h"
+#include "traces/analysis/achievedrates.h"
 #include "traces/analysis/blockkernels.h"
 #include "traces/analysis/gpugaps.h"
 #include "traces/store/gpurecording.h"
@@ -264,6 +265,9 @@ private Q_SLOTS:
                      *std::max_element(timeline.end.begin(), timeline.end.end()));
             QVERIFY(gaps.host > gaps.running); // so small a model is bound by its launches
         }
+        // The design that ran is one for CPU threads.
+        const std::vector<AchievedRate> rates = achievedRates(workedDesign(trace, design), program, timeline);
+        QVERIFY(beyondCeilings(rates).find("faster devices") != std::string::npos);
     }
 
     void aDeviceWithoutKernelsHasNone()

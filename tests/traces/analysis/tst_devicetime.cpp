@@ -367,6 +367,7 @@ private Q_SLOTS:
         QCOMPARE(rates[0].rate(), 3000 / 200e-9);
         QCOMPARE(rates[0].best, 2000 / 100e-9);
         QCOMPARE(rates[0].share(), 0.75);
+        QCOMPARE(beyondCeilings(rates), std::string());
         QCOMPARE(rates[1].what, std::string("allreduce, rank 0"));
         QCOMPARE(rates[1].rate(), 5000 / 500e-9);
         QCOMPARE(achievedRates(path, 150, 250)[0].count, 1); // one copy lies in it
