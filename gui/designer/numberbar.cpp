@@ -173,7 +173,8 @@ void NumberBar::showDesign(const Design& design, const Prediction* prediction, d
         const double share = complete ? modelFlopsUtilization(design, length) : 0;
         return share > 0 ? percentText(share) : QString();
     };
-    const bool beyondPeak = overlay && side != Side::Predicted && modelFlopsUtilization(design, measured) > 1;
+    const bool beyondPeak = (side != Side::Measured && modelFlopsUtilization(design, metrics.makespan) > 1)
+                            || (side != Side::Predicted && modelFlopsUtilization(design, measured) > 1);
     set(tr("MFU"),
         utilization(metrics.makespan).isEmpty()
             ? QString()
@@ -181,10 +182,12 @@ void NumberBar::showDesign(const Design& design, const Prediction* prediction, d
         tr("Model FLOPs utilization: the model's own arithmetic of one step, recomputation left out, as a share of "
            "what the devices\n"
            "could do at their peak rate in the makespan, %1.\n%2%3")
-            .arg(sideName(side),
-                 beyondPeak ? tr("More than 100 % measured: the run was on faster devices than the design's.\n")
-                            : QString(),
-                 source));
+            .arg(
+                sideName(side),
+                beyondPeak ? tr(
+                    "More than 100 %: the run, or where the costs were measured, had faster devices than the design.\n")
+                           : QString(),
+                source));
     const Bytes moved = prediction->transferred;
     const std::string shared = busSentence(prediction->program);
     set(tr("moved"), moved > 0 ? sizeText(moved) : QString(),

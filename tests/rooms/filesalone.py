@@ -20,16 +20,23 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 root = Path(__file__).resolve().parents[2]
-floors = ("app/", "core/", "executor/", "gui/", "kernels/", "traces/")
+floors = ("app", "core", "executor", "gui", "kernels", "traces")
 
 
 def git(*arguments):
     return subprocess.run(["git", "-C", root, *arguments], capture_output=True, text=True)
 
 
+def known_commit(name):
+    try:
+        return git("rev-parse", "-q", "--verify", f"{name}^{{commit}}").returncode == 0
+    except OSError:  # no git
+        return False
+
+
 def changed(since):
     """Paths from the root; None: all."""
-    if since == "all" or git("rev-parse", "-q", "--verify", f"{since}^{{commit}}").returncode != 0:
+    if since == "all" or not known_commit(since):
         return None
     names = git("diff", "--name-only", "--no-renames", since).stdout
     names += git("ls-files", "--others", "--exclude-standard").stdout
@@ -47,16 +54,16 @@ def code(source):
 
 def sources():
     """Every header and source: what it includes of the project."""
-    names = git("ls-files", "--cached", "--others", "--exclude-standard", "--", "*.h", "*.cpp").stdout.split("\n")
-    names = [name for name in names if name.startswith(floors) and text(name)]
+    paths = [path for floor in floors for path in (root / floor).rglob("*") if path.suffix in (".h", ".cpp")]
+    names = [str(path.relative_to(root)) for path in paths]
     return {name: re.findall(r'^#include "([^"]+)"', text(name), re.M) for name in names}
 
 
 def reaches(name, includes, wanted, known):
-    """Whether a file is one of `wanted` or includes one. Headers include each other in no circle."""
+    """Whether a file is one of `wanted` or includes one, directly or through others. `known`: the answers so far."""
     if name not in known:
-        # One that was deleted reaches nobody, but those that name it no longer compile at all.
-        known[name] = name in wanted or any(reaches(each, includes, wanted, known) for each in includes.get(name, ()))
+        known[name] = name in wanted
+        known[name] |= any(reaches(each, includes, wanted, known) for each in includes.get(name, ()))
     return known[name]
 
 

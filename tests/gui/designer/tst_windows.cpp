@@ -444,6 +444,18 @@ private Q_SLOTS:
         QCOMPARE(bar.value(QStringLiteral("MFU")),
                  percentText(modelFlopsUtilization(fixture.document().design(), prediction.metrics.makespan)));
         QCOMPARE(bar.value(QStringLiteral("moved")), sizeText(transferBytes(prediction.program)));
+        const auto saysFaster = [&] {
+            const QList<QWidget*> all = bar.findChildren<QWidget*>();
+            return std::any_of(all.begin(), all.end(), [](QWidget* each) {
+                return each->toolTip().contains(QStringLiteral("More than 100 %"));
+            });
+        };
+        QVERIFY(!saysFaster());
+        Design slow = fixture.document().design();
+        for (DeviceSpec& device : slow.cluster.devices)
+            device.peakFlops /= 1000; // the costs stay
+        fixture.document().reset(slow);
+        QVERIFY(saysFaster());
         Design unknown = fixture.document().design();
         unknown.workload.reset();
         fixture.document().reset(unknown);

@@ -77,9 +77,9 @@ StoredActivities forwardPipeline(const QTemporaryDir& folder, int link, int devi
     int correlation = 0;
     const auto slice = [&](int rank, const char* category, const std::string& name, int thread, int from, int to,
                            const std::string& more) {
-        events[rank] += fmt::format(
-            R"({{"ph":"X","cat":"{}","name":"{}","pid":{},"tid":{},"ts":{}.000,"dur":{}.000,"args":{{"correlation":{}{}}}}},)",
-            category, name, thread == 1 ? 100 : 0, thread, from, to - from, correlation, more);
+        events[rank] += fmt::format(R"({{"ph":"X","cat":"{}","name":"{}","pid":{},"tid":{},"ts":{}.000,"dur":{}.000,)"
+                                    R"("args":{{"correlation":{}{}}}}},)",
+                                    category, name, thread == 1 ? 100 : 0, thread, from, to - from, correlation, more);
     };
     const auto launch = [&](int rank, const std::string& name, int stream, int call, int from, int to,
                             const std::string& more = {}) {
@@ -114,7 +114,8 @@ StoredActivities forwardPipeline(const QTemporaryDir& folder, int link, int devi
     for (std::size_t r = 0; r < ranks; ++r) {
         paths.push_back(folder.filePath(QStringLiteral("rank%1.json").arg(r)).toStdString());
         std::ofstream(paths.back()) << fmt::format(
-            R"({{"schemaVersion":1,"distributedInfo":{{"backend":"nccl","rank":{},"world_size":{}}},"baseTimeNanoseconds":1700000000000000000,"traceEvents":[{}{{}}]}})",
+            R"({{"schemaVersion":1,"distributedInfo":{{"backend":"nccl","rank":{},"world_size":{}}},)"
+            R"("baseTimeNanoseconds":1700000000000000000,"traceEvents":[{}{{}}]}})",
             r, ranks, events[r]);
     }
     const std::string store = folder.filePath(QStringLiteral("trace.db")).toStdString();
