@@ -9,6 +9,7 @@
 #   tests/fuzz.sh --merge [NAME…]              what the corpora cover beyond the seeds becomes seeds, small ones
 #   BUILD=build/fuzz-fast tests/fuzz.sh 600    of the preset `fuzz-fast`, or of `fuzz`, the default, with sanitizers
 #   JOBS=4 tests/fuzz.sh 600                   so many at a time; without it as many as there are processors
+#   TIMEOUT=60 tests/fuzz.sh 600               an input may take so many seconds by the clock, not 10: for a busy machine
 set -uo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=$(realpath "${BUILD:-$root/build/fuzz}")
@@ -42,7 +43,7 @@ run() { # NAME BOUND…
     local name=$1 code words=$root/tests/fuzz/dictionaries/$1.dict
     shift
     mkdir -p "$build/fuzz/corpus/$name"
-    "$build/fuzz/fuzz_$name" "$@" -max_len="$(longest "$name")" -timeout=10 -rss_limit_mb=2048 \
+    "$build/fuzz/fuzz_$name" "$@" -max_len="$(longest "$name")" -timeout="${TIMEOUT:-10}" -rss_limit_mb=2048 \
         -entropic=0 -print_funcs=0 -print_final_stats=1 $([ -e "$words" ] && echo "-dict=$words") \
         -artifact_prefix="$build/fuzz/$name-" \
         "$build/fuzz/corpus/$name" "$root/tests/fuzz/seeds/$name" >"$build/fuzz/$name.log" 2>&1

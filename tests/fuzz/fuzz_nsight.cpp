@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A database that is accepted as an export of Nsight Systems has slices with ends behind their starts, and can be laid
 // out.
+#include "databasefile.h"
 #include "sqlitemutator.h"
 #include "survive.h"
-#include "temporaryfile.h"
 #include "traces/import/nsight.h"
 #include "traces/import/recognisedblocks.h"
 #include "traces/store/tracks.h"
@@ -12,7 +12,7 @@ using namespace pipewright;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
 {
-    static const fuzz::TemporaryFile file(".sqlite", fuzz::TemporaryFile::Kind::OfAFolder); // SQLite looks beside it
+    static fuzz::DatabaseFile file(".sqlite");
     file.fill(data, size);
     TraceData trace;
     const bool accepted = fuzz::survives([&] { trace = importNsight(file.path()); });

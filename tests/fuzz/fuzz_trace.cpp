@@ -2,9 +2,9 @@
 // A database that says it is a trace is read as explain, calibrate and the trace window read it, or refused with a
 // reason; slices of what is shown end behind their starts.
 #include "core/program/compile.h"
+#include "databasefile.h"
 #include "sqlitemutator.h"
 #include "survive.h"
-#include "temporaryfile.h"
 #include "traces/store/activitystore.h"
 #include "traces/store/tracereader.h"
 
@@ -12,7 +12,7 @@ using namespace pipewright;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
 {
-    static const fuzz::TemporaryFile file(".db", fuzz::TemporaryFile::Kind::OfAFolder); // SQLite looks beside it
+    static fuzz::DatabaseFile file(".db");
     file.fill(data, size);
     fuzz::survives([&] {
         const TraceReader reader(file.path());

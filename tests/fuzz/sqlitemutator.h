@@ -13,11 +13,6 @@ namespace pipewright::fuzz {
 
 namespace databases {
 
-/// Its count of memory takes a lock for every allocation, here and in the parser.
-inline const bool countsNoMemory = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0) == SQLITE_OK;
-/// A lock is a system call, and nobody else has the file open.
-inline const bool locksNothing = sqlite3_vfs_register(sqlite3_vfs_find("unix-none"), 1) == SQLITE_OK;
-
 using Open = std::unique_ptr<sqlite3, int (*)(sqlite3*)>;
 
 inline std::vector<std::string> texts(sqlite3* database, const std::string& query)

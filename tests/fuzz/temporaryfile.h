@@ -18,7 +18,7 @@ public:
     enum class Kind : std::uint8_t { OfNoFolder, OfAFolder };
 
     /// `ending`: of the name.
-    explicit TemporaryFile(const std::string& ending, Kind kind = Kind::OfNoFolder) : m_kind(kind)
+    explicit TemporaryFile(const std::string& ending, Kind kind = Kind::OfNoFolder)
     {
         std::string folder = ::access("/dev/shm", W_OK) == 0 ? "/dev/shm/fuzz-XXXXXX" : "/tmp/fuzz-XXXXXX";
         if (::mkdtemp(folder.data()) == nullptr)
@@ -33,7 +33,6 @@ public:
     }
     ~TemporaryFile()
     {
-        removeBeside();
         ::unlink(m_path.c_str());
         ::rmdir(m_folder.c_str());
         ::close(m_file);
@@ -47,21 +46,11 @@ public:
         if (::pwrite(m_file, data, size, 0) != static_cast<ssize_t>(size)
             || ::ftruncate(m_file, static_cast<off_t>(size)) != 0)
             std::abort();
-        removeBeside(); // what was found of the input before
     }
     void fill(const std::string& text) const { fill(reinterpret_cast<const std::uint8_t*>(text.data()), text.size()); }
     const std::string& path() const { return m_path; }
 
 private:
-    void removeBeside() const
-    {
-        if (m_kind == Kind::OfNoFolder)
-            return; // nobody can have looked beside it
-        for (const char* beside : {"-wal", "-shm", "-journal"})
-            ::unlink((m_path + beside).c_str());
-    }
-
-    Kind m_kind;
     int m_file = -1;
     std::string m_folder, m_path;
 };
