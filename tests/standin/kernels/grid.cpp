@@ -84,25 +84,34 @@ struct Fragments {
     const std::uint32_t *left, *right;
 };
 
-/// Each lane's sums, in the layout of mma.m16n8k16.
+/// Each lane's sums, in the layout of mma.m16n8k16. The factors are unpacked first, so that the compiler can multiply a
+/// whole row at once.
 void multiply(std::span<const GpuThread> warp)
 {
-    const auto of = [&](unsigned row, unsigned t) -> const Fragments& {
-        return *reinterpret_cast<const Fragments*>(std::uintptr_t(warp[row * 4 + t].given));
+    const auto of = [&](unsigned lane) -> const Fragments& {
+        return *reinterpret_cast<const Fragments*>(std::uintptr_t(warp[lane].given));
     };
     const auto number = [](std::uint32_t pair, unsigned second) {
         return std::bit_cast<float>(second ? pair & 0xffff0000 : pair << 16);
     };
-    for (unsigned row = 0; row < 16; ++row)
-        for (unsigned column = 0; column < 8; ++column) {
-            float sum = 0;
-            for (unsigned k = 0; k < 16; ++k) {
-                const unsigned t = k % 8 / 2, upper = k / 8;
-                sum +=
-                    number(of(row % 8, t).left[row / 8 + 2 * upper], k % 2) * number(of(column, t).right[upper], k % 2);
+    std::array<std::array<float, 16>, 16> left;
+    std::array<std::array<float, 8>, 16> right;
+    for (unsigned lane = 0; lane < warpLanes; ++lane)
+        for (unsigned upper = 0; upper < 2; ++upper)
+            for (unsigned second = 0; second < 2; ++second) {
+                const unsigned row = lane / 4, k = lane % 4 * 2 + upper * 8 + second;
+                left[row][k] = number(of(lane).left[2 * upper], second);
+                left[row + 8][k] = number(of(lane).left[2 * upper + 1], second);
+                right[k][row] = number(of(lane).right[upper], second);
             }
-            of(row % 8, column / 2).sums[row / 8 * 2 + column % 2] += sum;
-        }
+    for (unsigned row = 0; row < 16; ++row) {
+        std::array<float, 8> sums{};
+        for (unsigned k = 0; k < 16; ++k)
+            for (unsigned column = 0; column < 8; ++column)
+                sums[column] += left[row][k] * right[k][column];
+        for (unsigned column = 0; column < 8; ++column)
+            of(row % 8 * 4 + column / 2).sums[row / 8 * 2 + column % 2] += sums[column];
+    }
 }
 
 /// Runs grids on one thread of the host, one at a time.
