@@ -3,18 +3,18 @@
 
 #include "core/base/diagnostic.h"
 #include "executor/cuda/cudaclock.h"
+#include "executor/runtime/pollingpause.h"
 
 #include <algorithm>
 #include <chrono>
 #include <numeric>
-#include <thread>
 #include <utility>
 
 namespace pipewright {
 
 namespace {
 
-constexpr auto pollInterval = std::chrono::microseconds(20);
+constexpr auto shortestPause = std::chrono::microseconds(20);
 constexpr Bytes gpuSlotAlignment = 256;
 
 Bytes total(std::span<const Region> regions)
@@ -65,18 +65,16 @@ bool CudaStream::wait(Event& event)
 /// Polls instead of waiting in the driver, which could not be interrupted.
 bool CudaStream::synchronize()
 {
-    while (!m_interrupted.load(std::memory_order_acquire)) {
+    for (PollingPause pause(shortestPause); !m_interrupted.load(std::memory_order_acquire); pause.sleep())
         if (done())
             return true;
-        std::this_thread::sleep_for(pollInterval);
-    }
     return false;
 }
 
 void CudaStream::finish()
 {
-    while (!done())
-        std::this_thread::sleep_for(pollInterval);
+    for (PollingPause pause(shortestPause); !done();)
+        pause.sleep();
 }
 
 bool CudaStream::done() const

@@ -9,6 +9,7 @@
 #include "core/base/diagnostic.h"
 #include "executor/runtime/clock.h"
 #include "executor/runtime/collectives.h"
+#include "executor/runtime/pollingpause.h"
 
 #include <algorithm>
 #include <chrono>
@@ -85,17 +86,13 @@ bool Actor::settle()
 {
     if (!m_stopwatch)
         return true;
-    using namespace std::chrono_literals;
     for (const LaterTask& later : m_laterTasks) {
         m_instruction.store(later.instruction, std::memory_order_relaxed);
-        std::chrono::nanoseconds waited = 0ns;
+        PollingPause pause(std::chrono::microseconds(50));
         while (!m_stopwatch->passed(later.end)) {
             if (m_run.stopped.load(std::memory_order_acquire))
                 return false;
-            const auto pause =
-                std::clamp<std::chrono::nanoseconds>(waited / 64, 50us, 1ms); // long ones are asked seldom
-            std::this_thread::sleep_for(pause);
-            waited += pause;
+            pause.sleep();
         }
         makeProgress();
     }
