@@ -42,6 +42,11 @@ becomes 'asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low))
 becomes 'asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0}"
 : "+f"(sums[0]));' 'standin::multiplyInWarp(sums, left, right, {__FILE__, __LINE__})
 ;'
+becomes 'int a;
+#pragma unroll 4
+for (;;) a; // #pragma unroll' 'int a;
+
+for (;;) a; // #pragma unroll'
 
 refused '
 
