@@ -4,6 +4,7 @@
 #include "core/exchange/chrometrace.h"
 
 #include "core/exchange/tracetracks.h"
+#include "core/json/jsontext.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -30,9 +31,7 @@ public:
 
     static std::string head(const std::string& name)
     {
-        return "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"title\":"
-               + nlohmann::json(name).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)
-               + "},\"traceEvents\":[";
+        return "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"title\":" + asciiJsonText(name) + "},\"traceEvents\":[";
     }
 
     /// The events separated by commas, with a leading one unless `first`.

@@ -2,6 +2,7 @@
 #include "core/exchange/torchtitan.h"
 
 #include "core/exchange/layernames.h"
+#include "core/json/jsontext.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -13,7 +14,7 @@ namespace {
 /// A double-quoted string valid in Python and YAML.
 std::string quotedText(std::string_view text)
 {
-    return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    return jsonText(nlohmann::json(text));
 }
 
 std::string withoutLineBreaks(std::string text)

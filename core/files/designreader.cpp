@@ -6,6 +6,7 @@
 #include "core/files/locateddesign.h"
 #include "core/files/plansreader.h"
 #include "core/files/schedulereader.h"
+#include "core/json/jsontext.h"
 #include "core/presets/clusterjson.h"
 #include "core/presets/modeljson.h"
 #include "core/workload/transformer.h"
@@ -121,14 +122,11 @@ void checkVersion(const LocatedJson& document)
     const Json& found = document.value["pipewright"];
     if (found.is_number_integer() && found > version)
         fail("/pipewright",
-             fmt::format("a newer Pipewright wrote this file: design version {}",
-                         found.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 20)),
+             fmt::format("a newer Pipewright wrote this file: design version {}", jsonText(found).substr(0, 20)),
              fmt::format("this program reads version {}: update it, or save an older version where the file was made",
                          version));
     if (!found.is_number_integer() || found != version)
-        fail("/pipewright",
-             fmt::format("design version {} is unknown",
-                         found.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 20)),
+        fail("/pipewright", fmt::format("design version {} is unknown", jsonText(found).substr(0, 20)),
              fmt::format("this program reads version {}", version));
 }
 

@@ -3,6 +3,7 @@
 #include "core/files/schedulereader.h"
 
 #include "core/design/blockparts.h"
+#include "core/json/jsontext.h"
 
 #include <fmt/format.h>
 
@@ -49,8 +50,7 @@ void readOrder(Reading& reading, const Json& order, Schedule& schedule)
                               fmt::format("device {}, position {}: {}", device, i, what), std::move(hint));
             };
             if (!block || !partner) {
-                fault(fmt::format("{} is not a block",
-                                  element.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 60)),
+                fault(fmt::format("{} is not a block", jsonText(element).substr(0, 60)),
                       "write operation, stage, dot, microbatch: \"F0.3\"; two that overlap: \"F0.3&B7.1\"");
                 continue;
             }

@@ -4,6 +4,7 @@
 
 #include "core/base/textfile.h"
 #include "core/files/designfile.h"
+#include "core/json/jsontext.h"
 #include "core/json/locatedjson.h"
 #include "core/json/prettyjson.h"
 #include "core/presets/clusterjson.h"
@@ -116,9 +117,7 @@ private:
             for (const Json& value : *list) {
                 const bool whole = value.is_number_integer() && value >= 1 && value <= longestDimension;
                 if (!whole) {
-                    reader.fault(key,
-                                 fmt::format("\"{}\" contains {}", key,
-                                             value.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 30)),
+                    reader.fault(key, fmt::format("\"{}\" contains {}", key, jsonText(value).substr(0, 30)),
                                  "use whole numbers from 1");
                     break;
                 }
@@ -238,11 +237,9 @@ private:
                 const std::string name = operand.is_string() ? operand.get<std::string>() : std::string();
                 const int tensor = graph.find(name);
                 if (tensor < 0) {
-                    reader.fault(
-                        "of",
-                        fmt::format("no node before this one is named {}",
-                                    operand.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 64)),
-                        "list a node before its use");
+                    reader.fault("of",
+                                 fmt::format("no node before this one is named {}", jsonText(operand).substr(0, 64)),
+                                 "list a node before its use");
                     return;
                 }
                 operands.push_back(tensor);

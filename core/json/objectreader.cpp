@@ -3,6 +3,8 @@
 // O(keys × known names).
 #include "core/json/objectreader.h"
 
+#include "core/json/jsontext.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -216,9 +218,7 @@ int ObjectReader::indexOfName(std::string_view key, std::span<const std::string_
     const std::string& name = value->get_ref<const std::string&>();
     const auto found = std::find(known.begin(), known.end(), name);
     if (found == known.end()) {
-        fault(key,
-              fmt::format("\"{}\" cannot be {}", key,
-                          Json(name.substr(0, 64)).dump(-1, ' ', false, Json::error_handler_t::replace)),
+        fault(key, fmt::format("\"{}\" cannot be {}", key, jsonText(Json(name.substr(0, 64)))),
               "one of " + joined(known));
         return -1;
     }
@@ -264,10 +264,8 @@ void ObjectReader::finish()
             continue;
         const std::string_view nearest = nearestName(key, m_known);
         // A key with a slash has an escaped pointer; the object's line is used then.
-        fault(
-            key,
-            fmt::format("unknown key {}", Json(key.substr(0, 64)).dump(-1, ' ', false, Json::error_handler_t::replace)),
-            nearest.empty() ? "known here: " + joined(m_known) : fmt::format("did you mean \"{}\"?", nearest));
+        fault(key, fmt::format("unknown key {}", jsonText(Json(key.substr(0, 64)))),
+              nearest.empty() ? "known here: " + joined(m_known) : fmt::format("did you mean \"{}\"?", nearest));
     }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/json/prettyjson.h"
 
+#include "core/json/jsontext.h"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -17,7 +19,7 @@ constexpr std::size_t widest = 118; // longer objects are broken into lines
 
 std::string plain(const OrderedJson& value)
 {
-    return value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+    return jsonText(value);
 }
 
 bool isFlat(const OrderedJson& value)

@@ -2,6 +2,7 @@
 #include "core/presets/clusterfile.h"
 
 #include "core/base/textfile.h"
+#include "core/json/jsontext.h"
 #include "core/presets/clusterjson.h"
 #include "core/presets/modeljson.h"
 
@@ -16,7 +17,8 @@ bool namesClusterFile(std::string_view presetOrFile)
 
 std::string clusterFileText(const Cluster& cluster, const std::string& title, const std::string& origin)
 {
-    return nlohmann::ordered_json{{"title", title}, {"origin", origin}, {"cluster", clusterToJson(cluster)}}.dump(2)
+    return jsonText(nlohmann::ordered_json{{"title", title}, {"origin", origin}, {"cluster", clusterToJson(cluster)}},
+                    2)
            + "\n";
 }
 

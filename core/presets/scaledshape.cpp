@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Changes fields of a model through its JSON form, so keys and values are those of a model file.
+#include "core/json/jsontext.h"
 #include "core/json/locatedjson.h"
 #include "core/presets/modeljson.h"
 #include "core/workload/transformer.h"
@@ -20,7 +21,7 @@ nlohmann::json valueOfScale(const std::string& text)
         return true;
     if (text == "off" || text == "false")
         return false;
-    const nlohmann::json number = nlohmann::json::parse(text, nullptr, false);
+    const nlohmann::json number = tryJsonFromText(text);
     return number.is_number() ? number : nlohmann::json(text);
 }
 
@@ -28,7 +29,7 @@ std::string plainText(const nlohmann::ordered_json& value)
 {
     if (value.is_boolean())
         return value.get<bool>() ? "on" : "off";
-    return value.is_string() ? value.get<std::string>() : value.dump();
+    return value.is_string() ? value.get<std::string>() : jsonText(value);
 }
 
 } // namespace
@@ -38,7 +39,7 @@ ScaledShape scaledShape(const ModelShape& shape, const std::string& scale)
     if (shape.architecture == Architecture::Table)
         throw Error(scaleOption, "a table of layers has no dimensions to make smaller",
                     "use --synthetic with --time-scale and --memory-scale");
-    LocatedJson document{nlohmann::json::parse(shapeToJson(shape).dump()), scaleOption, {}};
+    LocatedJson document{jsonFromText(jsonText(shapeToJson(shape))), scaleOption, {}};
     std::vector<std::string> keys;
     std::istringstream parts(scale);
     for (std::string part; std::getline(parts, part, ',');) {

@@ -2,6 +2,7 @@
 #include "executor/run/rundump.h"
 
 #include "core/base/textfile.h"
+#include "core/json/jsontext.h"
 #include "core/presets/modeljson.h"
 
 #include <nlohmann/json.hpp>
@@ -111,21 +112,20 @@ void RunDump::describe()
     m_file.setMetadata("format", "pipewright run 1");
     m_file.setMetadata("design", m_design.name);
     m_file.setMetadata("family", m_design.schedule.family);
-    m_file.setMetadata("model", shapeToJson(workload.shape).dump());
-    m_file.setMetadata("layers_per_stage", nlohmann::json(m_design.layersPerStage).dump());
+    m_file.setMetadata("model", jsonText(shapeToJson(workload.shape)));
+    m_file.setMetadata("layers_per_stage", jsonText(nlohmann::json(m_design.layersPerStage)));
     nlohmann::json skips = nlohmann::json::array();
     for (const SkipConnection& skip : m_design.dataflow.skips)
         skips.push_back({skip.fromStage, skip.toStage});
-    m_file.setMetadata("skips", skips.dump());
-    m_file.setMetadata("optimizer", nlohmann::json{{"name", nameOf(m_optimizer.kind)},
-                                                   {"adamw_learning_rate", m_optimizer.adamW.learningRate},
-                                                   {"beta1", m_optimizer.adamW.beta1},
-                                                   {"beta2", m_optimizer.adamW.beta2},
-                                                   {"epsilon", m_optimizer.adamW.epsilon},
-                                                   {"weight_decay", m_optimizer.adamW.weightDecay},
-                                                   {"sgd_learning_rate", m_optimizer.sgd.learningRate},
-                                                   {"momentum", m_optimizer.sgd.momentum}}
-                                        .dump());
+    m_file.setMetadata("skips", jsonText(skips));
+    m_file.setMetadata("optimizer", jsonText(nlohmann::json{{"name", nameOf(m_optimizer.kind)},
+                                                            {"adamw_learning_rate", m_optimizer.adamW.learningRate},
+                                                            {"beta1", m_optimizer.adamW.beta1},
+                                                            {"beta2", m_optimizer.adamW.beta2},
+                                                            {"epsilon", m_optimizer.adamW.epsilon},
+                                                            {"weight_decay", m_optimizer.adamW.weightDecay},
+                                                            {"sgd_learning_rate", m_optimizer.sgd.learningRate},
+                                                            {"momentum", m_optimizer.sgd.momentum}}));
     nlohmann::json blocks = nlohmann::json::array(); // in an order in which they can run
     for (TaskId t = 0; t < m_program.tasks.size(); ++t) {
         const Task& task = m_program.tasks[t];
@@ -142,7 +142,7 @@ void RunDump::describe()
         }
         blocks.push_back(std::move(block));
     }
-    m_file.setMetadata("blocks", blocks.dump());
+    m_file.setMetadata("blocks", jsonText(blocks));
 }
 
 void RunDump::write(const std::string& path, bool overwrite)

@@ -2,6 +2,7 @@
 #include "executor/run/safetensors.h"
 
 #include "core/base/diagnostic.h"
+#include "core/json/jsontext.h"
 
 #include <nlohmann/json.hpp>
 
@@ -44,7 +45,7 @@ std::string Safetensors::bytes() const
         header["__metadata__"] = m_metadata;
     for (const auto& [name, entry] : m_entries)
         header[name] = {{"dtype", entry.type}, {"shape", entry.shape}, {"data_offsets", {entry.begin, entry.end}}};
-    std::string text = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    std::string text = jsonText(header);
     text.append((8 - text.size() % 8) % 8, ' '); // the tensors begin at a multiple of 8 bytes
     std::string file;
     file.reserve(8 + text.size() + m_data.size());

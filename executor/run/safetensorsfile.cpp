@@ -3,6 +3,7 @@
 
 #include "core/base/diagnostic.h"
 #include "core/base/inputfile.h"
+#include "core/json/jsontext.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -105,7 +106,7 @@ void SafetensorsFile::addFile(const std::string& file)
         refuse(file, "is no safetensors file: its header does not fit into it");
     std::string text(header, '\0');
     const bool whole = input.read(text.data(), text.size()) == text.size();
-    const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+    const nlohmann::json json = tryJsonFromText(text);
     if (!whole || !json.is_object())
         refuse(file, "is no safetensors file: its header is not JSON");
     for (const auto& [name, entry] : json.items()) {

@@ -2,6 +2,7 @@
 #include "executor/torch/torchrecords.h"
 
 #include "core/design/blockparts.h"
+#include "core/json/jsontext.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -36,7 +37,7 @@ Number whole(const Json& value)
                       : value.is_number_integer() ? value.get<std::int64_t>() >= -most
                                                   : false;
     if (!fits)
-        throw std::out_of_range(fmt::format("{} is no whole number of a possible size", value.dump()));
+        throw std::out_of_range(fmt::format("{} is no whole number of a possible size", jsonText(value)));
     return value.get<Number>();
 }
 
@@ -103,7 +104,7 @@ void TorchRecords::takeBlocks(int rank, int step, const void* json)
         const auto transfer = m_transfers.find({what == "F" ? 'F' : 'I', whole<int>(row.at(1)), whole<int>(row.at(2))});
         if (transfer == m_transfers.end() || m_peerOf[transfer->second] != rank)
             throw Error(fmt::format("rank {}", rank),
-                        fmt::format("waited for {}, which it does not receive in this design", row.dump()),
+                        fmt::format("waited for {}, which it does not receive in this design", jsonText(row)),
                         "was the job written for another design?");
         known.waits.push_back({transfer->second, whole<Nanoseconds>(row.at(3)), whole<Nanoseconds>(row.at(4))});
     }

@@ -4,6 +4,7 @@
 #include "core/base/textfile.h"
 #include "core/design/costorigins.h"
 #include "core/design/redesign.h"
+#include "core/json/jsontext.h"
 #include "gui/designer/firsthints.h"
 #include "gui/designer/mainwindow.h"
 #include "gui/designer/numberbar.h"
@@ -154,8 +155,7 @@ void MainWindow::showRunnable()
 void MainWindow::showGradients()
 {
     const Document::Overlay* overlay = m_document.overlay();
-    const nlohmann::json result =
-        overlay == nullptr ? nlohmann::json() : nlohmann::json::parse(overlay->resultJson, nullptr, false);
+    const nlohmann::json result = overlay == nullptr ? nlohmann::json() : tryJsonFromText(overlay->resultJson);
     if (!result.is_object() || !result.contains("gradient_check")) {
         m_numbers->setGradients({}, true, {});
         return;

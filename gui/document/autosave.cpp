@@ -3,6 +3,7 @@
 
 #include "core/base/textfile.h"
 #include "core/files/designfile.h"
+#include "core/json/jsontext.h"
 #include "gui/document/document.h"
 #include "gui/widgets/runtimefolder.h"
 
@@ -84,7 +85,7 @@ void Autosave::write()
                 {"original_path", original.toStdString()},
                 {"saved_at", QDateTime::currentDateTimeUtc().toString(Qt::ISODate).toStdString()},
                 {"design", designToJson(design)}};
-            writeFileAtomically(path.toStdString(), wrapped.dump(), true);
+            writeFileAtomically(path.toStdString(), jsonText(wrapped), true);
             QMetaObject::invokeMethod(
                 this, [this] { Q_EMIT written(); }, Qt::QueuedConnection);
         } catch (const std::exception& error) {
@@ -123,7 +124,7 @@ std::vector<Autosave::Abandoned> Autosave::abandoned(const QString& folder, QStr
         if (!content.open(QIODevice::ReadOnly))
             continue;
         try {
-            const auto wrapped = nlohmann::json::parse(content.readAll().toStdString());
+            const auto wrapped = jsonFromText(content.readAll().toStdString());
             Abandoned leftover;
             leftover.file = file.filePath();
             leftover.originalPath = QString::fromStdString(wrapped.at("original_path").get<std::string>());

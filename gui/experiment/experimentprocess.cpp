@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/experiment/experimentprocess.h"
 
+#include "core/json/jsontext.h"
 #include "executor/experiment/experimentreport.h"
 
 #include <nlohmann/json.hpp>
@@ -49,7 +50,7 @@ void ExperimentProcess::end(const ChildEnd& child)
 
 void ExperimentProcess::takeLine(const QByteArray& line)
 {
-    const auto json = nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
+    const auto json = tryJsonFromText({line.constData(), static_cast<std::size_t>(line.size())});
     if (json.is_object() && json.contains("finished")) {
         Q_EMIT runFinished(experimentRunFrom(json["finished"]));
     } else if (json.is_object() && json.contains("progress")) {

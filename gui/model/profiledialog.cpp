@@ -2,6 +2,7 @@
 #include "gui/model/profiledialog.h"
 
 #include "core/design/newdesign.h"
+#include "core/json/jsontext.h"
 #include "core/presets/modelfile.h"
 #include "core/workload/transformer.h"
 #include "gui/widgets/closingrow.h"
@@ -183,7 +184,7 @@ void ProfileDialog::begin()
 
 void ProfileDialog::takeLine(const QByteArray& line)
 {
-    const auto json = nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
+    const auto json = tryJsonFromText({line.constData(), static_cast<std::size_t>(line.size())});
     if (json.is_object() && json.contains("progress") && json["progress"].is_number()) {
         const double done = json["progress"].get<double>();
         m_bar->setValue(qRound(100 * done));

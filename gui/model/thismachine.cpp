@@ -2,6 +2,7 @@
 #include "gui/model/thismachine.h"
 
 #include "core/base/diagnostic.h"
+#include "core/json/jsontext.h"
 #include "core/presets/clusterfile.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/words.h"
@@ -93,7 +94,7 @@ void ThisMachine::begin()
 
 void ThisMachine::takeLine(const QByteArray& line)
 {
-    const auto json = nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
+    const auto json = tryJsonFromText({line.constData(), static_cast<std::size_t>(line.size())});
     if (json.is_object() && json.contains("fraction") && json["fraction"].is_number())
         m_state->setText(tr("%1 %: %2")
                              .arg(qRound(100 * json["fraction"].get<double>()))

@@ -2,6 +2,7 @@
 #include "gui/run/backends.h"
 
 #include "core/base/diagnostic.h"
+#include "core/json/jsontext.h"
 #include "executor/cuda/gpushares.h"
 #include "executor/torch/python.h"
 
@@ -81,7 +82,7 @@ BackendChoice forDesign(BackendChoice choice, const Design& design)
 std::vector<BackendChoice> parseBackends(const QByteArray& text)
 {
     std::vector<BackendChoice> choices;
-    const auto json = nlohmann::ordered_json::parse(text.begin(), text.end(), nullptr, false);
+    const auto json = tryOrderedJsonFromText({text.constData(), static_cast<std::size_t>(text.size())});
     if (json.is_object()) {
         for (const auto& [name, entry] : json.items()) {
             if (!entry.is_object() || !entry.contains("available") || !entry["available"].is_boolean())

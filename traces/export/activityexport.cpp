@@ -2,6 +2,7 @@
 #include "traces/export/activityexport.h"
 
 #include "core/exchange/perfettopackets.h"
+#include "core/json/jsontext.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -132,10 +133,7 @@ public:
         m_buffer.text = R"({"displayTimeUnit":"ns","traceEvents":[)";
     }
 
-    static std::string quoted(std::string_view text)
-    {
-        return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-    }
+    static std::string quoted(std::string_view text) { return asciiJsonText(text); }
     static std::string micros(Nanoseconds time) { return fmt::format("{}.{:03}", time / 1000, time % 1000); }
 
     template<class... Values>

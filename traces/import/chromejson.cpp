@@ -3,6 +3,7 @@
 // events).
 #include "traces/import/chromejson.h"
 
+#include "core/json/jsontext.h"
 #include "traces/import/chromebatches.h"
 #include "traces/import/chromelanes.h"
 
@@ -123,7 +124,7 @@ private:
         if (key == "baseTimeNanoseconds") {
             m_base = numberOf<std::int64_t>(text.substr(0, text.find_first_not_of("0123456789")));
         } else if (key == "distributedInfo") {
-            const auto info = nlohmann::json::parse(text, nullptr, false);
+            const auto info = tryJsonFromText(text);
             if (!info.is_object())
                 return;
             const auto number = [&](const char* name) -> std::optional<int> {

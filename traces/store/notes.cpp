@@ -4,6 +4,7 @@
 #include "core/base/diagnostic.h"
 #include "core/base/inputfile.h"
 #include "core/base/textfile.h"
+#include "core/json/jsontext.h"
 
 #include <nlohmann/json.hpp>
 
@@ -36,7 +37,7 @@ std::vector<TraceNote> readNotes(const std::string& trace)
         return {};
     std::vector<TraceNote> notes;
     try {
-        const auto file = nlohmann::json::parse(readTextFile(path));
+        const auto file = jsonFromText(readTextFile(path));
         for (const auto& entry : file.at("notes")) {
             TraceNote note;
             note.start = entry.at("start_ns").get<Nanoseconds>();
@@ -73,7 +74,7 @@ void writeNotes(const std::string& trace, std::vector<TraceNote> notes)
         entry["text"] = note.text;
         file["notes"].push_back(std::move(entry));
     }
-    writeFileAtomically(path, file.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n", true);
+    writeFileAtomically(path, jsonText(file, 2) + "\n", true);
 }
 
 } // namespace pipewright

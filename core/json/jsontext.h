@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// JSON to and from text. The library's parser and writer are large templates: compiled here once, they cost nobody else
+// one to three seconds of compiling.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace pipewright {
+
+/// Throws nlohmann::json::exception, which says where the text is no JSON.
+nlohmann::json jsonFromText(std::string_view text);
+/// `is_discarded()` where the text is no JSON.
+nlohmann::json tryJsonFromText(std::string_view text);
+/// The same, with the members of objects in their order.
+nlohmann::ordered_json tryOrderedJsonFromText(std::string_view text);
+
+/// On one line, or with so many spaces of `indent` per level. What is no UTF-8 is replaced by U+FFFD.
+std::string jsonText(const nlohmann::json& value, int indent = -1);
+std::string jsonText(const nlohmann::ordered_json& value, int indent = -1);
+/// A string in quotes, in which all other characters than ASCII's are escaped too.
+std::string asciiJsonText(std::string_view text);
+
+} // namespace pipewright
