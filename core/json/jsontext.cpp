@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/json/jsontext.h"
 
+#include <nlohmann/json.hpp>
+
 namespace pipewright {
 
 namespace {

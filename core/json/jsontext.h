@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// JSON to and from text. The library's parser and writer are large templates: compiled here once, they cost nobody else
-// one to three seconds of compiling.
+// JSON to and from text. The library's parser and writer are large templates, which take one to three seconds to
+// compile: they are compiled here once, and other files call these functions.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <string>
 #include <string_view>
@@ -20,7 +20,7 @@ nlohmann::ordered_json tryOrderedJsonFromText(std::string_view text);
 /// On one line, or with so many spaces of `indent` per level. What is no UTF-8 is replaced by U+FFFD.
 std::string jsonText(const nlohmann::json& value, int indent = -1);
 std::string jsonText(const nlohmann::ordered_json& value, int indent = -1);
-/// A string in quotes, in which all other characters than ASCII's are escaped too.
+/// A string in quotes, with every character beyond ASCII escaped.
 std::string asciiJsonText(std::string_view text);
 
 } // namespace pipewright

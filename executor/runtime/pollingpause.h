@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Pauses between two questions whether work on a device is done. They grow with the wait: what is short is noticed at
-// once, and a long block is asked seldom, at most a 64th of its time late.
+// Pauses between two questions whether work on a device is done. They grow with the wait, so that a long block is asked
+// seldom: the answer comes late by the shortest pause, or by a 64th of the wait, but by no more than a millisecond.
 #pragma once
 
 #include <algorithm>

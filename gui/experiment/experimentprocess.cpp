@@ -50,7 +50,7 @@ void ExperimentProcess::end(const ChildEnd& child)
 
 void ExperimentProcess::takeLine(const QByteArray& line)
 {
-    const auto json = tryJsonFromText({line.constData(), static_cast<std::size_t>(line.size())});
+    const auto json = tryJsonFromText(line.toStdString());
     if (json.is_object() && json.contains("finished")) {
         Q_EMIT runFinished(experimentRunFrom(json["finished"]));
     } else if (json.is_object() && json.contains("progress")) {

@@ -184,7 +184,7 @@ void ProfileDialog::begin()
 
 void ProfileDialog::takeLine(const QByteArray& line)
 {
-    const auto json = tryJsonFromText({line.constData(), static_cast<std::size_t>(line.size())});
+    const auto json = tryJsonFromText(line.toStdString());
     if (json.is_object() && json.contains("progress") && json["progress"].is_number()) {
         const double done = json["progress"].get<double>();
         m_bar->setValue(qRound(100 * done));

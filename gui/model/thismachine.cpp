@@ -94,7 +94,7 @@ void ThisMachine::begin()
 
 void ThisMachine::takeLine(const QByteArray& line)
 {
-    const auto json = tryJsonFromText({line.constData(), static_cast<std::size_t>(line.size())});
+    const auto json = tryJsonFromText(line.toStdString());
     if (json.is_object() && json.contains("fraction") && json["fraction"].is_number())
         m_state->setText(tr("%1 %: %2")
                              .arg(qRound(100 * json["fraction"].get<double>()))

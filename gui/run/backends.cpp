@@ -82,7 +82,7 @@ BackendChoice forDesign(BackendChoice choice, const Design& design)
 std::vector<BackendChoice> parseBackends(const QByteArray& text)
 {
     std::vector<BackendChoice> choices;
-    const auto json = tryOrderedJsonFromText({text.constData(), static_cast<std::size_t>(text.size())});
+    const auto json = tryOrderedJsonFromText(text.toStdString());
     if (json.is_object()) {
         for (const auto& [name, entry] : json.items()) {
             if (!entry.is_object() || !entry.contains("available") || !entry["available"].is_boolean())

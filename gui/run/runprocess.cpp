@@ -55,7 +55,7 @@ void RunProcess::start(const ChildRequest& request)
 
 std::optional<ChildProgress> RunProcess::parseProgress(const QByteArray& line)
 {
-    const auto json = tryJsonFromText({line.constData(), static_cast<std::size_t>(line.size())});
+    const auto json = tryJsonFromText(line.toStdString());
     if (!json.is_object() || !json.contains("progress"))
         return std::nullopt;
     // {"progress": 0.35, "step": 7, …} and {"progress": {"step": 7, "steps": 20, …}} are both progress.
@@ -99,7 +99,7 @@ void RunProcess::end(const ChildEnd& child)
     result.json = child.output;
     result.trace = m_request.trace;
     result.messages = m_messages;
-    const auto report = tryJsonFromText({result.json.constData(), static_cast<std::size_t>(result.json.size())});
+    const auto report = tryJsonFromText(result.json.toStdString());
     if (child.kind == ChildEnd::NotStarted) {
         result.reason = tr("The run could not be started: %1").arg(child.whyNot);
     } else if (child.cancelled) {

@@ -5,7 +5,6 @@
 #include "core/json/jsontext.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <iterator>
