@@ -59,6 +59,7 @@ private:
         own.zName = "fuzz";
         own.xOpen = open;
         own.xAccess = access;
+        own.xFullPathname = fullPathname;
         return sqlite3_vfs_register(&own, 1) == SQLITE_OK;
     }
 
@@ -82,6 +83,11 @@ private:
             return system->xAccess(system, name, flags, found);
         *found = 0; // SQLite asks for journals only
         return SQLITE_OK;
+    }
+    /// The name is absolute and no link; SQLite asks the system about each of its folders.
+    static int fullPathname(sqlite3_vfs*, const char* name, int room, char* full)
+    {
+        return sqlite3_snprintf(room, full, "%s", name) != nullptr ? SQLITE_OK : SQLITE_CANTOPEN;
     }
     static int read(sqlite3_file*, void* to, int amount, sqlite3_int64 offset)
     {
