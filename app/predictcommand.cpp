@@ -11,6 +11,7 @@
 #include "core/predict/busqueues.h"
 #include "core/predict/criticalpath.h"
 #include "core/predict/throughput.h"
+#include "core/presets/scaledshape.h"
 #include "core/program/pairtimes.h"
 #include "core/program/weightreport.h"
 #include "core/search/tradeoffs.h"

@@ -5,6 +5,14 @@
 
 namespace pipewright {
 
+Cluster::Cluster() = default;
+Cluster::Cluster(const Cluster& other) = default;
+Cluster::Cluster(Cluster&& other) noexcept = default;
+Cluster& Cluster::operator=(const Cluster& other) = default;
+Cluster& Cluster::operator=(Cluster&& other) noexcept = default;
+Cluster::~Cluster() = default;
+bool Cluster::operator==(const Cluster& other) const = default;
+
 bool DeviceSpec::operator==(const DeviceSpec& other) const
 {
     const bool sameGroup = group && other.group ? *group == *other.group : !group && !other.group;

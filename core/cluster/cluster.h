@@ -71,6 +71,14 @@ struct CollectiveSpec {
 };
 
 struct Cluster {
+    // Out of line: inlined, each is kilobytes of code in every file that uses one.
+    Cluster();
+    Cluster(const Cluster& other);
+    Cluster(Cluster&& other) noexcept;
+    Cluster& operator=(const Cluster& other);
+    Cluster& operator=(Cluster&& other) noexcept;
+    ~Cluster();
+
     std::string name;
     std::vector<DeviceSpec> devices;
     LinkSpec link;                                      ///< between any two devices …
@@ -81,7 +89,7 @@ struct Cluster {
     bool groupedCollectives = true;                     ///< false: collectives always pad to the largest piece
     Nodes nodes{};
     std::vector<GpuShare> gpus{}; ///< per device; empty: it does not matter
-    bool operator==(const Cluster&) const = default;
+    bool operator==(const Cluster& other) const;
 };
 
 /// A group as one device: summed peak rates and bandwidths, the efficiency that gives the sum of the rates, the

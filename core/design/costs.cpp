@@ -6,6 +6,14 @@
 
 namespace pipewright {
 
+Costs::Costs() = default;
+Costs::Costs(const Costs& other) = default;
+Costs::Costs(Costs&& other) noexcept = default;
+Costs& Costs::operator=(const Costs& other) = default;
+Costs& Costs::operator=(Costs&& other) noexcept = default;
+Costs::~Costs() = default;
+bool Costs::operator==(const Costs& other) const = default;
+
 void StageCosts::fitParts()
 {
     for (const Op op : allOps)

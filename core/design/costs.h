@@ -141,6 +141,14 @@ struct MicrobatchScale {
 };
 
 struct Costs {
+    // Out of line: inlined, each is kilobytes of code in every file that uses one.
+    Costs();
+    Costs(const Costs& other);
+    Costs(Costs&& other) noexcept;
+    Costs& operator=(const Costs& other);
+    Costs& operator=(Costs&& other) noexcept;
+    ~Costs();
+
     std::vector<StageCosts> stages;
     std::vector<MicrobatchScale> microbatches;           ///< per microbatch; empty: all alike
     LinkCosts link;                                      ///< between any two devices …
@@ -166,7 +174,7 @@ struct Costs {
     /// The typical spread of the stages that have one; 0 when none has.
     double usualSpread(Op op) const;
     bool hasSpread() const;
-    bool operator==(const Costs&) const = default;
+    bool operator==(const Costs& other) const;
 };
 
 /// Splits the times of one device's worth of layers evenly over `chunks` stages (rounded down to whole

@@ -17,6 +17,14 @@
 namespace pipewright {
 
 struct Design {
+    // Out of line: inlined, each is kilobytes of code in every file that uses one.
+    Design();
+    Design(const Design& other);
+    Design(Design&& other) noexcept;
+    Design& operator=(const Design& other);
+    Design& operator=(Design&& other) noexcept;
+    ~Design();
+
     std::string name;
     std::optional<Workload> workload; ///< absent when costs were given by hand
     std::vector<int> layersPerStage;  ///< partition; sums to the workload's layers (embedding and head included)
@@ -28,7 +36,7 @@ struct Design {
     /// The sharding plan of the group that holds a stage, by stage; empty, or an entry that states nothing:
     /// synthesised.
     std::vector<sharding::StatedPlan> plans;
-    bool operator==(const Design&) const = default;
+    bool operator==(const Design& other) const;
 };
 
 } // namespace pipewright

@@ -2,10 +2,9 @@
 #include "core/exchange/torchtitan.h"
 
 #include "core/exchange/layernames.h"
-#include "core/json/jsontext.h"
+#include "core/json/jsonvalue.h"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 namespace pipewright {
 
@@ -14,7 +13,7 @@ namespace {
 /// A double-quoted string valid in Python and YAML.
 std::string quotedText(std::string_view text)
 {
-    return jsonText(nlohmann::json(text));
+    return JsonValue(text).dump(JsonValue::InvalidText::Replace);
 }
 
 std::string withoutLineBreaks(std::string text)
@@ -121,7 +120,6 @@ def with_schedule(config):
     if MODULES_OF_STAGE is not None:
         put(parallelism, MODULES_OF_STAGE, "pipeline_parallel_module_fqns_per_model_part", "module_fqns_per_model_part")
     return config
-
 
 def put(part, value, *names):
     """Sets the field, by the first of its names that this version has."""

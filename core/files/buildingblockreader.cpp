@@ -3,6 +3,7 @@
 #include "core/files/buildingblockreader.h"
 
 #include "core/files/locateddesign.h"
+#include "core/json/locatedjson.h"
 
 #include <fmt/format.h>
 

@@ -9,6 +9,8 @@
 #include "core/presets/modeljson.h"
 #include "core/workload/transformer.h"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <charconv>
 

@@ -3,6 +3,7 @@
 
 #include "core/design/stageplans.h"
 #include "core/files/buildingblockreader.h"
+#include "core/json/locatedjson.h"
 #include "core/json/objectreader.h"
 
 #include <fmt/format.h>

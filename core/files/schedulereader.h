@@ -3,10 +3,9 @@
 #pragma once
 
 #include "core/files/buildingblockreader.h"
+#include "core/json/locatedjson.h"
 #include "core/json/objectreader.h"
 #include "core/schedule/schedule.h"
-
-#include <nlohmann/json.hpp>
 
 #include <string>
 #include <utility>

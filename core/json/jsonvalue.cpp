@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/json/jsonvalue.h"
 
+#include "core/json/jsontext.h"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 
 namespace pipewright {
@@ -42,6 +45,39 @@ struct ToLibrary {
     Library operator()(const auto& plain) const { return Library(plain); }
 };
 
+constexpr int mostLevels = 64;
+
+/// Throws std::length_error for too many levels.
+JsonValue fromLibrary(const nlohmann::ordered_json& value, int level = 1)
+{
+    using Type = nlohmann::ordered_json::value_t;
+    if (level > mostLevels)
+        throw std::length_error("too many levels");
+    switch (value.type()) {
+    case Type::boolean: return value.get<bool>();
+    case Type::number_integer: return value.get<std::int64_t>();
+    case Type::number_unsigned: return value.get<std::uint64_t>();
+    case Type::number_float: return value.get<double>();
+    case Type::string: return value.get<std::string>();
+    case Type::array: {
+        JsonValue array = JsonValue::array();
+        for (const auto& element : value)
+            array.push_back(fromLibrary(element, level + 1));
+        return array;
+    }
+    case Type::object: {
+        JsonValue object = JsonValue::object();
+        for (const auto& [name, member] : value.items())
+            object[name] = fromLibrary(member, level + 1);
+        return object;
+    }
+    case Type::null:
+    case Type::binary:
+    case Type::discarded: break;
+    }
+    return {};
+}
+
 } // namespace
 
 JsonValue::JsonValue() = default;
@@ -68,6 +104,18 @@ JsonValue::JsonValue(std::initializer_list<JsonValue> elements)
             members.emplace_back(name, pair[1]);
     }
     m_value = std::move(members);
+}
+
+std::optional<JsonValue> JsonValue::fromText(std::string_view text)
+{
+    const nlohmann::ordered_json value = tryOrderedJsonFromText(text);
+    if (value.is_discarded())
+        return std::nullopt;
+    try {
+        return fromLibrary(value);
+    } catch (const std::length_error&) {
+        return std::nullopt;
+    }
 }
 
 JsonValue JsonValue::array()
@@ -123,6 +171,67 @@ void JsonValue::update(const JsonValue& other)
 {
     for (const auto& [name, member] : std::get<Object>(other.m_value))
         (*this)[name] = member;
+}
+
+const JsonValue& JsonValue::member(std::string_view name) const
+{
+    static const JsonValue null;
+    const Object& all = memberList();
+    const auto at = std::find_if(all.begin(), all.end(), [&](const auto& member) { return member.first == name; });
+    return at == all.end() ? null : at->second;
+}
+
+bool JsonValue::contains(std::string_view name) const
+{
+    const Object& all = memberList();
+    return std::any_of(all.begin(), all.end(), [&](const auto& member) { return member.first == name; });
+}
+
+const JsonValue::Array& JsonValue::elements() const
+{
+    static const Array none;
+    const auto* array = std::get_if<Array>(&m_value);
+    return array ? *array : none;
+}
+
+const JsonValue::Object& JsonValue::memberList() const
+{
+    static const Object none;
+    const auto* object = std::get_if<Object>(&m_value);
+    return object ? *object : none;
+}
+
+std::optional<bool> JsonValue::truth() const
+{
+    const bool* value = std::get_if<bool>(&m_value);
+    return value ? std::optional(*value) : std::nullopt;
+}
+
+std::optional<double> JsonValue::number() const
+{
+    if (const double* fraction = std::get_if<double>(&m_value))
+        return *fraction;
+    if (const std::uint64_t* large = std::get_if<std::uint64_t>(&m_value))
+        return static_cast<double>(*large);
+    if (const std::int64_t* value = std::get_if<std::int64_t>(&m_value))
+        return static_cast<double>(*value);
+    return std::nullopt;
+}
+
+std::optional<std::int64_t> JsonValue::whole() const
+{
+    if (const std::int64_t* value = std::get_if<std::int64_t>(&m_value))
+        return *value;
+    const std::uint64_t* large = std::get_if<std::uint64_t>(&m_value);
+    if (large && *large <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+        return static_cast<std::int64_t>(*large);
+    return std::nullopt;
+}
+
+std::optional<std::string> JsonValue::text() const
+{
+    const std::string* value = std::get_if<std::string>(&m_value);
+    return value ? std::optional(*value) : std::nullopt;
 }
 
 std::string JsonValue::dump(InvalidText invalid) const

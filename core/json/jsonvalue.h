@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A JSON document that is built and printed, such as a command's answer. It is a tree of plain values, so a file that
-// builds one need not parse the JSON library, which only dump() uses. Braces read as JSON does: a list whose elements
-// are all {"name", value} is an object, any other list an array. Members keep the order in which they were added.
+// A JSON document that is built and printed, such as a command's answer, or read where nothing in it is certain, such
+// as what another process says. It is a tree of plain values, so a file that uses one need not parse the JSON library,
+// which only fromText() and dump() use. Braces read as JSON does: a list whose elements are all {"name", value} is an
+// object, any other list an array. Members keep the order in which they were added.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -51,6 +53,9 @@ public:
     JsonValue& operator=(JsonValue&&) noexcept;
     ~JsonValue();
 
+    /// Nothing where the text is no JSON, or has more than 64 levels.
+    static std::optional<JsonValue> fromText(std::string_view text);
+
     static JsonValue array();  ///< without elements
     static JsonValue object(); ///< without members
 
@@ -67,6 +72,19 @@ public:
 
     using Array = std::vector<JsonValue>;
     using Object = std::vector<std::pair<std::string, JsonValue>>;
+
+    /// A member; null where there is none, and for what is not an object.
+    const JsonValue& member(std::string_view name) const;
+    bool contains(std::string_view name) const;
+    const Array& elements() const;    ///< of an array; of anything else none
+    const Object& memberList() const; ///< of an object; of anything else none
+    bool isObject() const { return std::holds_alternative<Object>(m_value); }
+    // Nothing for values of another type.
+    std::optional<bool> truth() const;
+    std::optional<double> number() const;
+    std::optional<std::int64_t> whole() const; ///< nothing for fractions too, and beyond 64 bits
+    std::optional<std::string> text() const;
+
     using Value = std::variant<std::nullptr_t, bool, std::int64_t, std::uint64_t, double, std::string, Array, Object>;
     const Value& value() const { return m_value; }
 

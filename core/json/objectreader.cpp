@@ -4,6 +4,7 @@
 #include "core/json/objectreader.h"
 
 #include "core/json/jsontext.h"
+#include "core/json/locatedjson.h"
 
 #include <fmt/format.h>
 

@@ -4,8 +4,10 @@
 // keys, with the nearest known key as the hint.
 #pragma once
 
+#include "core/base/diagnostic.h"
 #include "core/base/units.h"
-#include "core/json/locatedjson.h"
+
+#include <nlohmann/json_fwd.hpp>
 
 #include <cstdint>
 #include <initializer_list>
@@ -16,6 +18,8 @@
 #include <vector>
 
 namespace pipewright {
+
+struct LocatedJson;
 
 enum class Presence { Required, Optional };
 

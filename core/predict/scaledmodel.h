@@ -5,7 +5,7 @@
 #pragma once
 
 #include "core/design/design.h"
-#include "core/presets/modeljson.h"
+#include "core/presets/scaledshape.h"
 
 #include <string>
 #include <vector>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/presets/clusterjson.h"
 
+#include "core/json/locatedjson.h"
 #include "core/json/prettyjson.h"
 
 #include <fmt/format.h>

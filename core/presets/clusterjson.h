@@ -5,7 +5,7 @@
 #include "core/cluster/cluster.h"
 #include "core/json/objectreader.h"
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 namespace pipewright {
 

@@ -4,6 +4,7 @@
 // the transformers library's configuration classes.
 #include "core/presets/huggingface.h"
 
+#include "core/json/locatedjson.h"
 #include "core/json/objectreader.h"
 #include "core/workload/transformer.h"
 

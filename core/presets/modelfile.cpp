@@ -4,6 +4,7 @@
 #include "core/base/inputfile.h"
 #include "core/base/textcells.h"
 #include "core/base/textfile.h"
+#include "core/json/locatedjson.h"
 #include "core/presets/huggingface.h"
 #include "core/presets/modeljson.h"
 #include "core/presets/presets.h"

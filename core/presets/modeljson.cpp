@@ -6,6 +6,7 @@
 #include "core/workload/parallelism.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace pipewright {
 

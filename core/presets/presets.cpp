@@ -3,6 +3,7 @@
 
 #include "core/base/limits.h"
 #include "core/base/textfile.h"
+#include "core/json/locatedjson.h"
 #include "core/presets/clusterfile.h"
 #include "core/presets/clusterjson.h"
 #include "core/presets/modeljson.h"

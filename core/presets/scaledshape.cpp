@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Changes fields of a model through its JSON form, so keys and values are those of a model file.
+#include "core/presets/scaledshape.h"
+
 #include "core/json/jsontext.h"
 #include "core/json/locatedjson.h"
 #include "core/presets/modeljson.h"
 #include "core/workload/transformer.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <sstream>
 

@@ -7,6 +7,14 @@
 
 namespace pipewright {
 
+Program::Program() = default;
+Program::Program(const Program& other) = default;
+Program::Program(Program&& other) noexcept = default;
+Program& Program::operator=(const Program& other) = default;
+Program& Program::operator=(Program&& other) noexcept = default;
+Program::~Program() = default;
+bool Program::operator==(const Program& other) const = default;
+
 std::int64_t Program::computeCount() const
 {
     return std::count_if(tasks.begin(), tasks.end(), [this](const Task& t) {

@@ -140,6 +140,14 @@ struct MemorySample {
 
 class Program : public PipelineShape {
 public:
+    // Out of line: inlined, each is kilobytes of code in every file that uses one.
+    Program();
+    Program(const Program& other);
+    Program(Program&& other) noexcept;
+    Program& operator=(const Program& other);
+    Program& operator=(Program&& other) noexcept;
+    ~Program();
+
     std::vector<Task> tasks; ///< the global sequence; index = TaskId; also a topological order
 
     /// Buffers read and written by a task: Compute reads inputs and writes outputs on its device; Transfer
@@ -221,7 +229,7 @@ public:
     std::int64_t transferCount() const;
     /// "F0.3", "F0.3 to device 1", "reduce stage 0 + stage 3", "U2": for traces, tooltips and messages.
     std::string label(TaskId task) const;
-    bool operator==(const Program&) const = default;
+    bool operator==(const Program& other) const;
 };
 
 } // namespace pipewright

@@ -5,6 +5,14 @@
 
 namespace pipewright {
 
+Schedule::Schedule() = default;
+Schedule::Schedule(const Schedule& other) = default;
+Schedule::Schedule(Schedule&& other) noexcept = default;
+Schedule& Schedule::operator=(const Schedule& other) = default;
+Schedule& Schedule::operator=(Schedule&& other) noexcept = default;
+Schedule::~Schedule() = default;
+bool Schedule::operator==(const Schedule& other) const = default;
+
 std::int64_t Schedule::blocks() const
 {
     std::int64_t count = 0;

@@ -44,6 +44,14 @@ struct PartOrder {
 };
 
 struct Schedule : PipelineShape {
+    // Out of line: inlined, each is kilobytes of code in every file that uses one.
+    Schedule();
+    Schedule(const Schedule& other);
+    Schedule(Schedule&& other) noexcept;
+    Schedule& operator=(const Schedule& other);
+    Schedule& operator=(Schedule&& other) noexcept;
+    ~Schedule();
+
     std::string family; ///< the family it was made by; "custom" after an edit
     BackwardStyle backward = BackwardStyle::Full;
     /// JaxPP merges I and W of stage 0 and rejects a list that separates them, since nothing waits for
@@ -57,7 +65,7 @@ struct Schedule : PipelineShape {
 
     int devices() const { return static_cast<int>(order.size()); }
     std::int64_t blocks() const;
-    bool operator==(const Schedule&) const = default;
+    bool operator==(const Schedule& other) const;
 };
 
 /// The blocks that a complete schedule has and this one does not place: what the tray shows.

@@ -86,7 +86,13 @@ Workload makeWorkload(const ModelShape& shape, Optimizer optimizer, std::string 
 {
     if (Diagnostics wrong = checkShape(shape); hasErrors(wrong))
         throw Error(std::move(wrong));
-    return {shape, optimizer, stateBytes(shape.dataType, optimizer), layersOf(shape), std::move(source)};
+    Workload workload;
+    workload.shape = shape;
+    workload.optimizer = optimizer;
+    workload.state = stateBytes(shape.dataType, optimizer);
+    workload.layers = layersOf(shape);
+    workload.source = std::move(source);
+    return workload;
 }
 
 std::int64_t parameterCount(const Workload& workload)

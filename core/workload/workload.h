@@ -121,13 +121,21 @@ struct StateBytesPerParameter { ///< 18 in all for mixed-precision Adam with fp3
 };
 
 struct Workload {
+    // Out of line: inlined, each is kilobytes of code in every file that uses one.
+    Workload();
+    Workload(const Workload& other);
+    Workload(Workload&& other) noexcept;
+    Workload& operator=(const Workload& other);
+    Workload& operator=(Workload&& other) noexcept;
+    ~Workload();
+
     ModelShape shape;
     Optimizer optimizer = Optimizer::AdamW;
     StateBytesPerParameter state;
     std::vector<Layer> layers; ///< embedding, transformer layers, head; always layersOf(shape): of a member
     std::string source;        ///< "preset llama-3-8b", "design file"
 
-    bool operator==(const Workload&) const = default;
+    bool operator==(const Workload& other) const;
 };
 
 /// An even split of the workload's layers over `stages`, the remainder to the middle stages first since the ends also

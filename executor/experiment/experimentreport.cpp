@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -210,49 +209,54 @@ JsonValue toJson(const ExperimentRun& run)
     return object;
 }
 
-ExperimentRun experimentRunFrom(const nlohmann::json& object)
+ExperimentRun experimentRunFrom(const JsonValue& object)
 {
+    const auto text = [&](const char* key) { return object.member(key).text().value_or(std::string()); };
+    const auto truth = [&](const char* key, bool without) { return object.member(key).truth().value_or(without); };
+    const auto whole = [](const JsonValue& from, const char* key) { return from.member(key).whole().value_or(0); };
+    const auto small = [&](const JsonValue& from, const char* key) { return static_cast<int>(whole(from, key)); };
     // Numbers that are not finite were written as null.
-    const auto number = [&](const char* key) {
-        const auto at = object.find(key);
-        return at != object.end() && at->is_number() ? at->get<double>() : NAN;
+    const auto number = [&](const char* key) { return object.member(key).number().value_or(NAN); };
+    const auto bytes = [&](const char* key) {
+        std::vector<Bytes> list;
+        for (const JsonValue& each : object.member(key).elements())
+            list.push_back(each.whole().value_or(0));
+        return list;
     };
     ExperimentRun run;
-    run.name = object.value("design", std::string());
-    run.design = object.value("number", std::size_t{0});
-    run.reference = object.value("reference", false);
-    run.rule = object.value("rule", std::string());
-    run.optimizer = object.value("optimizer", std::string());
-    run.seed = object.value("seed", std::uint64_t{0});
-    run.microbatchesPerUpdate = object.value("microbatches_per_update", 0);
-    run.rowsPerUpdate = object.value("rows_per_update", std::int64_t{0});
-    run.devices = object.value("devices", 0);
-    run.stages = object.value("stages", 0);
-    run.classifies = object.value("classifies", false);
-    run.accuracies = object.value("accuracy", std::vector<double>());
-    if (const auto losses = object.find("loss"); losses != object.end())
-        for (const auto& loss : *losses)
-            run.losses.push_back(loss.is_number() ? loss.get<double>() : NAN);
+    run.name = text("design");
+    run.design = static_cast<std::size_t>(whole(object, "number"));
+    run.reference = truth("reference", false);
+    run.rule = text("rule");
+    run.optimizer = text("optimizer");
+    run.seed = static_cast<std::uint64_t>(whole(object, "seed"));
+    run.microbatchesPerUpdate = small(object, "microbatches_per_update");
+    run.rowsPerUpdate = whole(object, "rows_per_update");
+    run.devices = small(object, "devices");
+    run.stages = small(object, "stages");
+    run.classifies = truth("classifies", false);
+    for (const JsonValue& accuracy : object.member("accuracy").elements())
+        run.accuracies.push_back(accuracy.number().value_or(NAN));
+    for (const JsonValue& loss : object.member("loss").elements())
+        run.losses.push_back(loss.number().value_or(NAN));
     run.finalLoss = number("final_loss");
     run.heldBackLoss = number("held_back_loss");
     run.heldBackAccuracy = number("held_back_accuracy");
     run.updatesPerSecond = number("updates_per_second");
     run.predictedUpdatesPerSecond = number("predicted_updates_per_second");
-    run.peakBytes = object.value("peak_bytes", std::vector<Bytes>());
-    run.predictedPeakBytes = object.value("predicted_peak_bytes", std::vector<Bytes>());
-    run.readsAgree = object.value("reads_agree", true);
-    if (const auto bits = object.find("bit_equal_to_reference"); bits != object.end() && bits->is_boolean())
-        run.bitEqual = bits->get<bool>();
-    if (const auto stages = object.find("weights"); stages != object.end())
-        for (const auto& stage : *stages) {
-            StageWeights& weights = run.weights.emplace_back();
-            weights.stage = stage.value("stage", 0);
-            weights.staleness = stage.value("staleness", 0);
-            weights.forwardSteps = stage.value("forward_steps", 0);
-            weights.backwardSteps = stage.value("backward_steps", 0);
-            weights.versions = stage.value("versions", 0);
-            weights.copies = stage.value("copies", 0);
-        }
+    run.peakBytes = bytes("peak_bytes");
+    run.predictedPeakBytes = bytes("predicted_peak_bytes");
+    run.readsAgree = truth("reads_agree", true);
+    run.bitEqual = object.member("bit_equal_to_reference").truth();
+    for (const JsonValue& stage : object.member("weights").elements()) {
+        StageWeights& weights = run.weights.emplace_back();
+        weights.stage = small(stage, "stage");
+        weights.staleness = small(stage, "staleness");
+        weights.forwardSteps = small(stage, "forward_steps");
+        weights.backwardSteps = small(stage, "backward_steps");
+        weights.versions = small(stage, "versions");
+        weights.copies = small(stage, "copies");
+    }
     return run;
 }
 

@@ -8,8 +8,6 @@
 #include "executor/experiment/experiment.h"
 #include "traces/store/experimentstore.h"
 
-#include <nlohmann/json_fwd.hpp>
-
 namespace pipewright {
 
 /// Mean over seeds, and the distance from the smallest to the largest.
@@ -40,7 +38,7 @@ std::vector<LossSeries> accuracyCurves(const std::vector<ExperimentRun>& runs); 
 JsonValue toJson(const ExperimentRun& run); ///< losses that are not finite are null
 
 /// The inverse of toJson(), which leaves parameters out.
-ExperimentRun experimentRunFrom(const nlohmann::json& object);
+ExperimentRun experimentRunFrom(const JsonValue& object);
 
 /// A row for the SQLite file of experiments.
 ExperimentRecord recordOf(const ExperimentRun& run);

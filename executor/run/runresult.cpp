@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/base/median.h"
 #include "core/json/jsonvalue.h"
+#include "core/presets/scaledshape.h"
 #include "executor/run/memorycheck.h"
 #include "executor/run/run.h"
 #include "executor/runtime/runtime.h"
@@ -8,6 +9,13 @@
 #include <cmath>
 
 namespace pipewright {
+
+RunResult::RunResult() = default;
+RunResult::RunResult(const RunResult& other) = default;
+RunResult::RunResult(RunResult&& other) noexcept = default;
+RunResult& RunResult::operator=(const RunResult& other) = default;
+RunResult& RunResult::operator=(RunResult&& other) noexcept = default;
+RunResult::~RunResult() = default;
 
 void RunResult::takeMemory(const Program& program, const Runtime& runtime, Backend& from)
 {

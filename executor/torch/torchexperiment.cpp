@@ -2,6 +2,7 @@
 #include "executor/torch/torchexperiment.h"
 
 #include "core/base/textfile.h"
+#include "core/json/jsontext.h"
 #include "core/json/jsonvalue.h"
 #include "core/predict/predict.h"
 #include "core/schedule/weightplan.h"
@@ -112,12 +113,13 @@ public:
 
     void take(const std::string& line)
     {
-        const Json report = Json::parse(line, nullptr, false);
+        const Json report = tryJsonFromText(line);
         try {
             if (!report.is_object())
                 throw Error("experiment", "this is no report: " + inQuotes(line), hint);
             if (report.contains("failed"))
-                throw Error(report.value("where", "experiment"), report.at("failed"), report.value("hint", ""));
+                throw Error(report.value("where", "experiment"), report.at("failed").get<std::string>(),
+                            report.value("hint", ""));
             if (report.contains("update"))
                 tell(report);
             if (report.contains("report"))

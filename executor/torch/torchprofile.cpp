@@ -3,6 +3,7 @@
 
 #include "core/base/diagnostic.h"
 #include "core/base/textfile.h"
+#include "core/json/jsontext.h"
 #include "core/json/jsonvalue.h"
 #include "core/workload/layertable.h"
 #include "executor/torch/python.h"
@@ -28,7 +29,7 @@ public:
 
     void take(const std::string& line)
     {
-        const Json report = Json::parse(line, nullptr, false);
+        const Json report = tryJsonFromText(line);
         if (!report.is_object())
             throw Error("profile", "this is no report: " + inQuotes(line),
                         "the pipewright package in this Python is of another version than the program");
@@ -57,7 +58,8 @@ private:
     void takeReport(const Json& report)
     {
         if (report.contains("failed"))
-            throw Error(report.value("where", "profile"), report.at("failed"), report.value("hint", ""));
+            throw Error(report.value("where", "profile"), report.at("failed").get<std::string>(),
+                        report.value("hint", ""));
         if (report.contains("note"))
             profile.notes.push_back(report["note"]);
         if (report.contains("hello")) {

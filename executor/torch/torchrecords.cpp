@@ -177,7 +177,7 @@ std::vector<GpuRecord> TorchRecords::activitiesOf(int rank, int step, const void
 
 void TorchRecords::take(int rank, const std::string& line)
 {
-    const Json report = Json::parse(line, nullptr, false);
+    const Json report = tryJsonFromText(line);
     if (!report.is_object())
         noReport(rank, line, "this is no report");
     Rank& from = m_ranks[static_cast<std::size_t>(rank)];
@@ -195,7 +195,7 @@ void TorchRecords::take(int rank, const std::string& line)
             }
         }
         if (report.contains("note"))
-            m_result.notes.push_back({Severity::Note, "module", report["note"], {}});
+            m_result.notes.push_back({Severity::Note, "module", report["note"].get<std::string>()});
         if (report.contains("step_with_profiler"))
             m_result.recorder.add({.stepWith = whole<Nanoseconds>(report["step_with_profiler"]),
                                    .stepWithout = whole<Nanoseconds>(report.at("step_without_profiler"))});

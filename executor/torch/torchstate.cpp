@@ -2,6 +2,7 @@
 #include "executor/torch/torchstate.h"
 
 #include "core/base/diagnostic.h"
+#include "core/json/jsontext.h"
 #include "executor/torch/python.h"
 
 #include <fmt/format.h>
@@ -19,7 +20,7 @@ TorchState torchState(const std::string& python, std::chrono::seconds atMost)
         const auto until = std::chrono::steady_clock::now() + atMost;
         while (process.anyRuns()) {
             for (const ProcessEvent& event : process.wait()) {
-                const Json report = event.ended ? Json() : Json::parse(event.line, nullptr, false);
+                const Json report = event.ended ? Json() : tryJsonFromText(event.line);
                 if (!report.is_object() || !report.contains("about"))
                     continue;
                 const Json& about = report["about"];

@@ -4,7 +4,7 @@
 #include "core/base/textfile.h"
 #include "core/design/costorigins.h"
 #include "core/design/redesign.h"
-#include "core/json/jsontext.h"
+#include "core/json/jsonvalue.h"
 #include "gui/designer/firsthints.h"
 #include "gui/designer/mainwindow.h"
 #include "gui/designer/numberbar.h"
@@ -22,8 +22,6 @@
 #include "traces/analysis/calibration.h"
 #include "traces/analysis/costsfrom.h"
 #include "traces/export/report.h"
-
-#include <nlohmann/json.hpp>
 
 #include <QAction>
 #include <QFileDialog>
@@ -155,25 +153,20 @@ void MainWindow::showRunnable()
 void MainWindow::showGradients()
 {
     const Document::Overlay* overlay = m_document.overlay();
-    const nlohmann::json result = overlay == nullptr ? nlohmann::json() : tryJsonFromText(overlay->resultJson);
-    if (!result.is_object() || !result.contains("gradient_check")) {
+    const JsonValue result =
+        overlay == nullptr ? JsonValue() : JsonValue::fromText(overlay->resultJson).value_or(JsonValue());
+    const JsonValue& check = result.member("gradient_check");
+    if (!check.isObject() || check.contains("skipped")) { // the run did not check gradients
         m_numbers->setGradients({}, true, {});
-        return;
-    }
-    const nlohmann::json& check = result["gradient_check"];
-    if (!check.is_object() || check.contains("skipped")) { // the run did not check gradients
-        m_numbers->setGradients({}, true, {});
-    } else if (check.value("bit_equal", false)) {
+    } else if (check.member("bit_equal").truth().value_or(false)) {
         m_numbers->setGradients(tr("bit-equal ✓"), true,
                                 tr("Gradients of the last step against the sequential run, in %1").arg(overlay->path));
     } else {
-        const auto numberOf = [&check](const char* key, double without) { // what is not finite is written as null
-            const auto at = check.find(key);
-            return at != check.end() && at->is_number() ? at->get<double>() : without;
-        };
-        const double error = numberOf("max_relative_error", std::numeric_limits<double>::infinity());
+        // What is not finite is written as null.
+        const double error =
+            check.member("max_relative_error").number().value_or(std::numeric_limits<double>::infinity());
         m_numbers->setGradients(error > 0 ? tr("differ by %1").arg(error, 0, 'g', 2) : tr("equal but for rounding"),
-                                error <= numberOf("within", -1),
+                                error <= check.member("within").number().value_or(-1),
                                 tr("Largest relative difference to the sequential run, in %1").arg(overlay->path));
     }
 }

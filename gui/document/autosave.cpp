@@ -3,11 +3,11 @@
 
 #include "core/base/textfile.h"
 #include "core/files/designfile.h"
-#include "core/json/jsontext.h"
+#include "core/json/jsonvalue.h"
 #include "gui/document/document.h"
 #include "gui/widgets/runtimefolder.h"
 
-#include <nlohmann/json.hpp>
+#include <fmt/format.h>
 
 #include <QCoreApplication>
 #include <QDir>
@@ -17,6 +17,7 @@
 #include <QUuid>
 
 #include <algorithm>
+#include <utility>
 
 namespace pipewright {
 
@@ -81,11 +82,10 @@ void Autosave::write()
     }
     m_worker.start([this, design = m_document.design(), original = m_document.path(), path = m_path] {
         try {
-            const nlohmann::json wrapped{
-                {"original_path", original.toStdString()},
-                {"saved_at", QDateTime::currentDateTimeUtc().toString(Qt::ISODate).toStdString()},
-                {"design", designToJson(design)}};
-            writeFileAtomically(path.toStdString(), jsonText(wrapped), true);
+            const JsonValue wrapped{{"original_path", original.toStdString()},
+                                    {"saved_at", QDateTime::currentDateTimeUtc().toString(Qt::ISODate).toStdString()},
+                                    {"design", designToJson(design)}};
+            writeFileAtomically(path.toStdString(), wrapped.dump(JsonValue::InvalidText::Replace), true);
             QMetaObject::invokeMethod(
                 this, [this] { Q_EMIT written(); }, Qt::QueuedConnection);
         } catch (const std::exception& error) {
@@ -124,13 +124,18 @@ std::vector<Autosave::Abandoned> Autosave::abandoned(const QString& folder, QStr
         if (!content.open(QIODevice::ReadOnly))
             continue;
         try {
-            const auto wrapped = jsonFromText(content.readAll().toStdString());
+            const auto wrapped = JsonValue::fromText(content.readAll().toStdString());
+            const auto textOf = [&](const char* key) {
+                const auto text = wrapped ? wrapped->member(key).text() : std::nullopt;
+                if (!text)
+                    throw Error({}, fmt::format("this is no saved design: it has no text \"{}\"", key));
+                return *text;
+            };
             Abandoned leftover;
             leftover.file = file.filePath();
-            leftover.originalPath = QString::fromStdString(wrapped.at("original_path").get<std::string>());
-            leftover.savedAt =
-                QDateTime::fromString(QString::fromStdString(wrapped.at("saved_at").get<std::string>()), Qt::ISODate);
-            leftover.design = designFromJson(wrapped.at("design").get<std::string>(), file.fileName().toStdString());
+            leftover.originalPath = QString::fromStdString(textOf("original_path"));
+            leftover.savedAt = QDateTime::fromString(QString::fromStdString(textOf("saved_at")), Qt::ISODate);
+            leftover.design = designFromJson(textOf("design"), file.fileName().toStdString());
             found.push_back(std::move(leftover));
         } catch (const std::exception& error) {
             // It cannot be offered; it is left where it is for a person to look at.

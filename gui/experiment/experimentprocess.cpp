@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/experiment/experimentprocess.h"
 
-#include "core/json/jsontext.h"
+#include "core/json/jsonvalue.h"
 #include "executor/experiment/experimentreport.h"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -50,19 +48,22 @@ void ExperimentProcess::end(const ChildEnd& child)
 
 void ExperimentProcess::takeLine(const QByteArray& line)
 {
-    const auto json = tryJsonFromText(line.toStdString());
-    if (json.is_object() && json.contains("finished")) {
-        Q_EMIT runFinished(experimentRunFrom(json["finished"]));
-    } else if (json.is_object() && json.contains("progress")) {
+    const JsonValue json = JsonValue::fromText(line.toStdString()).value_or(JsonValue());
+    const auto whole = [&](const char* key, int without) {
+        return static_cast<int>(json.member(key).whole().value_or(without));
+    };
+    if (json.contains("finished")) {
+        Q_EMIT runFinished(experimentRunFrom(json.member("finished")));
+    } else if (json.contains("progress")) {
         ExperimentProgress now;
-        now.run = json.value("run", 0);
-        now.runs = std::max(1, json.value("runs", 1));
-        now.design = json.value("design", std::string());
-        now.seed = json.value("seed", std::uint64_t{1});
-        now.update = json.value("update", 0);
-        now.updates = std::max(1, json.value("updates", 1));
-        now.loss = json.contains("loss") && json["loss"].is_number() ? json["loss"].get<double>() : NAN;
-        Q_EMIT progressed(now, json.value("eta_ns", 0.0) / 1e9);
+        now.run = whole("run", 0);
+        now.runs = std::max(1, whole("runs", 1));
+        now.design = json.member("design").text().value_or(std::string());
+        now.seed = static_cast<std::uint64_t>(json.member("seed").whole().value_or(1));
+        now.update = whole("update", 0);
+        now.updates = std::max(1, whole("updates", 1));
+        now.loss = json.member("loss").number().value_or(NAN);
+        Q_EMIT progressed(now, json.member("eta_ns").number().value_or(0) / 1e9);
     } else {
         m_lastMessage = QString::fromUtf8(line);
         Q_EMIT message(m_lastMessage);

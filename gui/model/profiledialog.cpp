@@ -2,15 +2,13 @@
 #include "gui/model/profiledialog.h"
 
 #include "core/design/newdesign.h"
-#include "core/json/jsontext.h"
+#include "core/json/jsonvalue.h"
 #include "core/presets/modelfile.h"
 #include "core/workload/transformer.h"
 #include "gui/widgets/closingrow.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/words.h"
-
-#include <nlohmann/json.hpp>
 
 #include <QComboBox>
 #include <QFileInfo>
@@ -184,13 +182,13 @@ void ProfileDialog::begin()
 
 void ProfileDialog::takeLine(const QByteArray& line)
 {
-    const auto json = tryJsonFromText(line.toStdString());
-    if (json.is_object() && json.contains("progress") && json["progress"].is_number()) {
-        const double done = json["progress"].get<double>();
+    const JsonValue json = JsonValue::fromText(line.toStdString()).value_or(JsonValue());
+    if (const auto share = json.member("progress").number()) {
+        const double done = *share;
         m_bar->setValue(qRound(100 * done));
         const double left = static_cast<double>(m_clock.elapsed()) * (1 - done) / std::max(done, 0.01);
         say(tr("%1 measured · about %2 left")
-                .arg(QString::fromStdString(json.value("layer", std::string())),
+                .arg(QString::fromStdString(json.member("layer").text().value_or(std::string())),
                      durationText(static_cast<Nanoseconds>(left * 1e6))));
         return;
     }

@@ -2,12 +2,10 @@
 #include "gui/model/thismachine.h"
 
 #include "core/base/diagnostic.h"
-#include "core/json/jsontext.h"
+#include "core/json/jsonvalue.h"
 #include "core/presets/clusterfile.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/words.h"
-
-#include <nlohmann/json.hpp>
 
 #include <QComboBox>
 #include <QHBoxLayout>
@@ -94,11 +92,11 @@ void ThisMachine::begin()
 
 void ThisMachine::takeLine(const QByteArray& line)
 {
-    const auto json = tryJsonFromText(line.toStdString());
-    if (json.is_object() && json.contains("fraction") && json["fraction"].is_number())
+    const JsonValue json = JsonValue::fromText(line.toStdString()).value_or(JsonValue());
+    if (const auto fraction = json.member("fraction").number())
         m_state->setText(tr("%1 %: %2")
-                             .arg(qRound(100 * json["fraction"].get<double>()))
-                             .arg(QString::fromStdString(json.value("what", std::string()))));
+                             .arg(qRound(100 * *fraction))
+                             .arg(QString::fromStdString(json.member("what").text().value_or(std::string()))));
     else
         m_lastMessage = proseText(QString::fromUtf8(line));
 }

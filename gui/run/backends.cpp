@@ -2,11 +2,9 @@
 #include "gui/run/backends.h"
 
 #include "core/base/diagnostic.h"
-#include "core/json/jsontext.h"
+#include "core/json/jsonvalue.h"
 #include "executor/cuda/gpushares.h"
 #include "executor/torch/python.h"
-
-#include <nlohmann/json.hpp>
 
 #include <QCoreApplication>
 #include <QTimer>
@@ -20,23 +18,21 @@ namespace {
 
 constexpr int patienceMilliseconds = 20000; // loading a driver can take seconds
 
-QString textOf(const nlohmann::ordered_json& entry, const char* key)
+QString textOf(const JsonValue& entry, const char* key)
 {
-    const auto at = entry.find(key);
-    return at != entry.end() && at->is_string() ? QString::fromStdString(at->get<std::string>()) : QString();
+    return QString::fromStdString(entry.member(key).text().value_or(std::string()));
 }
 
-QString describe(const nlohmann::ordered_json& entry)
+QString describe(const JsonValue& entry)
 {
     QStringList words;
     if (const QString name = textOf(entry, "name"); !name.isEmpty())
         words << name;
-    if (const auto threads = entry.find("threads"); threads != entry.end() && threads->is_number_integer())
-        words << QCoreApplication::translate("RunSettings", "%1 threads").arg(threads->get<int>());
+    if (const auto threads = entry.member("threads").whole())
+        words << QCoreApplication::translate("RunSettings", "%1 threads").arg(*threads);
     QStringList names;
-    if (const auto gpus = entry.find("gpus"); gpus != entry.end() && gpus->is_array())
-        for (const auto& gpu : *gpus)
-            names << (gpu.is_object() ? textOf(gpu, "name") : QString());
+    for (const JsonValue& gpu : entry.member("gpus").elements())
+        names << textOf(gpu, "name");
     for (int first = 0; first < names.size(); ++first)
         if (names.indexOf(names[first]) == first) {
             const auto same = names.count(names[first]);
@@ -45,18 +41,13 @@ QString describe(const nlohmann::ordered_json& entry)
     return words.join(QStringLiteral(", "));
 }
 
-std::vector<PipewrightCudaDevice> gpusOf(const nlohmann::ordered_json& entry)
+std::vector<PipewrightCudaDevice> gpusOf(const JsonValue& entry)
 {
     std::vector<PipewrightCudaDevice> gpus;
-    const auto list = entry.find("gpus");
-    if (list == entry.end() || !list->is_array())
-        return gpus;
-    for (const auto& each : *list) {
+    for (const JsonValue& each : entry.member("gpus").elements()) {
         PipewrightCudaDevice gpu{};
-        if (const auto at = each.find("multiprocessors"); at != each.end() && at->is_number_integer())
-            gpu.multiprocessors = at->get<int>();
-        if (const auto at = each.find("memory_bytes"); at != each.end() && at->is_number_integer())
-            gpu.memory = at->get<std::int64_t>();
+        gpu.multiprocessors = static_cast<int>(each.member("multiprocessors").whole().value_or(0));
+        gpu.memory = each.member("memory_bytes").whole().value_or(0);
         gpu.major = textOf(each, "compute_capability").section(QLatin1Char('.'), 0, 0).toInt();
         gpus.push_back(gpu);
     }
@@ -82,19 +73,14 @@ BackendChoice forDesign(BackendChoice choice, const Design& design)
 std::vector<BackendChoice> parseBackends(const QByteArray& text)
 {
     std::vector<BackendChoice> choices;
-    const auto json = tryOrderedJsonFromText(text.toStdString());
-    if (json.is_object()) {
-        for (const auto& [name, entry] : json.items()) {
-            if (!entry.is_object() || !entry.contains("available") || !entry["available"].is_boolean())
-                continue;
-            if (name == "torch") // comes from the Python chosen in the settings, see torchBackend()
-                continue;
-            const bool available = entry["available"].get<bool>();
-            const auto memory = entry.find("memory_bytes");
-            choices.push_back({QString::fromStdString(name), available,
-                               available ? describe(entry) : textOf(entry, "reason"), gpusOf(entry),
-                               memory != entry.end() && memory->is_number_integer() ? memory->get<Bytes>() : 0});
-        }
+    const JsonValue json = JsonValue::fromText(text.toStdString()).value_or(JsonValue());
+    for (const auto& [name, entry] : json.memberList()) {
+        const auto available = entry.member("available").truth();
+        if (!available || name == "torch") // comes from the Python chosen in the settings, see torchBackend()
+            continue;
+        choices.push_back({QString::fromStdString(name), *available,
+                           *available ? describe(entry) : textOf(entry, "reason"), gpusOf(entry),
+                           entry.member("memory_bytes").whole().value_or(0)});
     }
     if (choices.empty())
         choices.push_back(

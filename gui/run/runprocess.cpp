@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/run/runprocess.h"
 
-#include "core/json/jsontext.h"
-
-#include <nlohmann/json.hpp>
+#include "core/json/jsonvalue.h"
 
 #include <algorithm>
 #include <limits>
@@ -13,14 +11,6 @@ namespace pipewright {
 namespace {
 
 constexpr int longestMessageList = 200;
-
-/// Nothing when the key is missing or names no number.
-std::optional<double> number(const nlohmann::json& object, const char* key)
-{
-    if (const auto at = object.find(key); at != object.end() && at->is_number())
-        return at->get<double>();
-    return std::nullopt;
-}
 
 } // namespace
 
@@ -55,23 +45,23 @@ void RunProcess::start(const ChildRequest& request)
 
 std::optional<ChildProgress> RunProcess::parseProgress(const QByteArray& line)
 {
-    const auto json = tryJsonFromText(line.toStdString());
-    if (!json.is_object() || !json.contains("progress"))
+    const JsonValue json = JsonValue::fromText(line.toStdString()).value_or(JsonValue());
+    if (!json.contains("progress"))
         return std::nullopt;
     // {"progress": 0.35, "step": 7, …} and {"progress": {"step": 7, "steps": 20, …}} are both progress.
-    const nlohmann::json& inner = json["progress"].is_object() ? json["progress"] : json;
+    const JsonValue& inner = json.member("progress").isObject() ? json.member("progress") : json;
     ChildProgress progress;
-    progress.step = static_cast<int>(number(inner, "step").value_or(-1));
-    progress.steps = static_cast<int>(number(inner, "steps").value_or(-1));
-    progress.loss = number(inner, "loss");
-    progress.stepTime = number(inner, "step_ns");
-    if (const auto share = number(inner, "progress"))
+    progress.step = static_cast<int>(inner.member("step").number().value_or(-1));
+    progress.steps = static_cast<int>(inner.member("steps").number().value_or(-1));
+    progress.loss = inner.member("loss").number();
+    progress.stepTime = inner.member("step_ns").number();
+    if (const auto share = inner.member("progress").number())
         progress.share = *share;
-    else if (const auto fraction = number(inner, "fraction"))
+    else if (const auto fraction = inner.member("fraction").number())
         progress.share = *fraction;
     else if (progress.steps > 0 && progress.step >= 0)
         progress.share = double(progress.step) / progress.steps;
-    if (const auto left = number(inner, "eta_ns"))
+    if (const auto left = inner.member("eta_ns").number())
         progress.secondsLeft = *left / 1e9;
     progress.share = std::clamp(progress.share, 0.0, 1.0);
     return progress;
@@ -99,33 +89,34 @@ void RunProcess::end(const ChildEnd& child)
     result.json = child.output;
     result.trace = m_request.trace;
     result.messages = m_messages;
-    const auto report = tryJsonFromText(result.json.toStdString());
+    const JsonValue report = JsonValue::fromText(result.json.toStdString()).value_or(JsonValue());
     if (child.kind == ChildEnd::NotStarted) {
         result.reason = tr("The run could not be started: %1").arg(child.whyNot);
     } else if (child.cancelled) {
         result.kind = ChildResult::Cancelled;
     } else if (child.kind == ChildEnd::Crashed) {
         result.reason = tr("The run ended unexpectedly (signal %1). The designer is not affected.").arg(child.code);
-    } else if (!report.is_object()) {
+    } else if (!report.isObject()) {
         result.reason = child.code == 0 ? tr("The run ended without a report.")
                                         : tr("The run failed (exit code %1).").arg(child.code);
     } else {
         // Exit code 1 with a report is a finding, such as differing gradients; the trace is valid.
         result.kind = ChildResult::Done;
-        if (const auto fault = report.find("trace_fault"); fault != report.end() && fault->is_string()) {
+        if (const auto fault = report.member("trace_fault").text()) {
             result.kind = ChildResult::Failed;
-            result.reason = tr("The run ended, but not all of it was recorded: %1")
-                                .arg(QString::fromStdString(fault->get<std::string>()));
+            result.reason = tr("The run ended, but not all of it was recorded: %1").arg(QString::fromStdString(*fault));
         }
-        if (const auto check = report.find("gradient_check"); check != report.end() && check->is_object()) {
-            result.gradientsChecked = check->contains("bit_equal") && (*check)["bit_equal"].is_boolean();
-            result.bitEqual = result.gradientsChecked && (*check)["bit_equal"].get<bool>();
+        if (const JsonValue& check = report.member("gradient_check"); check.isObject()) {
+            const auto bitEqual = check.member("bit_equal").truth();
+            result.gradientsChecked = bitEqual.has_value();
+            result.bitEqual = bitEqual.value_or(false);
             result.maxRelativeError =
-                number(*check, "max_relative_error").value_or(std::numeric_limits<double>::infinity());
-            result.gradientsHold = result.bitEqual || result.maxRelativeError <= number(*check, "within").value_or(-1);
+                check.member("max_relative_error").number().value_or(std::numeric_limits<double>::infinity());
+            result.gradientsHold =
+                result.bitEqual || result.maxRelativeError <= check.member("within").number().value_or(-1);
         }
-        if (const auto trace = report.find("trace"); trace != report.end() && trace->is_string())
-            result.trace = QString::fromStdString(trace->get<std::string>());
+        if (const auto trace = report.member("trace").text())
+            result.trace = QString::fromStdString(*trace);
     }
     Q_EMIT finished(result);
 }

@@ -3,6 +3,7 @@
 #include "traces/store/kernelgroups.h"
 
 #include "core/base/textfile.h"
+#include "core/json/locatedjson.h"
 #include "core/json/objectreader.h"
 #include "core/presets/presets.h"
 

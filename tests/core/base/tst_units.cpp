@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Durations, sizes and rates as text and back, diagnostics as text, the parallel loop, and JSON output.
+// Durations, sizes and rates as text and back, diagnostics as text, and the parallel loop.
 #include "core/base/diagnostic.h"
 #include "core/base/parallelfor.h"
 #include "core/base/units.h"
 #include "core/base/utf8.h"
-#include "core/json/jsonvalue.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -246,31 +245,6 @@ private slots:
         QVERIFY(hasErrors({{Severity::Note, "", "", ""}, {Severity::Error, "", "", ""}}));
         QCOMPARE(std::string(Error("here", "wrong").what()), std::string("here: error: wrong"));
         QCOMPARE(Error(Diagnostics{}).diagnostics().size(), std::size_t(1));
-    }
-
-    void jsonIsPrintedAsItWasBuilt()
-    {
-        JsonValue value{{"text", "a\"b"},        {"whole", 3},   {"real", 3.0},
-                        {"largest", UINT64_MAX}, {"off", false}, {"none", nullptr}};
-        value["list"] = std::vector<std::vector<int>>{{1, 2}, {}};
-        value["pairs"] = {{"a", 1}, {2, "b"}};
-        value["nested"]["tiny"] = 1e-7;
-        value["nested"]["nowhere"] = std::nan("");
-        value["added"].push_back("x");
-        value["whole"] = 4;
-        value.update({{"off", true}, {"last", {{"key", "value"}}}});
-        value.erase("text");
-        QCOMPARE(value.dump(),
-                 std::string(R"({"whole":4,"real":3.0,"largest":18446744073709551615,"off":true,"none":null,)"
-                             R"("list":[[1,2],[]],"pairs":[["a",1],[2,"b"]],)"
-                             R"("nested":{"tiny":1e-07,"nowhere":null},"added":["x"],)"
-                             R"("last":{"key":"value"}})"));
-        QCOMPARE(JsonValue::array().dump(), std::string("[]"));
-        QCOMPARE(JsonValue::object().dump(), std::string("{}"));
-        QVERIFY_THROWS_EXCEPTION(std::logic_error, JsonValue(1).push_back(2));
-        QVERIFY_THROWS_EXCEPTION(std::logic_error, JsonValue(1)["a"]);
-        QVERIFY_THROWS_EXCEPTION(std::exception, JsonValue("\xff").dump());
-        QCOMPARE(JsonValue("\xff").dump(JsonValue::InvalidText::Replace), std::string("\"\xef\xbf\xbd\""));
     }
 };
 
