@@ -3,6 +3,6 @@
 pipewright_room(traces/store USES core/files core/predict LINK SQLiteCpp SQLite::SQLite3 simdjson::simdjson ZLIB::ZLIB
                 PRECOMPILE SQLiteCpp/SQLiteCpp.h FUZZED)
 pipewright_room(traces/import USES traces/store core/exchange FUZZED)
-pipewright_room(traces/analysis COLD USES traces/store FUZZED)
+pipewright_room(traces/analysis USES traces/store FUZZED)
 pipewright_room(traces/export USES traces/analysis core/exchange FUZZED)
 pipewright_floor(traces)
