@@ -260,17 +260,21 @@ void BlockRaster::label(const BlockRect& item, const LaneBlock& block)
                       QPointF(std::min(item.rect.right(), right), item.rect.bottom()));
     std::array<char, 32> text;
     char* end = text.data();
+    const auto put = [&](char each) {
+        if (end != text.data() + text.size()) // there is room; GCC cannot know
+            *end++ = each;
+    };
     const auto write = [&](int value) { end = std::to_chars(end, text.data() + text.size(), value).ptr; };
     const auto written = [&] { return std::string_view(text.data(), static_cast<std::size_t>(end - text.data())); };
     const auto fits = [&](Letters& letters, std::string_view words) {
         return widthOf(letters, words) <= seen.width() - 2;
     };
     const bool pass = isPass(block.block.op);
-    *end++ = letter(block.block.op);
+    put(letter(block.block.op));
     if (item.text == BlockText::Name) { // as blockText() writes it
         write(block.block.stage);
         if (pass) {
-            *end++ = '.';
+            put('.');
             write(block.block.microbatch);
         }
         if (!fits(m_letters, written()))
