@@ -228,6 +228,14 @@ std::optional<std::int64_t> JsonValue::whole() const
     return std::nullopt;
 }
 
+std::optional<std::uint64_t> JsonValue::natural() const
+{
+    if (const std::uint64_t* large = std::get_if<std::uint64_t>(&m_value))
+        return *large;
+    const std::int64_t* value = std::get_if<std::int64_t>(&m_value);
+    return value && *value >= 0 ? std::optional(static_cast<std::uint64_t>(*value)) : std::nullopt;
+}
+
 std::optional<std::string> JsonValue::text() const
 {
     const std::string* value = std::get_if<std::string>(&m_value);

@@ -82,7 +82,8 @@ public:
     // Nothing for values of another type.
     std::optional<bool> truth() const;
     std::optional<double> number() const;
-    std::optional<std::int64_t> whole() const; ///< nothing for fractions too, and beyond 64 bits
+    std::optional<std::int64_t> whole() const;    ///< nothing for fractions too, and beyond 64 bits
+    std::optional<std::uint64_t> natural() const; ///< likewise, and nothing below 0
     std::optional<std::string> text() const;
 
     using Value = std::variant<std::nullptr_t, bool, std::int64_t, std::uint64_t, double, std::string, Array, Object>;

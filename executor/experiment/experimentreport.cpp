@@ -225,11 +225,11 @@ ExperimentRun experimentRunFrom(const JsonValue& object)
     };
     ExperimentRun run;
     run.name = text("design");
-    run.design = static_cast<std::size_t>(whole(object, "number"));
+    run.design = object.member("number").natural().value_or(0);
     run.reference = truth("reference", false);
     run.rule = text("rule");
     run.optimizer = text("optimizer");
-    run.seed = static_cast<std::uint64_t>(whole(object, "seed"));
+    run.seed = object.member("seed").natural().value_or(0);
     run.microbatchesPerUpdate = small(object, "microbatches_per_update");
     run.rowsPerUpdate = whole(object, "rows_per_update");
     run.devices = small(object, "devices");

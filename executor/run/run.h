@@ -93,14 +93,6 @@ struct GradientCheck {
 class Runtime;
 
 struct RunResult {
-    // Out of line: inlined, each is kilobytes of code in every file that uses one.
-    RunResult();
-    RunResult(const RunResult& other);
-    RunResult(RunResult&& other) noexcept;
-    RunResult& operator=(const RunResult& other);
-    RunResult& operator=(RunResult&& other) noexcept;
-    ~RunResult();
-
     std::string backend, maths;
     int devices = 0;
     std::vector<Nanoseconds> stepTimes;

@@ -10,13 +10,6 @@
 
 namespace pipewright {
 
-RunResult::RunResult() = default;
-RunResult::RunResult(const RunResult& other) = default;
-RunResult::RunResult(RunResult&& other) noexcept = default;
-RunResult& RunResult::operator=(const RunResult& other) = default;
-RunResult& RunResult::operator=(RunResult&& other) noexcept = default;
-RunResult::~RunResult() = default;
-
 void RunResult::takeMemory(const Program& program, const Runtime& runtime, Backend& from)
 {
     peakBytes = runtime.peakBytes();

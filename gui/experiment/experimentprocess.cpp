@@ -59,7 +59,7 @@ void ExperimentProcess::takeLine(const QByteArray& line)
         now.run = whole("run", 0);
         now.runs = std::max(1, whole("runs", 1));
         now.design = json.member("design").text().value_or(std::string());
-        now.seed = static_cast<std::uint64_t>(json.member("seed").whole().value_or(1));
+        now.seed = json.member("seed").natural().value_or(1);
         now.update = whole("update", 0);
         now.updates = std::max(1, whole("updates", 1));
         now.loss = json.member("loss").number().value_or(NAN);

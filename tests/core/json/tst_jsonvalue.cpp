@@ -53,6 +53,9 @@ private slots:
         QCOMPARE(value->member("z").number(), std::optional(1.0));
         QCOMPARE(value->member("least").whole(), std::optional(INT64_MIN));
         QCOMPARE(value->member("large").whole(), std::nullopt);
+        QCOMPARE(value->member("large").natural(), std::optional(UINT64_MAX));
+        QCOMPARE(value->member("least").natural(), std::nullopt);
+        QCOMPARE(value->member("z").natural(), std::optional<std::uint64_t>(1));
         QCOMPARE(value->member("large").number(), std::optional(18446744073709551616.0));
         QCOMPARE(value->member("on").truth(), std::optional(true));
         QCOMPARE(value->member("on").number(), std::nullopt);
