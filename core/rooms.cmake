@@ -20,6 +20,7 @@ pipewright_room(core/search USES core/predict)
 pipewright_room(core/files USES core/json core/design FUZZED)
 pipewright_room(core/exchange COLD USES core/predict FUZZED)
 pipewright_floor(core)
+# Designs of a million blocks are read and written by json and files, so these are not cold.
 
 # For one file each: a definition for all would keep files from sharing what was compiled before.
 set_source_files_properties(core/presets/presets.cpp PROPERTIES SKIP_PRECOMPILE_HEADERS ON

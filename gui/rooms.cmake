@@ -34,3 +34,4 @@ pipewright_room(gui/experiment COLD MOC USES gui/document gui/run executor/exper
 pipewright_room(gui/sharding COLD MOC USES gui/document)
 pipewright_room(gui/designer COLD MOC USES gui/inspector gui/trace gui/search gui/model gui/buildingblock gui/experiment gui/sharding)
 pipewright_floor(gui)
+# What is painted for every move of the mouse is in timeline, compare, trace and memory, so these are not cold.

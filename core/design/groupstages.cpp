@@ -275,13 +275,6 @@ void takeStatedCosts(const Design& design, const StageCosts& whole, std::size_t 
 
 } // namespace
 
-GroupStages::GroupStages() = default;
-GroupStages::GroupStages(const GroupStages& other) = default;
-GroupStages::GroupStages(GroupStages&& other) noexcept = default;
-GroupStages& GroupStages::operator=(const GroupStages& other) = default;
-GroupStages& GroupStages::operator=(GroupStages&& other) noexcept = default;
-GroupStages::~GroupStages() = default;
-
 int GroupStages::members() const
 {
     return std::accumulate(membersOfDevice.begin(), membersOfDevice.end(), 0);

@@ -57,14 +57,6 @@ struct SharedSum {
 };
 
 struct GroupStages {
-    // Out of line: inlined, each is kilobytes of code in every file that uses one.
-    GroupStages();
-    GroupStages(const GroupStages& other);
-    GroupStages(GroupStages&& other) noexcept;
-    GroupStages& operator=(const GroupStages& other);
-    GroupStages& operator=(GroupStages&& other) noexcept;
-    ~GroupStages();
-
     std::vector<int> membersOfDevice;  ///< per device of the schedule, at least 1
     std::vector<LinkCosts> linkInside; ///< per device: between its members
     int perReplica = 0;                ///< stages

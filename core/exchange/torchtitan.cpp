@@ -121,6 +121,7 @@ def with_schedule(config):
         put(parallelism, MODULES_OF_STAGE, "pipeline_parallel_module_fqns_per_model_part", "module_fqns_per_model_part")
     return config
 
+
 def put(part, value, *names):
     """Sets the field, by the first of its names that this version has."""
     for name in names:

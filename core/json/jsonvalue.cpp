@@ -19,7 +19,7 @@ bool isMember(const JsonValue& element)
     return pair && pair->size() == 2 && std::holds_alternative<std::string>(pair->front().value());
 }
 
-auto find(JsonValue::Object& members, std::string_view name)
+auto find(auto& members, std::string_view name)
 {
     return std::find_if(members.begin(), members.end(), [&](const auto& member) { return member.first == name; });
 }
@@ -106,15 +106,12 @@ JsonValue::JsonValue(std::initializer_list<JsonValue> elements)
     m_value = std::move(members);
 }
 
-std::optional<JsonValue> JsonValue::fromText(std::string_view text)
+JsonValue JsonValue::fromText(std::string_view text)
 {
-    const nlohmann::ordered_json value = tryOrderedJsonFromText(text);
-    if (value.is_discarded())
-        return std::nullopt;
     try {
-        return fromLibrary(value);
+        return fromLibrary(tryOrderedJsonFromText(text));
     } catch (const std::length_error&) {
-        return std::nullopt;
+        return {};
     }
 }
 
@@ -142,7 +139,7 @@ void JsonValue::push_back(JsonValue element)
     elements->push_back(std::move(element));
 }
 
-JsonValue::Object& JsonValue::members()
+JsonValue::Object& JsonValue::asObject()
 {
     if (std::holds_alternative<std::nullptr_t>(m_value))
         m_value = Object();
@@ -154,7 +151,7 @@ JsonValue::Object& JsonValue::members()
 
 JsonValue& JsonValue::operator[](std::string_view name)
 {
-    Object& all = members();
+    Object& all = asObject();
     if (const auto at = find(all, name); at != all.end())
         return at->second;
     return all.emplace_back(std::string(name), JsonValue()).second;
@@ -162,7 +159,7 @@ JsonValue& JsonValue::operator[](std::string_view name)
 
 void JsonValue::erase(std::string_view name)
 {
-    Object& all = members();
+    Object& all = asObject();
     if (const auto at = find(all, name); at != all.end())
         all.erase(at);
 }
@@ -176,15 +173,14 @@ void JsonValue::update(const JsonValue& other)
 const JsonValue& JsonValue::member(std::string_view name) const
 {
     static const JsonValue null;
-    const Object& all = memberList();
-    const auto at = std::find_if(all.begin(), all.end(), [&](const auto& member) { return member.first == name; });
+    const Object& all = members();
+    const auto at = find(all, name);
     return at == all.end() ? null : at->second;
 }
 
 bool JsonValue::contains(std::string_view name) const
 {
-    const Object& all = memberList();
-    return std::any_of(all.begin(), all.end(), [&](const auto& member) { return member.first == name; });
+    return find(members(), name) != members().end();
 }
 
 const JsonValue::Array& JsonValue::elements() const
@@ -194,7 +190,7 @@ const JsonValue::Array& JsonValue::elements() const
     return array ? *array : none;
 }
 
-const JsonValue::Object& JsonValue::memberList() const
+const JsonValue::Object& JsonValue::members() const
 {
     static const Object none;
     const auto* object = std::get_if<Object>(&m_value);

@@ -53,8 +53,8 @@ public:
     JsonValue& operator=(JsonValue&&) noexcept;
     ~JsonValue();
 
-    /// Nothing where the text is no JSON, or has more than 64 levels.
-    static std::optional<JsonValue> fromText(std::string_view text);
+    /// Null where the text is no JSON, or has more than 64 levels.
+    static JsonValue fromText(std::string_view text);
 
     static JsonValue array();  ///< without elements
     static JsonValue object(); ///< without members
@@ -76,8 +76,8 @@ public:
     /// A member; null where there is none, and for what is not an object.
     const JsonValue& member(std::string_view name) const;
     bool contains(std::string_view name) const;
-    const Array& elements() const;    ///< of an array; of anything else none
-    const Object& memberList() const; ///< of an object; of anything else none
+    const Array& elements() const; ///< of an array; of anything else none
+    const Object& members() const; ///< of an object; of anything else none
     bool isObject() const { return std::holds_alternative<Object>(m_value); }
     // Nothing for values of another type.
     std::optional<bool> truth() const;
@@ -90,7 +90,7 @@ public:
     const Value& value() const { return m_value; }
 
 private:
-    Object& members();
+    Object& asObject();
 
     Value m_value;
 };

@@ -108,14 +108,6 @@ struct KnownLayer {
 };
 
 struct ModelShape {
-    // Out of line: inlined, each is kilobytes of code in every file that uses one.
-    ModelShape();
-    ModelShape(const ModelShape& other);
-    ModelShape(ModelShape&& other) noexcept;
-    ModelShape& operator=(const ModelShape& other);
-    ModelShape& operator=(ModelShape&& other) noexcept;
-    ~ModelShape();
-
     std::string name = "byte-gpt";
     Architecture architecture = Architecture::Decoder;
     int layers = 8; ///< transformer layers
@@ -215,7 +207,7 @@ struct ModelShape {
     }
     /// Parameters of one expert.
     std::int64_t expertElements() const { return 3 * hidden * expertFfn + (expertBias ? 2 * expertFfn + hidden : 0); }
-    bool operator==(const ModelShape& other) const;
+    bool operator==(const ModelShape&) const = default;
 };
 
 } // namespace pipewright

@@ -153,8 +153,7 @@ void MainWindow::showRunnable()
 void MainWindow::showGradients()
 {
     const Document::Overlay* overlay = m_document.overlay();
-    const JsonValue result =
-        overlay == nullptr ? JsonValue() : JsonValue::fromText(overlay->resultJson).value_or(JsonValue());
+    const JsonValue result = overlay == nullptr ? JsonValue() : JsonValue::fromText(overlay->resultJson);
     const JsonValue& check = result.member("gradient_check");
     if (!check.isObject() || check.contains("skipped")) { // the run did not check gradients
         m_numbers->setGradients({}, true, {});

@@ -17,7 +17,6 @@
 #include <QUuid>
 
 #include <algorithm>
-#include <utility>
 
 namespace pipewright {
 
@@ -124,9 +123,9 @@ std::vector<Autosave::Abandoned> Autosave::abandoned(const QString& folder, QStr
         if (!content.open(QIODevice::ReadOnly))
             continue;
         try {
-            const auto wrapped = JsonValue::fromText(content.readAll().toStdString());
+            const JsonValue wrapped = JsonValue::fromText(content.readAll().toStdString());
             const auto textOf = [&](const char* key) {
-                const auto text = wrapped ? wrapped->member(key).text() : std::nullopt;
+                const auto text = wrapped.member(key).text();
                 if (!text)
                     throw Error({}, fmt::format("this is no saved design: it has no text \"{}\"", key));
                 return *text;

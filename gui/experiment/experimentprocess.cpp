@@ -48,7 +48,7 @@ void ExperimentProcess::end(const ChildEnd& child)
 
 void ExperimentProcess::takeLine(const QByteArray& line)
 {
-    const JsonValue json = JsonValue::fromText(line.toStdString()).value_or(JsonValue());
+    const JsonValue json = JsonValue::fromText(line.toStdString());
     const auto whole = [&](const char* key, int without) {
         return static_cast<int>(json.member(key).whole().value_or(without));
     };

@@ -182,7 +182,7 @@ void ProfileDialog::begin()
 
 void ProfileDialog::takeLine(const QByteArray& line)
 {
-    const JsonValue json = JsonValue::fromText(line.toStdString()).value_or(JsonValue());
+    const JsonValue json = JsonValue::fromText(line.toStdString());
     if (const auto share = json.member("progress").number()) {
         const double done = *share;
         m_bar->setValue(qRound(100 * done));

@@ -92,7 +92,7 @@ void ThisMachine::begin()
 
 void ThisMachine::takeLine(const QByteArray& line)
 {
-    const JsonValue json = JsonValue::fromText(line.toStdString()).value_or(JsonValue());
+    const JsonValue json = JsonValue::fromText(line.toStdString());
     if (const auto fraction = json.member("fraction").number())
         m_state->setText(tr("%1 %: %2")
                              .arg(qRound(100 * *fraction))

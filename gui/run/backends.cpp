@@ -73,8 +73,8 @@ BackendChoice forDesign(BackendChoice choice, const Design& design)
 std::vector<BackendChoice> parseBackends(const QByteArray& text)
 {
     std::vector<BackendChoice> choices;
-    const JsonValue json = JsonValue::fromText(text.toStdString()).value_or(JsonValue());
-    for (const auto& [name, entry] : json.memberList()) {
+    const JsonValue json = JsonValue::fromText(text.toStdString());
+    for (const auto& [name, entry] : json.members()) {
         const auto available = entry.member("available").truth();
         if (!available || name == "torch") // comes from the Python chosen in the settings, see torchBackend()
             continue;

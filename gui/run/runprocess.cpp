@@ -45,14 +45,14 @@ void RunProcess::start(const ChildRequest& request)
 
 std::optional<ChildProgress> RunProcess::parseProgress(const QByteArray& line)
 {
-    const JsonValue json = JsonValue::fromText(line.toStdString()).value_or(JsonValue());
+    const JsonValue json = JsonValue::fromText(line.toStdString());
     if (!json.contains("progress"))
         return std::nullopt;
     // {"progress": 0.35, "step": 7, …} and {"progress": {"step": 7, "steps": 20, …}} are both progress.
     const JsonValue& inner = json.member("progress").isObject() ? json.member("progress") : json;
     ChildProgress progress;
-    progress.step = static_cast<int>(inner.member("step").number().value_or(-1));
-    progress.steps = static_cast<int>(inner.member("steps").number().value_or(-1));
+    progress.step = static_cast<int>(inner.member("step").whole().value_or(-1));
+    progress.steps = static_cast<int>(inner.member("steps").whole().value_or(-1));
     progress.loss = inner.member("loss").number();
     progress.stepTime = inner.member("step_ns").number();
     if (const auto share = inner.member("progress").number())
@@ -89,7 +89,7 @@ void RunProcess::end(const ChildEnd& child)
     result.json = child.output;
     result.trace = m_request.trace;
     result.messages = m_messages;
-    const JsonValue report = JsonValue::fromText(result.json.toStdString()).value_or(JsonValue());
+    const JsonValue report = JsonValue::fromText(result.json.toStdString());
     if (child.kind == ChildEnd::NotStarted) {
         result.reason = tr("The run could not be started: %1").arg(child.whyNot);
     } else if (child.cancelled) {
