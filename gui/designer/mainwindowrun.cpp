@@ -14,6 +14,7 @@
 #include "gui/run/runcontroller.h"
 #include "gui/run/runsettings.h"
 #include "gui/run/runstrip.h"
+#include "gui/run/smalldesign.h"
 #include "gui/timeline/timelineview.h"
 #include "gui/trace/querywindow.h"
 #include "gui/trace/runerrors.h"
@@ -71,6 +72,7 @@ void MainWindow::run()
     if (!m_runSettings) {
         m_runSettings = new RunSettings(m_options.program, RunChoice::load(*m_settings), this);
         connect(m_runSettings, &RunSettings::runWanted, this, &MainWindow::startRun);
+        connect(m_runSettings, &RunSettings::smallDesignWanted, this, &MainWindow::takeSmallDesign);
     }
     m_runSettings->setDesign(m_document.sharedDesign(), peaksOf(m_document));
     m_runSettings->adjustSize();
@@ -83,6 +85,16 @@ void MainWindow::run()
     m_runSettings->show();
     m_runSettings->raise();
     m_runSettings->activateWindow();
+}
+
+void MainWindow::takeSmallDesign()
+{
+    m_document.settle();
+    try {
+        m_document.replaceDesign(smallDesign(m_document.design()), tr("Train a small GPT"));
+    } catch (const Error& error) {
+        complain(tr("The small GPT cannot take this schedule"), proseText(error));
+    }
 }
 
 void MainWindow::startRun(const RunChoice& choice)

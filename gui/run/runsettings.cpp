@@ -5,6 +5,7 @@
 #include "executor/run/backendcheck.h"
 #include "executor/run/machinefit.h"
 #include "executor/torch/torchjob.h"
+#include "gui/run/smalldesign.h"
 #include "gui/widgets/closingrow.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
@@ -41,28 +42,36 @@ QString partText(double scale)
 
 RunSettings::RunSettings(const QString& program, const RunChoice& choice, QWidget* parent)
     : QDialog(parent), m_last(choice), m_query(new BackendQuery(this)), m_program(program),
-      m_verdict(new Paragraph(this)), m_remedy(new QPushButton(this)), m_run(new QPushButton(tr("▶ Run"), this))
+      m_verdict(new Paragraph(this)), m_remedy(new QPushButton(tr("Sleep instead"), this)),
+      m_small(new QPushButton(tr("Train a small GPT"), this)), m_run(new QPushButton(tr("▶ Run"), this))
 {
     setWindowTitle(tr("Run"));
     makePanel(this);
     m_run->setProperty("primary", true);
     m_run->setDefault(true);
     m_run->setEnabled(false);
+    m_remedy->setToolTip(tr("Blocks take their times and hold as many of their bytes as there is room for"));
+    m_small->setToolTip(tr("This schedule with a model that CPU threads train: one undo step"));
     m_remedy->hide();
+    m_small->hide();
     m_verdict->setWordWrap(true);
     m_verdict->setAccessibleName(tr("What the backend makes of this design"));
     m_verdict->setTextInteractionFlags(Qt::TextSelectableByMouse);
     m_verdict->setMinimumHeight(36);
     m_verdict->setAlignment(Qt::AlignLeft | Qt::AlignTop);
-    QHBoxLayout* buttons = makeClosingRow(*this, m_run);
-    buttons->insertWidget(0, m_remedy);
+    auto* remedies = new QHBoxLayout;
+    remedies->setSpacing(8);
+    for (QPushButton* remedy : {m_remedy, m_small})
+        remedies->addWidget(remedy);
+    remedies->addStretch(1);
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(24, 18, 24, 18);
     layout->setSpacing(12);
     layout->addWidget(buildForm());
     layout->addWidget(makeHairline(Qt::Horizontal, this));
     layout->addWidget(m_verdict);
-    layout->addLayout(buttons);
+    layout->addLayout(remedies);
+    layout->addLayout(makeClosingRow(*this, m_run));
     setFixedWidth(470); // long reasons wrap
 
     connect(m_run, &QPushButton::clicked, this, &RunSettings::startRun);
@@ -70,6 +79,7 @@ RunSettings::RunSettings(const QString& program, const RunChoice& choice, QWidge
         if (const auto remedy = judge().remedy)
             m_blocks->setCurrentIndex(m_blocks->findData(static_cast<int>(*remedy)));
     });
+    connect(m_small, &QPushButton::clicked, this, &RunSettings::smallDesignWanted);
     connect(m_query, &BackendQuery::ready, this, &RunSettings::takeBackends);
     m_query->start(program, choice.python);
 }
@@ -302,6 +312,7 @@ RunSettings::Verdict RunSettings::judge() const
     const bool trains = choice.blocks == RunChoice::Blocks::Train;
     const RunOptions::Maths maths = trains ? RunOptions::Maths::Training : RunOptions::Maths::Timed;
     Diagnostics found = whyTooLarge(*m_design, m_peaks, backend, machineMemory(m_backends), choice.memoryScale);
+    const bool tooLarge = hasErrors(found);
     const Diagnostics others = checkForBackend(*m_design, {backend, maths, false}).found;
     found.insert(found.end(), others.begin(), others.end());
     if (hasErrors(found)) {
@@ -316,7 +327,10 @@ RunSettings::Verdict RunSettings::judge() const
             found.resize(shown);
             text = proseText(found) + QLatin1Char('\n') + tr("and %1 more").arg(more);
         }
-        return {false, text, timedWould ? std::optional(RunChoice::Blocks::Sleep) : std::nullopt, all};
+        return {.text = text,
+                .remedy = timedWould ? std::optional(RunChoice::Blocks::Sleep) : std::nullopt,
+                .all = all,
+                .smallWould = trains && tooLarge && smallWouldTrain(backend)};
     }
     QString text = proseText(found);
     if (choice.memoryScale != 1)
@@ -324,6 +338,17 @@ RunSettings::Verdict RunSettings::judge() const
                    .arg(partText(choice.memoryScale))
                + (text.isEmpty() ? QString() : QLatin1Char('\n') + text);
     return {true, text, std::nullopt};
+}
+
+bool RunSettings::smallWouldTrain(const std::string& backend) const
+{
+    if (backend != "host" && backend != "mpi") // it is for CPU threads
+        return false;
+    try {
+        return !hasErrors(checkForBackend(smallDesign(*m_design), {backend, RunOptions::Maths::Training, false}).found);
+    } catch (const Error&) {
+        return false;
+    }
 }
 
 void RunSettings::refresh()
@@ -355,8 +380,7 @@ void RunSettings::refresh()
     setTone(m_verdict, verdict.possible ? Tone::Dim : Tone::Bad);
     m_run->setEnabled(verdict.possible);
     m_remedy->setVisible(verdict.remedy.has_value());
-    m_remedy->setText(tr("Sleep instead"));
-    m_remedy->setToolTip(tr("Blocks take their times and hold as many of their bytes as there is room for"));
+    m_small->setVisible(verdict.smallWould);
     adjustSize();
     // Return triggers the next step: the remedy where there is one, else Run.
     if (verdict.remedy)

@@ -38,9 +38,11 @@ public:
     QString verdict() const;
     QPushButton* runButton() const { return m_run; }
     QPushButton* remedyButton() const { return m_remedy; } ///< hidden where there is none
+    QPushButton* smallButton() const { return m_small; }   ///< hidden where it would not help
 
 Q_SIGNALS:
     void runWanted(const RunChoice& choice); ///< the dialog is closed by then
+    void smallDesignWanted();                ///< smallDesign() instead of the present one; the dialog stays open
 
 private:
     QWidget* buildForm();
@@ -57,8 +59,10 @@ private:
         std::optional<RunChoice::Blocks> remedy = {}; ///< with these blocks it would run
         QString all = {};                             ///< the whole text where `text` is cut short
         Diagnostics ofFields = {};                    ///< shown below the fields that they are about
+        bool smallWould = false;                      ///< smallDesign() would train
     };
     Verdict judge() const;
+    bool smallWouldTrain(const std::string& backend) const;
     void startRun();
 
     std::shared_ptr<const Design> m_design;
@@ -85,6 +89,7 @@ private:
     QCheckBox* m_calibrate;
     QLabel* m_verdict;
     QPushButton* m_remedy;
+    QPushButton* m_small;
     QPushButton* m_run;
 };
 

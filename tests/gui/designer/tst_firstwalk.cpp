@@ -378,6 +378,30 @@ private Q_SLOTS:
         QVERIFY(causes->hasFocus());
     }
 
+    /// Run, the small GPT, Return: the schedule that was drawn has trained, and one undo brings the large model back.
+    void aSmallGptTrainsWhatWasDrawnForALargeModel()
+    {
+        WalkFixture walk(QStringLiteral(PIPEWRIGHT_PROGRAM));
+        Document& document = walk.document();
+        const Design opened = document.design();
+        walk.hand.click(walk.window->topBar().runButton());
+        RunSettings* settings = walk.window->runSettings();
+        QVERIFY(settings && QTest::qWaitForWindowActive(settings));
+        QTRY_VERIFY_WITH_TIMEOUT(!settings->verdict().isEmpty() || settings->runButton()->isEnabled(), 30'000);
+        if (settings->runButton()->isEnabled())
+            QSKIP("This machine has room for Llama-3 8B with its optimizer.");
+        walk.hand.click(settings->smallButton());
+        QTRY_VERIFY2(settings->runButton()->isEnabled(), qPrintable(settings->verdict()));
+        QVERIFY(document.design().schedule.order == opened.schedule.order);
+        walk.hand.key(QStringLiteral("Return"));
+        QTRY_VERIFY(walk.window->runs().isRunning());
+        QTRY_VERIFY_WITH_TIMEOUT(!walk.window->runs().isRunning(), 120'000);
+        QVERIFY2(document.overlay(), qPrintable(walk.window->runStrip().state() + walk.window->runStrip().messages()));
+        QCOMPARE(walk.number("gradients"), QStringLiteral("bit-equal ✓"));
+        document.undoStack()->undo();
+        QVERIFY(document.design() == opened);
+    }
+
     void returnNeverStartsASecondRun()
     {
         QTemporaryDir folder;

@@ -7,6 +7,7 @@
 #include "gui/designer/designer.h"
 #include "gui/run/fakeprogram.h"
 #include "gui/run/runsettings.h"
+#include "gui/run/smalldesign.h"
 #include "testmain.h"
 
 #include <QApplication>
@@ -31,16 +32,6 @@ Widget* settingNamed(QWidget& parent, const char* accessibleName)
         if (child->accessibleName() == QLatin1String(accessibleName))
             return child;
     return nullptr;
-}
-
-/// A model that any machine trains.
-Design smallDesign()
-{
-    const PresetLibrary presets;
-    NewDesign choice;
-    choice.workload = presets.workload("byte-gpt-small");
-    choice.cluster = presets.cluster("host", 4);
-    return designFromModel(choice);
 }
 
 struct Settings {
@@ -143,7 +134,7 @@ private Q_SLOTS:
         QVERIFY(settings.dialog->remedyButton()->isVisible());
         QTest::mouseClick(settings.dialog->remedyButton(), Qt::LeftButton);
         QVERIFY(settings.dialog->runButton()->isEnabled());
-        QVERIFY(!settings.dialog->remedyButton()->isVisible());
+        QVERIFY(!settings.dialog->remedyButton()->isVisible() && !settings.dialog->smallButton()->isVisible());
         const RunChoice choice = settings.dialog->choice();
         QVERIFY(choice.blocks == RunChoice::Blocks::Sleep);
         QCOMPARE(choice.memoryScale, 0.01);
@@ -155,9 +146,21 @@ private Q_SLOTS:
         QVERIFY(!words.contains(QStringLiteral("--data")));
     }
 
+    void aModelTooLargeCanBeReplacedByASmallOneThatTrains()
+    {
+        Settings settings("16000000000");
+        QVERIFY(settings.dialog->smallButton()->isVisible());
+        connect(settings.dialog.get(), &RunSettings::smallDesignWanted, this,
+                [&] { settings.show(smallDesign(exampleDesign())); });
+        QTest::mouseClick(settings.dialog->smallButton(), Qt::LeftButton);
+        QVERIFY2(settings.dialog->runButton()->isEnabled(), qPrintable(settings.dialog->verdict()));
+        QVERIFY(settings.dialog->choice().blocks == RunChoice::Blocks::Train);
+        QVERIFY(!settings.dialog->smallButton()->isVisible() && !settings.dialog->remedyButton()->isVisible());
+    }
+
     void whatFitsTrains()
     {
-        Settings settings("16000000000", false, smallDesign());
+        Settings settings("16000000000", false, smallDesign(exampleDesign()));
         QVERIFY2(settings.dialog->runButton()->isEnabled(), qPrintable(settings.dialog->verdict()));
         QVERIFY(settings.dialog->choice().blocks == RunChoice::Blocks::Train);
         const QStringList words = settings.dialog->choice().request(4).arguments();
@@ -282,7 +285,7 @@ private Q_SLOTS:
 
     void returnRunsOnceAndTheDialogCloses()
     {
-        Settings settings("16000000000", false, smallDesign());
+        Settings settings("16000000000", false, smallDesign(exampleDesign()));
         QSignalSpy wanted(settings.dialog.get(), &RunSettings::runWanted);
         QVERIFY(QTest::qWaitForWindowActive(settings.dialog.get()));
         QTest::keyClick(settings.dialog.get(), Qt::Key_Return);
