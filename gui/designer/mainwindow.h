@@ -192,7 +192,7 @@ private:
     void alignCharts();
     void refreshRecent();
     void showGap(int device, qint64 start, qint64 end);
-    void takeSmallDesign(); ///< in place of a model too large for this machine
+    void takeSmallDesign(); ///< in place of a model that cannot be trained here
     void startRun(const RunChoice& choice);
     void takeRun(const ChildResult& result);            ///< overlays it if the order is still the present one
     bool mayEndRun();                                   ///< asks while one is under way; false: stay

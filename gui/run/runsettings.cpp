@@ -312,7 +312,6 @@ RunSettings::Verdict RunSettings::judge() const
     const bool trains = choice.blocks == RunChoice::Blocks::Train;
     const RunOptions::Maths maths = trains ? RunOptions::Maths::Training : RunOptions::Maths::Timed;
     Diagnostics found = whyTooLarge(*m_design, m_peaks, backend, machineMemory(m_backends), choice.memoryScale);
-    const bool tooLarge = hasErrors(found);
     const Diagnostics others = checkForBackend(*m_design, {backend, maths, false}).found;
     found.insert(found.end(), others.begin(), others.end());
     if (hasErrors(found)) {
@@ -330,7 +329,7 @@ RunSettings::Verdict RunSettings::judge() const
         return {.text = text,
                 .remedy = timedWould ? std::optional(RunChoice::Blocks::Sleep) : std::nullopt,
                 .all = all,
-                .smallWould = trains && tooLarge && smallWouldTrain(backend)};
+                .smallWould = trains && smallWouldTrain(backend)};
     }
     QString text = proseText(found);
     if (choice.memoryScale != 1)
@@ -345,7 +344,9 @@ bool RunSettings::smallWouldTrain(const std::string& backend) const
     if (backend != "host" && backend != "mpi") // it is for CPU threads
         return false;
     try {
-        return !hasErrors(checkForBackend(smallDesign(*m_design), {backend, RunOptions::Maths::Training, false}).found);
+        const Design small = smallDesign(*m_design);
+        return small != *m_design
+               && !hasErrors(checkForBackend(small, {backend, RunOptions::Maths::Training, false}).found);
     } catch (const Error&) {
         return false;
     }

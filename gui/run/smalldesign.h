@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What a machine trains that is too small for a design's model.
+// What CPU threads train of a design whose model they cannot train, or that has none.
 #pragma once
 
 #include "core/design/design.h"

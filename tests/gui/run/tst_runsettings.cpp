@@ -158,6 +158,15 @@ private Q_SLOTS:
         QVERIFY(!settings.dialog->smallButton()->isVisible() && !settings.dialog->remedyButton()->isVisible());
     }
 
+    void whereTheSmallOneIsTooLargeNothingSmallerIsOffered()
+    {
+        Settings settings("16000000", false, smallDesign(exampleDesign()));
+        QVERIFY2(settings.dialog->verdict().contains(QStringLiteral("this machine: 4 devices would hold")),
+                 qPrintable(settings.dialog->verdict()));
+        QVERIFY(settings.dialog->remedyButton()->isVisible());
+        QVERIFY(!settings.dialog->smallButton()->isVisible());
+    }
+
     void whatFitsTrains()
     {
         Settings settings("16000000000", false, smallDesign(exampleDesign()));
@@ -167,7 +176,7 @@ private Q_SLOTS:
         QCOMPARE(words.at(words.indexOf(QStringLiteral("--maths")) + 1), QStringLiteral("training"));
     }
 
-    void aDesignWithoutAModelCanSleep()
+    void aDesignWithoutAModelCanSleepOrTakeASmallOne()
     {
         Design design;
         design.schedule = makeSchedule("1f1b", FamilyParameters{});
@@ -176,6 +185,7 @@ private Q_SLOTS:
         QVERIFY(!settings.dialog->runButton()->isEnabled());
         QVERIFY2(settings.dialog->verdict().contains(QLatin1String("no model")),
                  qPrintable(settings.dialog->verdict()));
+        QVERIFY(settings.dialog->smallButton()->isVisible());
         QTest::mouseClick(settings.dialog->remedyButton(), Qt::LeftButton);
         QVERIFY(settings.dialog->runButton()->isEnabled());
     }
