@@ -19,12 +19,20 @@ bool isCpu(const DeviceSpec& device)
     return name.find("cpu") != std::string::npos || name.find("thread") != std::string::npos;
 }
 
+// Costs were given, and nobody said for what.
+bool isOfNoKind(const DeviceSpec& device)
+{
+    return !device.group && (device.name.empty() || device.name == "device");
+}
+
 } // namespace
 
 std::string deviceName(const Cluster& cluster, int device)
 {
-    const bool cpu = device >= 0 && device < std::ssize(cluster.devices) && isCpu(cluster.devices[device]);
-    return (cpu ? "CPU " : "GPU ") + std::to_string(device);
+    const std::string number = std::to_string(device);
+    if (device < 0 || device >= std::ssize(cluster.devices) || isOfNoKind(cluster.devices[device]))
+        return "device " + number;
+    return (isCpu(cluster.devices[device]) ? "CPU " : "GPU ") + number;
 }
 
 } // namespace pipewright

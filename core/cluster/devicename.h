@@ -8,7 +8,8 @@
 
 namespace pipewright {
 
-/// "GPU 2", or "CPU 2" where the device is a thread of a CPU or a group of such.
+/// "GPU 2"; "CPU 2" where the device is a thread of a CPU or a group of such; "device 2" where the design has costs
+/// that were given without a cluster.
 std::string deviceName(const Cluster& cluster, int device);
 
 } // namespace pipewright

@@ -97,7 +97,6 @@ double memoryHeightOf(const PictureScene& scene, const PictureBand& band)
 
 void placeColumns(PictureScene& scene)
 {
-    int devices = 0;
     bool twoColumns = false;
     Nanoseconds end = 1;
     for (PictureBand& band : scene.bands) {
@@ -106,7 +105,6 @@ void placeColumns(PictureScene& scene)
         band.hiddenDevices = all - band.devices;
         band.laneHeight = laneHeightOf(scene, band.devices);
         band.memoryHeight = memoryHeightOf(scene, band);
-        devices = std::max(devices, band.devices);
         twoColumns = twoColumns || band.views.size() > 1;
         for (const PictureView& view : band.views) {
             end = std::max(end, endOf(view.shown()));
@@ -118,7 +116,9 @@ void placeColumns(PictureScene& scene)
     scene.margin = !scene.compact ? 16 : bare ? 2 : 8;
     scene.left = fullLabels;
     if (scene.compact) {
-        scene.left = widthOf(deviceName({}, std::max(0, devices - 1)), 11);
+        scene.left = 0;
+        for (const PictureBand& band : scene.bands)
+            scene.left = std::max(scene.left, widthOf(deviceName(band.panel().design->cluster, band.devices - 1), 11));
         for (const PictureBand& band : scene.bands)
             for (int device = 0; band.memoryHeight >= 34 && device < band.devices; ++device)
                 scene.left = std::max(scene.left, widthOf(memoryText(scene, band.views.front(), device), 9, true));

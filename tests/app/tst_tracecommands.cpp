@@ -126,8 +126,9 @@ private Q_SLOTS:
         const QString compared = m_work.run("compare slow.json run.db").output;
         const QString explained = m_work.run("explain run.db --design slow.json").output;
         for (const QString& text : {compared, explained}) {
-            QVERIFY2(text.contains("blocks on GPU 0") && text.contains("\nGPU 1 "), qPrintable(text));
-            QVERIFY2(!text.contains("device 0") && !text.contains("device 1"), qPrintable(text));
+            // Nobody said what these devices are.
+            QVERIFY2(text.contains("blocks on device 0") && text.contains("\ndevice 1 "), qPrintable(text));
+            QVERIFY2(!text.contains("GPU"), qPrintable(text));
         }
         // JSON has numbers.
         const QJsonObject json = m_work.run("explain run.db --design slow.json --json").json();
@@ -139,6 +140,11 @@ private Q_SLOTS:
             0);
         QCOMPARE(m_work.run("run cpu.json --backend host --maths timed --clock virtual --steps 2 -o cpu.db").code, 0);
         QVERIFY(m_work.run("explain cpu.db").output.contains("\nCPU 1 "));
+        QCOMPARE(
+            m_work.run("new 1f1b --devices 2 --microbatches 4 --model byte-gpt --cluster h200-node -o gpu.json").code,
+            0);
+        QCOMPARE(m_work.run("run gpu.json --backend host --maths timed --clock virtual --steps 2 -o gpu.db").code, 0);
+        QVERIFY(m_work.run("explain gpu.db").output.contains("\nGPU 1 "));
     }
 
     void aStepIsChosenByNumberMedianOrTypical()
@@ -344,7 +350,7 @@ private Q_SLOTS:
         const QJsonArray events = QJsonDocument::fromJson(m_work.read("ranks.json")).object()["traceEvents"].toArray();
         QMap<QString, double> starts;
         QStringList processes;
-        for (const QJsonValue& event : events) {
+        for (const QJsonValue event : events) {
             if (event["ph"].toString() == "X")
                 starts[event["pid"].toVariant().toString() + event["name"].toString()] = event["ts"].toDouble();
             else if (event["name"].toString() == "process_name")
