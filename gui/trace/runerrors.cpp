@@ -61,7 +61,7 @@ QString verdictOf(const Design& design, const Explanation& explanation)
                        .arg(compared.left(1).toUpper() + compared.mid(1),
                             QString::fromStdString(shortText(*cause, label)), signedDuration(cause->contribution));
     if (explanation.straggler >= 0)
-        text += RunErrors::tr(" %1 is the slowest: its blocks take %2 times the median device's.")
+        text += RunErrors::tr(" The slowest is %1: its blocks take %2 times the median device's.")
                     .arg(deviceLabel(design, explanation.straggler))
                     .arg(explanation.devices[explanation.straggler].slowness, 0, 'f', 2);
     return text;

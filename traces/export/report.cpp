@@ -101,7 +101,7 @@ void addReason(HtmlPage& page, const Design& design, const Explanation& e)
                                             signedDuration(cause->contribution))),
                        true);
     if (e.straggler >= 0)
-        page.paragraph(fmt::format("{} is the slowest: its blocks take {:.2f} times what the median device's do.",
+        page.paragraph(fmt::format("The slowest is {}: its blocks take {:.2f} times what the median device's do.",
                                    deviceName(design.cluster, e.straggler), e.devices[e.straggler].slowness));
 }
 
