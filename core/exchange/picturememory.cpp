@@ -131,10 +131,15 @@ void drawMemory(const PictureScene& scene, SvgWriter& svg, const PictureBand& ba
             svg.line(area.x, yOf(limit), area.right(), yOf(limit), theme.bad, 1, "4 3");
         if (scene.options.axes) {
             svg.line(area.x, area.bottom(), area.right(), area.bottom(), theme.hairline, 0.6);
-            // The axis label is in the plot's corner: at the right it would overlap the end of the curve.
             if (mark > 0 && area.height >= 36) {
                 svg.line(area.x, yOf(mark), area.right(), yOf(mark), theme.hairline, 0.6, "1 2");
-                svg.text(area.x + 3, yOf(mark) - 2, formatSize(mark), {9, theme.dim, true});
+                if (!scene.compact && &view == &band.views.front()) {
+                    svg.text(area.x - 5, yOf(mark) + 3, formatSize(mark), {9, theme.dim, true, false, Anchor::End});
+                } else { // no room beside the plot: on a ground of its own, where the curve is lowest
+                    svg.fill({area.x + 1, yOf(mark) - 11, widthOf(formatSize(mark), 9, true) + 4, 11}, theme.panel, 2,
+                             0.8);
+                    svg.text(area.x + 3, yOf(mark) - 2, formatSize(mark), {9, theme.dim, true});
+                }
             }
         }
     }

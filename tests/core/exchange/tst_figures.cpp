@@ -127,7 +127,7 @@ private Q_SLOTS:
         const Word* second = contents.find("quick");
         QVERIFY(first && second && first->y < second->y);
         QCOMPARE(occurrences(picture.svg, ">10 ms<"), 1); // one axis
-        QCOMPARE(occurrences(picture.svg, ">GPU 1<"), 2);
+        QCOMPARE(occurrences(picture.svg, ">device 1<"), 2);
         // Each says its own numbers.
         QVERIFY(picture.svg.find("makespan 16 ms") != std::string::npos);
         QVERIFY(picture.svg.find("makespan 8 ms") != std::string::npos);
@@ -241,7 +241,7 @@ private Q_SLOTS:
             const Contents contents(drawPicture({panelOf(scene)}, options).svg);
             std::map<QString, int> letters;
             for (const Word& word : contents.words) {
-                if (word.text.startsWith(QLatin1String("GPU ")))
+                if (word.text.startsWith(QLatin1String("device ")))
                     continue;
                 // Inside one of the blocks, by the narrow measure of common fonts.
                 const double left = word.left(0.58), right = left + 0.58 * word.size * double(word.text.size());

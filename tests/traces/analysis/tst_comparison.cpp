@@ -84,7 +84,7 @@ private Q_SLOTS:
         const std::vector<TraceNote> notes{{100, 200, 1, "a < b & \xff"}};
         const std::string html = runReport(smallDesign(), m_prediction, trace, path, {measured, "step 1", 1}, notes);
         for (const char* part : {"<!DOCTYPE html>", "<svg", "</svg>", "run.db, step 1", "a &lt; b &amp; \xef\xbf\xbd",
-                                 "slower blocks on GPU 0", "Critical path", "<td>+100.0 %</td>"})
+                                 "slower blocks on device 0", "Critical path", "<td>+100.0 %</td>"})
             QVERIFY2(html.find(part) != std::string::npos, part);
         QCOMPARE(html.find("http://www.w3.org/2000/svg"), html.find("http")); // nothing is fetched from anywhere
         QCOMPARE(html.find("src="), std::string::npos);
