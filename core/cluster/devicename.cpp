@@ -19,10 +19,10 @@ bool isCpu(const DeviceSpec& device)
     return name.find("cpu") != std::string::npos || name.find("thread") != std::string::npos;
 }
 
-// Costs were given, and nobody said for what.
-bool isOfNoKind(const DeviceSpec& device)
+// A device of a design whose costs were given without a cluster: neither a GPU nor a CPU as far as is known.
+bool isOfUnknownKind(const DeviceSpec& device)
 {
-    return !device.group && (device.name.empty() || device.name == "device");
+    return !device.group && (device.name.empty() || device.name == unknownDevice);
 }
 
 } // namespace
@@ -30,7 +30,7 @@ bool isOfNoKind(const DeviceSpec& device)
 std::string deviceName(const Cluster& cluster, int device)
 {
     const std::string number = std::to_string(device);
-    if (device < 0 || device >= std::ssize(cluster.devices) || isOfNoKind(cluster.devices[device]))
+    if (device < 0 || device >= std::ssize(cluster.devices) || isOfUnknownKind(cluster.devices[device]))
         return "device " + number;
     return (isCpu(cluster.devices[device]) ? "CPU " : "GPU ") + number;
 }

@@ -2,6 +2,7 @@
 #include "core/design/designbuilder.h"
 
 #include "core/base/diagnostic.h"
+#include "core/cluster/devicename.h"
 #include "core/design/redesign.h"
 #include "core/design/stagecosts.h"
 #include "core/families/workers.h"
@@ -374,7 +375,7 @@ Design withoutRecompute(const DesignRequest& request)
     }
     takeOverlapFactor(request, design.costs);
     design.cluster.name = "given";
-    design.cluster.devices.resize(design.schedule.devices(), DeviceSpec{.name = "device"});
+    design.cluster.devices.resize(design.schedule.devices(), DeviceSpec{.name = std::string(unknownDevice)});
     design.cluster.link.name = "given";
     design.cluster.link.latency = design.costs.link.latency;
     if (design.workload) {

@@ -135,7 +135,7 @@ void drawMemory(const PictureScene& scene, SvgWriter& svg, const PictureBand& ba
                 svg.line(area.x, yOf(mark), area.right(), yOf(mark), theme.hairline, 0.6, "1 2");
                 if (!scene.compact && &view == &band.views.front()) {
                     svg.text(area.x - 5, yOf(mark) + 3, formatSize(mark), {9, theme.dim, true, false, Anchor::End});
-                } else { // no room beside the plot: on a ground of its own, where the curve is lowest
+                } else { // no room beside the plot: inside, with a background that keeps the text readable
                     svg.fill({area.x + 1, yOf(mark) - 11, widthOf(formatSize(mark), 9, true) + 4, 11}, theme.panel, 2,
                              0.8);
                     svg.text(area.x + 3, yOf(mark) - 2, formatSize(mark), {9, theme.dim, true});
