@@ -5,6 +5,7 @@
 #include "app/table.h"
 #include "app/terminal.h"
 
+#include "core/base/formattedtext.h"
 #include "core/design/costorigins.h"
 #include "core/files/designfile.h"
 #include "traces/analysis/calibration.h"
@@ -150,7 +151,7 @@ void print(const CalibrateOptions& options, const Design& before, const Calibrat
            const std::optional<KernelTotals>& kernels)
 {
     const Design& after = calibration.design;
-    printText("{}: costs measured in {}\n\n", options.output, fmt::join(options.traces, ", "));
+    printText("{}: costs measured in {}\n\n", options.output, joined(options.traces, ", "));
     const auto change = [](Nanoseconds from, Nanoseconds to) {
         return from == to ? formatDuration(to) : fmt::format("{} -> {}", formatDuration(from), formatDuration(to));
     };
@@ -166,7 +167,7 @@ void print(const CalibrateOptions& options, const Design& before, const Calibrat
         printText("\nsplit estimated, not measured: {}\n", estimates);
     if (!calibration.unmeasured.empty())
         printText("\nnot in the traces, the design's costs stay: stage{} {}\n",
-                  calibration.unmeasured.size() == 1 ? "" : "s", fmt::join(calibration.unmeasured, ", "));
+                  calibration.unmeasured.size() == 1 ? "" : "s", joined(calibration.unmeasured, ", "));
     for (const std::string& note : calibration.notes)
         printText("\n{}\n", note);
     printBlockTimes(options.blockTime.by(), kernels);

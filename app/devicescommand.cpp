@@ -7,6 +7,7 @@
 #include "app/table.h"
 #include "app/terminal.h"
 
+#include "core/base/formattedtext.h"
 #include "core/base/textfile.h"
 #include "core/presets/clusterfile.h"
 #include "executor/cuda/gpushares.h"
@@ -142,7 +143,7 @@ void print(const HostDevice& host, const CudaStatus& cuda, const std::optional<M
         printText("torch off  {}\n", torch.reason);
     else
         printText("torch on   PyTorch {} in Python {}, with {} and {}\n", torch.torch, torch.python,
-                  fmt::join(torch.backends, ", "), torch.gpus == 1 ? "1 GPU" : fmt::format("{} GPUs", torch.gpus));
+                  joined(torch.backends, ", "), torch.gpus == 1 ? "1 GPU" : fmt::format("{} GPUs", torch.gpus));
 }
 
 Json toJson(const TorchState& torch)

@@ -8,6 +8,7 @@
 #include "app/table.h"
 #include "app/terminal.h"
 
+#include "core/base/formattedtext.h"
 #include "core/base/outputfile.h"
 #include "core/base/textfile.h"
 #include "core/predict/stability.h"
@@ -93,7 +94,7 @@ std::optional<Optimizer> optimizerOf(const Options& given)
         for (const OptimizerFacts& facts : optimizers)
             known.push_back(facts.name);
         throw Error("--optimizer", "\"" + given.optimizer + "\" is not known",
-                    fmt::format("use one of {}", fmt::join(known, ", ")));
+                    fmt::format("use one of {}", joined(known, ", ")));
     }
     return rule;
 }
@@ -230,8 +231,8 @@ void printTable(const std::vector<ExperimentRun>& runs)
                       : *line.bitEqual ? "yes"
                                        : "no",
                       fmt::format("{:.3g}", line.updatesPerSecond.mean),
-                      line.peakBytes > 0 ? formatSize(line.peakBytes) : "not recorded", joined(line.staleness),
-                      joined(line.copies)});
+                      line.peakBytes > 0 ? formatSize(line.peakBytes) : "not recorded", joined(line.staleness, " "),
+                      joined(line.copies, " ")});
     table.print();
 }
 
@@ -343,14 +344,14 @@ void printWeightErrors(const std::vector<ExperimentRun>& runs)
         std::vector<std::string> parts;
         for (const double value : values)
             parts.push_back(std::isfinite(value) ? fmt::format("{:.2e}", value) : "–");
-        return fmt::format("{}", fmt::join(parts, " "));
+        return joined(parts, " ");
     };
     for (const ExperimentRun& run : runs) {
         std::vector<std::string> bytes;
         for (const Bytes each : run.weightBytes)
             bytes.push_back(formatSize(each));
-        table.addRow({run.name, std::to_string(run.seed), fmt::format("{}", fmt::join(bytes, ", ")),
-                      numbers(run.predictionErrors), numbers(run.staleErrors)});
+        table.addRow({run.name, std::to_string(run.seed), joined(bytes, ", "), numbers(run.predictionErrors),
+                      numbers(run.staleErrors)});
     }
     printText("\n");
     table.print();

@@ -4,6 +4,7 @@
 #include "app/command.h"
 
 #include "core/base/diagnostic.h"
+#include "core/base/formattedtext.h"
 #include "core/base/inputfile.h"
 #include "core/base/units.h"
 #include "core/design/redesign.h"
@@ -47,7 +48,7 @@ InlineDesign::InlineDesign(Command command, bool acceptFile)
 {
     command
         .option(acceptFile ? "design" : "family", m_what,
-                fmt::format("{}one of: {}", acceptFile ? "a design file, or " : "", fmt::join(familyNames(), ", ")))
+                fmt::format("{}one of: {}", acceptFile ? "a design file, or " : "", joined(familyNames(), ", ")))
         .required()
         .typeName(acceptFile ? "FILE|FAMILY" : "FAMILY");
     Command group = m_options;
@@ -313,7 +314,7 @@ LocatedDesign InlineDesign::fullDesign() const
     }
     if (!pathExists(m_what))
         throw Error(m_what, "is neither a design file nor a family",
-                    fmt::format("families: {}", fmt::join(familyNames(), ", ")));
+                    fmt::format("families: {}", joined(familyNames(), ", ")));
     if (const std::string option = m_options.firstGiven(); !option.empty())
         throw Error(option, "belongs to a family, and " + m_what + " is taken for a design file",
                     "leave it out, or name a family");

@@ -4,6 +4,7 @@
 #include "app/blasthreads.h"
 #include "app/command.h"
 #include "app/terminal.h"
+#include "core/base/formattedtext.h"
 #include "core/base/freedmemory.h"
 #include "core/base/inputfile.h"
 
@@ -23,7 +24,7 @@ int openFiles(const CommandLine& line, int argc, char** argv, const std::vector<
     for (const std::string& file : files)
         if (!pathExists(file))
             throw Error(file, "is neither a command nor a file",
-                        fmt::format("commands: {}", fmt::join(line.commandNames(), ", ")));
+                        fmt::format("commands: {}", joined(line.commandNames(), ", ")));
 #ifdef PIPEWRIGHT_HAS_GUI
     return openDesigner(argc, argv, files);
 #else

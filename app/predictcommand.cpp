@@ -6,6 +6,7 @@
 #include "app/table.h"
 #include "app/terminal.h"
 
+#include "core/base/formattedtext.h"
 #include "core/design/costorigins.h"
 #include "core/design/stageplans.h"
 #include "core/predict/busqueues.h"
@@ -244,9 +245,12 @@ void print(const Design& design, const Prediction& prediction, const OfMembers* 
                   "the other: {})\n",
                   metrics.devices.size(), formatDuration(prediction.metrics.makespan));
     for (int s = 0; ofMembers && s < program.stages(); ++s)
-        if (groupOfStage(design, s))
-            printText("stage {}: plan {}; shares {:.3f}\n", s, planText(planOfStage(design, s)),
-                      fmt::join(ofMembers->shares[s], " : "));
+        if (groupOfStage(design, s)) {
+            std::vector<std::string> shares;
+            for (const double share : ofMembers->shares[s])
+                shares.push_back(fmt::format("{:.3f}", share));
+            printText("stage {}: plan {}; shares {}\n", s, planText(planOfStage(design, s)), joined(shares, " : "));
+        }
     printText("\n");
     printText("makespan  {:>10}   idle / (devices x makespan)  {:>8}  rate_makespan\n",
               formatDuration(metrics.makespan), percent(metrics.rateMakespan));

@@ -4,6 +4,7 @@
 #include "app/table.h"
 #include "app/terminal.h"
 
+#include "core/base/formattedtext.h"
 #include "core/base/units.h"
 #include "traces/store/query.h"
 
@@ -60,7 +61,7 @@ void showSchema(const QueryOptions& options)
     const std::vector<TableShape> tables = schemaOf(options.trace);
     if (!options.json) {
         for (const TableShape& table : tables)
-            printText("{} ({}): {} row{}\n", table.name, fmt::join(table.columns, ", "), table.rows,
+            printText("{} ({}): {} row{}\n", table.name, joined(table.columns, ", "), table.rows,
                       table.rows == 1 ? "" : "s");
         return;
     }

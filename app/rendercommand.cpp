@@ -3,6 +3,7 @@
 #include "app/picture.h"
 #include "app/stepchoice.h"
 #include "app/terminal.h"
+#include "core/base/formattedtext.h"
 
 #include "traces/store/tracereader.h"
 
@@ -100,7 +101,7 @@ void render(const RenderOptions& options)
     std::vector<std::string> names;
     for (const Drawn& each : drawn)
         names.push_back(each.located.design.name);
-    printText("{}: {}\n", options.path, fmt::join(names, ", "));
+    printText("{}: {}\n", options.path, joined(names, ", "));
 }
 
 } // namespace

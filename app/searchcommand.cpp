@@ -8,6 +8,7 @@
 #include "app/table.h"
 #include "app/terminal.h"
 
+#include "core/base/formattedtext.h"
 #include "core/base/outputfile.h"
 #include "core/base/units.h"
 #include "core/design/costorigins.h"
@@ -322,8 +323,7 @@ int searchPartitionOf(const SearchCommandOptions& given, const LocatedDesign& lo
         TextTable table({"placement", given.objective, "bound", "layers per stage", "devices"});
         for (const PartitionTrial& trial : found.trials)
             table.addRow({std::string(nameOf(trial.shape)), formatDuration(trial.value), formatDuration(trial.bound),
-                          fmt::format("{}", fmt::join(trial.layersPerStage, " ")),
-                          fmt::format("{}", fmt::join(trial.deviceOfStage, " "))});
+                          joined(trial.layersPerStage, " "), joined(trial.deviceOfStage, " ")});
         table.print();
         print(found.result, found.design, given);
     }

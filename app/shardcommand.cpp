@@ -6,6 +6,7 @@
 #include "app/table.h"
 #include "app/terminal.h"
 
+#include "core/base/formattedtext.h"
 #include "core/base/units.h"
 #include "core/design/stageplans.h"
 #include "core/files/designfile.h"
@@ -237,7 +238,7 @@ std::string sharesText(const Ratios& ratios)
         std::vector<std::string> parts;
         for (const double share : shares)
             parts.push_back(fmt::format("{:.4f}", share));
-        text += fmt::format("{}{}", text.empty() ? "" : " / ", fmt::join(parts, ", "));
+        text += fmt::format("{}{}", text.empty() ? "" : " / ", joined(parts, ", "));
     }
     return text;
 }

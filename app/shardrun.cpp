@@ -3,6 +3,7 @@
 
 #include "app/table.h"
 #include "app/terminal.h"
+#include "core/base/formattedtext.h"
 #include "core/base/rates.h"
 #include "core/base/textfile.h"
 #include "core/base/units.h"
@@ -179,7 +180,7 @@ void calibrateGroups(const GraphFile& file, const Design& design, const std::str
         for (const double rate : ofDevices[d])
             rates.push_back(fmt::format("{:.3g}", rate));
         if (!json)
-            printText("device {}  {} FLOP/s, measured\n", d, fmt::join(rates, ", "));
+            printText("device {}  {} FLOP/s, measured\n", d, joined(rates, ", "));
     }
     if (json)
         printJson({{"design", path}, {"groups", std::move(groups)}});

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/stepchoice.h"
+
 #include "app/terminal.h"
+#include "core/base/formattedtext.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -88,7 +90,7 @@ std::string outliersText(const StepLengths& lengths)
     std::vector<std::string> texts;
     for (const StepLengths::Outlier& outlier : lengths.outliers)
         texts.push_back(fmt::format("step {} ({})", outlier.step, formatDuration(outlier.length)));
-    return fmt::format("{}", fmt::join(texts, ", "));
+    return joined(texts, ", ");
 }
 
 } // namespace pipewright::app

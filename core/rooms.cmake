@@ -4,16 +4,17 @@
 find_library(GLPK_LIBRARY NAMES glpk REQUIRED)
 find_path(GLPK_INCLUDE glpk.h PATH_SUFFIXES glpk REQUIRED)
 
-pipewright_room(core/base LINK fmt::fmt Threads::Threads PRECOMPILE fmt/format.h)
+pipewright_room(core/base LINK fmt::fmt Threads::Threads)
 pipewright_room(core/json USES core/base LINK nlohmann_json::nlohmann_json FUZZED)
 pipewright_room(core/cluster COLD USES core/base)
 pipewright_room(core/workload COLD USES core/base)
 pipewright_room(core/presets COLD USES core/json core/cluster core/workload FUZZED)
-pipewright_room(core/sharding USES core/cluster core/workload LINK ${GLPK_LIBRARY})
+pipewright_room(core/sharding COLD USES core/cluster core/workload LINK ${GLPK_LIBRARY}
+                HOT alternatives astar charge ratios relation searchspace strategy synthesis machine)
 pipewright_room(core/schedule USES core/base)
 pipewright_room(core/buildingblock USES core/schedule)
 pipewright_room(core/families USES core/schedule core/buildingblock)
-pipewright_room(core/design USES core/presets core/sharding core/families)
+pipewright_room(core/design COLD USES core/presets core/sharding core/families)
 pipewright_room(core/program USES core/design)
 pipewright_room(core/predict USES core/program)
 pipewright_room(core/search USES core/predict)
@@ -23,7 +24,7 @@ pipewright_floor(core)
 # Designs of a million blocks are read and written by json and files, so these are not cold.
 
 # For one file each: a definition for all would keep files from sharing what was compiled before.
-set_source_files_properties(core/presets/presets.cpp PROPERTIES SKIP_PRECOMPILE_HEADERS ON
+set_source_files_properties(core/presets/presets.cpp PROPERTIES
                             COMPILE_DEFINITIONS PIPEWRIGHT_RESOURCE_DIR="${CMAKE_SOURCE_DIR}/resources")
 target_include_directories(pipewright_core_sharding PRIVATE ${GLPK_INCLUDE})
 
@@ -37,7 +38,7 @@ endforeach()
 if(NOT PIPEWRIGHT_GECODE)
     feature_off("constraint programming in the search" "PIPEWRIGHT_GECODE is off")
 elseif(GECODE_INCLUDE AND NOT "${GECODE_LIBRARIES}" MATCHES "NOTFOUND")
-    set_source_files_properties(core/search/constraintsearch.cpp PROPERTIES SKIP_PRECOMPILE_HEADERS ON
+    set_source_files_properties(core/search/constraintsearch.cpp PROPERTIES
                                 COMPILE_DEFINITIONS PIPEWRIGHT_GECODE)
     target_include_directories(pipewright_core_search SYSTEM PRIVATE ${GECODE_INCLUDE})
     target_link_libraries(pipewright_core_search PUBLIC ${GECODE_LIBRARIES})

@@ -46,6 +46,8 @@ target_include_directories(pipewright_kernels PRIVATE ${OPENBLAS_INCLUDE})
 if(PIPEWRIGHT_STATIC_BLAS)
     target_link_options(pipewright_kernels INTERFACE ${openblas_of_few_processors})
 endif()
+# Precompiled headers would bring their own level of optimisation.
+set_target_properties(pipewright_kernels PROPERTIES DISABLE_PRECOMPILE_HEADERS ON)
 # The loops of the maths vectorise in every configuration. Products and sums are never contracted, so a
 # loop gives the same bits at every register width, in its tail, and wherever its buffers lie.
 target_compile_options(pipewright_kernels PRIVATE -O3 -fno-math-errno -fno-trapping-math -ffp-contract=off)

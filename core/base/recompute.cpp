@@ -2,6 +2,7 @@
 #include "core/base/recompute.h"
 
 #include "core/base/diagnostic.h"
+#include "core/base/formattedtext.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -43,9 +44,9 @@ std::string textOf(const std::vector<Recompute>& ofStage)
             return std::string(nameOf(kind));
         if (!stages.empty())
             parts.push_back(
-                fmt::format("stage{} {} {}", stages.size() > 1 ? "s" : "", fmt::join(stages, ", "), nameOf(kind)));
+                fmt::format("stage{} {} {}", stages.size() > 1 ? "s" : "", joined(stages, ", "), nameOf(kind)));
     }
-    return fmt::format("{}", fmt::join(parts, ", "));
+    return joined(parts, ", ");
 }
 
 } // namespace pipewright

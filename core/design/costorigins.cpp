@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/design/costorigins.h"
 
+#include "core/base/formattedtext.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -17,7 +19,7 @@ std::string listText(const std::vector<std::string>& words)
 {
     if (words.size() < 2)
         return words.empty() ? "" : words.front();
-    return fmt::format("{} and {}", fmt::join(words.begin(), words.end() - 1, ", "), words.back());
+    return fmt::format("{} and {}", joined(std::span(words).first(words.size() - 1), ", "), words.back());
 }
 
 /// "stages 0-2, 5"
@@ -107,7 +109,7 @@ std::string originsText(const Design& design, std::initializer_list<Op> ops)
     }
     if (const std::string links = estimatedLinks(design); !links.empty())
         parts.push_back(links + " estimated");
-    return fmt::format("{}", fmt::join(parts, ", "));
+    return joined(parts, ", ");
 }
 
 std::string hostGapsText(const Design& design)
@@ -135,7 +137,7 @@ std::string estimatesText(const Design& design)
          {estimatedLinks(design), gapsFrom(design, CostOrigin::Estimated, {Op::F, Op::B, Op::I, Op::W})})
         if (!what.empty())
             parts.push_back(what);
-    return fmt::format("{}", fmt::join(parts, ", "));
+    return joined(parts, ", ");
 }
 
 } // namespace pipewright

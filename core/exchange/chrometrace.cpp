@@ -3,6 +3,7 @@
 // samples).
 #include "core/exchange/chrometrace.h"
 
+#include "core/base/formattedtext.h"
 #include "core/exchange/tracetracks.h"
 #include "core/json/jsontext.h"
 
@@ -75,8 +76,6 @@ private:
             m_thread[t] = 1 + static_cast<int>(m_rows[deviceOf(t)].rowFor(m_timeline.start[t], m_timeline.end[t]));
     }
 
-    std::back_insert_iterator<std::string> out() { return std::back_inserter(m_text); }
-
     void beginEvent()
     {
         m_buffer.handOn();
@@ -86,14 +85,14 @@ private:
 
     void time(std::string_view key, Nanoseconds value)
     {
-        fmt::format_to(out(), "\"{}\":{}.{:03}", key, value / 1000, value % 1000);
+        appendFormatted(m_text, "\"{}\":{}.{:03}", key, value / 1000, value % 1000);
     }
 
     void writeName(std::string_view kind, int device, int thread, const std::string& name)
     {
         beginEvent();
-        fmt::format_to(out(), R"({{"ph":"M","name":"{}","pid":{},"tid":{},"args":{{"name":"{}"}}}})", kind,
-                       process(device), thread, name);
+        appendFormatted(m_text, R"({{"ph":"M","name":"{}","pid":{},"tid":{},"args":{{"name":"{}"}}}})", kind,
+                        process(device), thread, name);
     }
 
     void writeNames()
@@ -101,9 +100,9 @@ private:
         for (int device = 0; device < static_cast<int>(m_program.devices.size()); ++device) {
             writeName("process_name", device, 0, fmt::format("device {}{}", device, m_note));
             beginEvent();
-            fmt::format_to(out(),
-                           R"({{"ph":"M","name":"process_sort_index","pid":{},"tid":0,"args":{{"sort_index":{}}}}})",
-                           process(device), m_note.empty() ? device : 2 * device + (m_firstProcess > 0 ? 1 : 0));
+            appendFormatted(m_text,
+                            R"({{"ph":"M","name":"process_sort_index","pid":{},"tid":0,"args":{{"sort_index":{}}}}})",
+                            process(device), m_note.empty() ? device : 2 * device + (m_firstProcess > 0 ? 1 : 0));
             writeName("thread_name", device, computeThread, "compute");
             const int lanes = std::max(1, static_cast<int>(m_rows[device].count()));
             for (int lane = 0; lane < lanes; ++lane)
@@ -116,24 +115,24 @@ private:
     {
         const Task& task = m_program.tasks[t];
         beginEvent();
-        fmt::format_to(out(), R"({{"ph":"X","name":"{}","cat":"{}","pid":{},"tid":{},)", m_program.label(t),
-                       categoryOf(task), process(deviceOf(t)), m_thread[t]);
+        appendFormatted(m_text, R"({{"ph":"X","name":"{}","cat":"{}","pid":{},"tid":{},)", m_program.label(t),
+                        categoryOf(task), process(deviceOf(t)), m_thread[t]);
         time("ts", m_timeline.start[t]);
         m_text += ',';
         time("dur", std::max<Nanoseconds>(0, m_timeline.end[t] - m_timeline.start[t]));
-        fmt::format_to(out(), R"(,"args":{{"task":{},"stage":{})", t, task.stage);
+        appendFormatted(m_text, R"(,"args":{{"task":{},"stage":{})", t, task.stage);
         if (task.kind == TaskKind::Compute || moves(task.kind))
-            fmt::format_to(out(), R"(,"microbatch":{})", task.microbatch);
+            appendFormatted(m_text, R"(,"microbatch":{})", task.microbatch);
         m_text += "}}";
     }
 
     void writeFlowEvent(char phase, TaskId transfer, TaskId slice, Nanoseconds at)
     {
         beginEvent();
-        fmt::format_to(out(), R"({{"ph":"{}","name":"{}","cat":"flow","id":{},"pid":{},"tid":{},)", phase,
-                       m_program.tasks[transfer].op == Op::F ? "activation" : "gradient",
-                       transfer + (m_firstProcess > 0 ? m_program.tasks.size() : 0), process(deviceOf(slice)),
-                       m_thread[slice]);
+        appendFormatted(m_text, R"({{"ph":"{}","name":"{}","cat":"flow","id":{},"pid":{},"tid":{},)", phase,
+                        m_program.tasks[transfer].op == Op::F ? "activation" : "gradient",
+                        transfer + (m_firstProcess > 0 ? m_program.tasks.size() : 0), process(deviceOf(slice)),
+                        m_thread[slice]);
         time("ts", at);
         m_text += phase == 's' ? "}" : R"(,"bp":"e"})";
     }
@@ -168,9 +167,9 @@ private:
     {
         for (const MemorySample& sample : samples) {
             beginEvent();
-            fmt::format_to(out(), R"({{"ph":"C","name":"memory","pid":{},"tid":0,)", process(device));
+            appendFormatted(m_text, R"({{"ph":"C","name":"memory","pid":{},"tid":0,)", process(device));
             time("ts", std::max<Nanoseconds>(0, sample.time));
-            fmt::format_to(out(), R"(,"args":{{"bytes":{}}}}})", sample.bytes);
+            appendFormatted(m_text, R"(,"args":{{"bytes":{}}}}})", sample.bytes);
         }
     }
 

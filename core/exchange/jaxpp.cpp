@@ -2,6 +2,8 @@
 // Rewrites each device's blocks into JaxPP's tasks, fusing overlapped pairs, and prints them as Python. O(blocks).
 #include "core/exchange/jaxpp.h"
 
+#include "core/base/formattedtext.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -167,7 +169,7 @@ ExportedText jaxppSchedule(const Design& given)
     text += "from dataclasses import dataclass, field\n\n";
     text += fmt::format("from jaxpp.schedules import BaseSchedule, {}Task, TaskType\n\n", fused ? "FusedTask, " : "");
     text += fmt::format("MICROBATCHES = {}\n", schedule.microbatches);
-    text += fmt::format("ACTOR_OF_STAGE = ({},)\n\n", fmt::join(schedule.deviceOfStage, ", "));
+    text += fmt::format("ACTOR_OF_STAGE = ({},)\n\n", joined(schedule.deviceOfStage, ", "));
     text += "TYPES = {\n    \"F\": TaskType.FWD,\n    \"B\": TaskType.BWD,\n";
     if (split)
         text += "    \"I\": TaskType.BWD_I,\n    \"W\": TaskType.BWD_W,\n";

@@ -43,7 +43,7 @@ void appendNumber(std::string& text, double value)
     if (hundredths < 0)
         text += '-';
     const long long magnitude = std::llabs(hundredths);
-    fmt::format_to(std::back_inserter(text), "{}", magnitude / 100);
+    text += std::to_string(magnitude / 100);
     if (const long long rest = magnitude % 100; rest != 0) {
         text += '.';
         text += static_cast<char>('0' + rest / 10);

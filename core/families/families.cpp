@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The table of families and the checks that all of them share.
+#include "core/base/formattedtext.h"
 #include "core/families/family.h"
 
 #include "core/schedule/replicas.h"
@@ -174,8 +175,7 @@ Schedule makeSchedule(std::string_view name, const FamilyParameters& parameters)
         std::vector<std::string_view> known;
         for (const Family& f : families())
             known.push_back(f.name);
-        throw Error("family", fmt::format("unknown family '{}'", name),
-                    fmt::format("known: {}", fmt::join(known, ", ")));
+        throw Error("family", fmt::format("unknown family '{}'", name), fmt::format("known: {}", joined(known, ", ")));
     }
     Diagnostics diagnostics = checkCommon(*family, parameters);
     FamilyParameters ofCopy = parameters;

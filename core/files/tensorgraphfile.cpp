@@ -2,6 +2,7 @@
 // JSON → TensorGraph and back; faults carry file and line. O(text).
 #include "core/files/tensorgraphfile.h"
 
+#include "core/base/formattedtext.h"
 #include "core/base/textfile.h"
 #include "core/files/designfile.h"
 #include "core/json/jsontext.h"
@@ -200,7 +201,7 @@ private:
             const auto names = sharding::operationNames();
             const std::string_view nearest = nearestName(operation, names);
             reader.fault("op", fmt::format("the operation \"{}\" is unknown", operation.substr(0, 64)),
-                         nearest.empty() ? fmt::format("known: input, received, parameter, {}", fmt::join(names, ", "))
+                         nearest.empty() ? fmt::format("known: input, received, parameter, {}", joined(names, ", "))
                                          : fmt::format("did you mean \"{}\"?", nearest));
             return false;
         } else {

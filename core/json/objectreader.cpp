@@ -3,6 +3,7 @@
 // O(keys × known names).
 #include "core/json/objectreader.h"
 
+#include "core/base/formattedtext.h"
 #include "core/json/jsontext.h"
 #include "core/json/locatedjson.h"
 
@@ -49,14 +50,6 @@ std::size_t distance(std::string_view a, std::string_view b)
         }
     }
     return row.back();
-}
-
-std::string joined(std::span<const std::string_view> names)
-{
-    std::string text;
-    for (const std::string_view name : names)
-        text.append(text.empty() ? "" : ", ").append(name);
-    return text;
 }
 
 } // namespace
@@ -213,14 +206,14 @@ int ObjectReader::indexOfName(std::string_view key, std::span<const std::string_
     if (!value)
         return -1;
     if (!value->is_string()) {
-        wrongType(key, *value, "one of " + joined(known));
+        wrongType(key, *value, "one of " + joined(known, ", "));
         return -1;
     }
     const std::string& name = value->get_ref<const std::string&>();
     const auto found = std::find(known.begin(), known.end(), name);
     if (found == known.end()) {
         fault(key, fmt::format("\"{}\" cannot be {}", key, jsonText(Json(name.substr(0, 64)))),
-              "one of " + joined(known));
+              "one of " + joined(known, ", "));
         return -1;
     }
     return static_cast<int>(found - known.begin());
@@ -266,7 +259,7 @@ void ObjectReader::finish()
         const std::string_view nearest = nearestName(key, m_known);
         // A key with a slash has an escaped pointer; the object's line is used then.
         fault(key, fmt::format("unknown key {}", jsonText(Json(key.substr(0, 64)))),
-              nearest.empty() ? "known here: " + joined(m_known) : fmt::format("did you mean \"{}\"?", nearest));
+              nearest.empty() ? "known here: " + joined(m_known, ", ") : fmt::format("did you mean \"{}\"?", nearest));
     }
 }
 

@@ -4,6 +4,7 @@
 // the transformers library's configuration classes.
 #include "core/presets/huggingface.h"
 
+#include "core/base/formattedtext.h"
 #include "core/json/locatedjson.h"
 #include "core/json/objectreader.h"
 #include "core/workload/transformer.h"
@@ -138,12 +139,12 @@ private:
                 lacking.push_back(key);
         std::string what = fmt::format("the layers of a model_type {} are not known here", inQuotes(type));
         if (!lacking.empty())
-            what += fmt::format("; of what describes a decoder it lacks {}", fmt::join(lacking, ", "));
+            what += fmt::format("; of what describes a decoder it lacks {}", joined(lacking, ", "));
         throw Error(m_reader.document().placeOf("/model_type"), std::move(what),
                     has("text_config")
                         ? "the language model stands in \"text_config\": save that object as a file of its own"
                         : fmt::format("known: {}; measure others with `profile --torch`, or write a table of layers",
-                                      fmt::join(known, ", ")));
+                                      joined(known, ", ")));
     }
 
     void readGpt2()

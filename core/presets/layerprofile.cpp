@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/presets/layerprofile.h"
 
+#include "core/base/formattedtext.h"
 #include "core/base/units.h"
 #include "core/json/prettyjson.h"
 #include "core/presets/modeljson.h"
@@ -18,7 +19,7 @@ namespace {
 
 std::string listed(const char* what, const std::vector<std::string>& columns)
 {
-    return columns.empty() ? std::string() : fmt::format("; {}: {}", what, fmt::join(columns, ", "));
+    return columns.empty() ? std::string() : fmt::format("; {}: {}", what, joined(columns, ", "));
 }
 
 } // namespace
@@ -57,7 +58,7 @@ std::string layerTableText(const LayerProfile& profile)
                             exactDuration(layer.backward), exactSize(layer.saved), exactSize(layer.savedForWeightGrad),
                             exactSize(layer.parameters), exactSize(layer.output), measured.spread * 100,
                             measured.peak < 0 ? "" : exactSize(measured.peak), measured.rounds,
-                            fmt::join(profile.estimated, " "), fmt::join(profile.unknown, " "));
+                            joined(profile.estimated, " "), joined(profile.unknown, " "));
         if (profile.shape.autograd)
             forEachAutogradField(layer.autograd,
                                  [&text](const char*, Bytes bytes) { text += fmt::format(",{}", exactSize(bytes)); });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/presets/modelfile.h"
 
+#include "core/base/formattedtext.h"
 #include "core/base/inputfile.h"
 #include "core/base/textcells.h"
 #include "core/base/textfile.h"
@@ -97,8 +98,7 @@ std::array<std::optional<std::size_t>, columnNames.size()> columnsOf(const TextL
     for (std::size_t column = 0; column < requiredColumns; ++column)
         if (!columns[column])
             faults.add(header.number, fmt::format("the column \"{}\" is missing", columnNames[column]),
-                       fmt::format("the header names {}",
-                                   fmt::join(columnNames.begin(), columnNames.begin() + requiredColumns, ",")));
+                       fmt::format("the header names {}", joined(std::span(columnNames).first(requiredColumns), ",")));
     return columns;
 }
 
@@ -177,8 +177,7 @@ ModelFile readLayerTable(std::string_view text, const std::string& name)
     std::erase_if(lines, [](const TextLine& line) { return line.cells.size() == 1 && line.cells[0].text.empty(); });
     if (lines.empty())
         throw Error(name, "the table is empty",
-                    fmt::format("its header is {}",
-                                fmt::join(columnNames.begin(), columnNames.begin() + requiredColumns, ",")));
+                    fmt::format("its header is {}", joined(std::span(columnNames).first(requiredColumns), ",")));
     const auto columns = columnsOf(lines.front(), faults);
     const auto autogradColumns = autogradColumnsOf(lines.front());
     faults.raise();

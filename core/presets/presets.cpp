@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/presets/presets.h"
 
+#include "core/base/formattedtext.h"
 #include "core/base/limits.h"
 #include "core/base/textfile.h"
 #include "core/json/locatedjson.h"
@@ -52,7 +53,7 @@ LocatedJson readPreset(const std::string& directory, PresetKind kind, std::strin
         const std::string_view nearest = nearestName(name, known);
         const std::string_view all = folderOf(kind);
         throw Error(fmt::format("{}", all), fmt::format("no preset is named \"{}\"", name.substr(0, 64)),
-                    nearest.empty() ? fmt::format("known: {}", fmt::join(names, ", "))
+                    nearest.empty() ? fmt::format("known: {}", joined(names, ", "))
                                     : fmt::format("did you mean \"{}\"?", nearest));
     }
     const std::string path = (folder / fmt::format("{}.json", name)).string();

@@ -3,6 +3,8 @@
 // of kinds that can occur, so that all together stay bounded.
 #include "core/program/pairtimes.h"
 
+#include "core/base/formattedtext.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -182,7 +184,7 @@ std::string pairLengthsText(const Schedule& schedule, const Costs& costs)
         texts.push_back(fmt::format("{} computed from their parts in the order that the design states", stated));
     if (assumed > 0)
         texts.push_back(fmt::format("{} assumed: {:g} times the sum of the two blocks", assumed, costs.overlapFactor));
-    return fmt::format("{}", fmt::join(texts, "; "));
+    return joined(texts, "; ");
 }
 
 } // namespace pipewright

@@ -3,6 +3,8 @@
 // O(operands) per node.
 #include "core/sharding/tensorgraph.h"
 
+#include "core/base/formattedtext.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -118,7 +120,7 @@ double Node::elements() const
 
 std::string toString(const Shape& shape)
 {
-    return fmt::format("[{}]", fmt::join(shape, ", "));
+    return fmt::format("[{}]", joined(shape, ", "));
 }
 
 int TensorGraph::append(Node node)
@@ -166,7 +168,7 @@ int TensorGraph::add(std::string_view nodeName, std::string_view operation, std:
               std::move(attributes), segment};
     if (node.operation < 0)
         throw Error(node.name, fmt::format("the operation \"{}\" is unknown", operation),
-                    fmt::format("known: {}", fmt::join(operationNames(), ", ")));
+                    fmt::format("known: {}", joined(operationNames(), ", ")));
     for (const int operand : node.operands)
         if (operand < 0 || operand >= size())
             throw Error(node.name, "an operand comes later than its use, or never",

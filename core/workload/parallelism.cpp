@@ -3,6 +3,8 @@
 // that the cited papers place around it. O(tensors of the layer).
 #include "core/workload/parallelism.h"
 
+#include "core/base/formattedtext.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -184,7 +186,7 @@ std::string textOf(const Parallelism& p)
         parts.push_back(fmt::format("data {}", p.data));
     if (p.overlap > 0)
         parts.push_back(fmt::format("{:.3g} % of exchanges beside computing", 100 * p.overlap));
-    return fmt::format("{}", fmt::join(parts, ", "));
+    return joined(parts, ", ");
 }
 
 } // namespace pipewright

@@ -2,6 +2,7 @@
 #include "executor/cuda/cudabackend.h"
 
 #include "core/base/diagnostic.h"
+#include "core/base/formattedtext.h"
 #include "executor/cuda/cudaclock.h"
 #include "executor/cuda/cudahoststore.h"
 #include "executor/cuda/cudaoperations.h"
@@ -370,7 +371,7 @@ private:
                 != 0)
                 throw Error("GPU " + std::to_string(gpu),
                             fmt::format("cannot be cut into {} slices of {} multiprocessors: {}", wanted.size(),
-                                        fmt::join(wanted, ", "), m_table.lastError()),
+                                        joined(wanted, ", "), m_table.lastError()),
                             "ask for fewer, or leave the slices out: the devices then share the whole GPU");
             for (std::size_t i = 0; i < devices.size(); ++i) {
                 m_gpus[devices[i]].slice = slices[i];
@@ -456,7 +457,7 @@ CudaTransport cudaTransportNamed(std::string_view name)
         known.push_back(nameOf(transport));
     }
     throw Error("--link", fmt::format("\"{}\" is no way between GPUs", name),
-                fmt::format("use one of {}", fmt::join(known, ", ")));
+                fmt::format("use one of {}", joined(known, ", ")));
 }
 
 std::unique_ptr<Backend> createCudaBackend(const PipewrightCudaTable& table, const CudaSetup& setup)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/cuda/gpushares.h"
 
+#include "core/base/formattedtext.h"
 #include "executor/cuda/slicesteps.h"
 
 #include <algorithm>
@@ -32,7 +33,7 @@ void checkSlices(int number, const PipewrightCudaDevice& gpu, const std::vector<
     const int each = gpu.multiprocessors / static_cast<int>(devices.size()) / step * step;
     const bool one = devices.size() == 1, tooMany = sum > gpu.multiprocessors;
     const std::string asking = fmt::format("device{} {} want{} {} multiprocessors of GPU {}", one ? "" : "s",
-                                           fmt::join(devices, ", "), one ? "s" : "", fmt::join(asked, " + "), number);
+                                           joined(devices, ", "), one ? "s" : "", joined(asked, " + "), number);
     why.push_back({tooMany ? Severity::Error : Severity::Warning, "cluster.gpus",
                    tooMany ? fmt::format("{}, which has {}", asking, gpu.multiprocessors)
                            : fmt::format("{}, which is cut in steps of {}: that takes {} of its {}, and may be refused",

@@ -2,6 +2,7 @@
 #include "executor/cuda/ncclgroup.h"
 
 #include "core/base/diagnostic.h"
+#include "core/base/formattedtext.h"
 #include "executor/runtime/clock.h"
 
 #include <chrono>
@@ -282,8 +283,8 @@ std::vector<void*> joinGroup(std::span<const CudaGpu> gpus, int multiprocessors,
         std::vector<int> all;
         for (const CudaGpu& gpu : gpus)
             all.push_back(gpu.index);
-        why = whyNotJoined(table, members, deadline,
-                           fmt::format("not all of the GPUs {} have come", fmt::join(all, ", ")));
+        why =
+            whyNotJoined(table, members, deadline, fmt::format("not all of the GPUs {} have come", joined(all, ", ")));
     }
     if (why.empty() && table.ncclWarmUp(members.data(), ranks, deadline) != 0)
         why = table.lastError();

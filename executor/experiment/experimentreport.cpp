@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/experiment/experimentreport.h"
 
+#include "core/base/formattedtext.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -44,11 +46,6 @@ std::size_t parameterCount(const ExperimentRun& run)
 }
 
 } // namespace
-
-std::string joined(const std::vector<int>& numbers)
-{
-    return fmt::format("{}", fmt::join(numbers, " "));
-}
 
 std::vector<ExperimentSummary> summarise(const std::vector<ExperimentRun>& runs)
 {
@@ -126,8 +123,8 @@ std::string summaryCsv(const std::vector<ExperimentSummary>& lines)
                             !line.bitEqual   ? ""
                             : *line.bitEqual ? "yes"
                                              : "no",
-                            joined(line.staleness), joined(line.copies), line.updatesPerSecond.mean, line.peakBytes,
-                            line.predictedPeakBytes);
+                            joined(line.staleness, " "), joined(line.copies, " "), line.updatesPerSecond.mean,
+                            line.peakBytes, line.predictedPeakBytes);
     return text;
 }
 

@@ -46,7 +46,4 @@ ExperimentRecord recordOf(const ExperimentRun& run);
 /// Warnings: updates of different sizes, and models of different sizes.
 Diagnostics whatIsUnfair(const std::vector<ExperimentRun>& runs);
 
-/// "3 2 1 0"
-std::string joined(const std::vector<int>& numbers);
-
 } // namespace pipewright

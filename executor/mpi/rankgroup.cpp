@@ -4,6 +4,7 @@
 #include "executor/mpi/rankgroup.h"
 
 #include "core/base/diagnostic.h"
+#include "core/base/formattedtext.h"
 #include "executor/cuda/ncclgroup.h"
 
 #include <array>
@@ -135,7 +136,7 @@ std::unique_ptr<Communicator> createRankGroup(const RankGpu& own, std::span<cons
         why = table.lastError();
     else
         why = whyNotJoined(table, {&member, 1}, own.deadline,
-                           fmt::format("not all of devices {} have come to NCCL", fmt::join(members, ", ")),
+                           fmt::format("not all of devices {} have come to NCCL", joined(members, ", ")),
                            [&own] { return own.hub.failureReason(); });
     if (why.empty() && table.ncclWarmUp(&member, 1, own.deadline) != 0)
         why = table.lastError();
@@ -147,7 +148,7 @@ std::unique_ptr<Communicator> createRankGroup(const RankGpu& own, std::span<cons
     }
     throw Error("device " + std::to_string(own.hub.self()),
                 fmt::format("its GPU {} cannot be connected with those of devices {} by NCCL: {}", own.gpu.index,
-                            fmt::join(members, ", "), why),
+                            joined(members, ", "), why),
                 "NCCL_DEBUG=INFO makes NCCL say more; NCCL_SOCKET_IFNAME names the network to meet on");
 }
 

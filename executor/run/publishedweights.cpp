@@ -2,6 +2,7 @@
 #include "executor/run/publishedweights.h"
 
 #include "core/base/diagnostic.h"
+#include "core/base/formattedtext.h"
 #include "executor/run/publishedparts.h"
 
 #include <fmt/format.h>
@@ -72,7 +73,7 @@ void readPublished(const SafetensorsFile& file, const ModelShape& shape, const P
             if (file.shape(name) != part.shape)
                 throw Error(file.path(),
                             fmt::format("the tensor \"{}\" is of {}, and the model's is of {}", name,
-                                        fmt::join(file.shape(name), " x "), fmt::join(part.shape, " x ")),
+                                        joined(file.shape(name), " x "), joined(part.shape, " x ")),
                             "give weights of this model, or scale the model to them");
             if (name != held)
                 values = file.values(held = name);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/runtime/heldmemory.h"
 
+#include "core/base/formattedtext.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -96,10 +98,10 @@ Diagnostics whyNotFitting(std::span<const HeldMemory> predicted, Backend& backen
             parts.push_back(devices.size() == 1 ? describe(predicted[d])
                                                 : fmt::format("device {} {}", d, describe(predicted[d])));
         why.push_back({Severity::Error,
-                       fmt::format("device{} {}", devices.size() == 1 ? "" : "s", fmt::join(devices, ", ")),
+                       fmt::format("device{} {}", devices.size() == 1 ? "" : "s", joined(devices, ", ")),
                        fmt::format("would hold {}{}, and {} has {}: {}", devices.size() == 1 ? "" : "together ",
                                    formatSize(all), backend.device(static_cast<int>(devices.front())).name(),
-                                   formatSize(there), fmt::join(parts, "; ")),
+                                   formatSize(there), joined(parts, "; ")),
                        remedy});
     }
     return why;

@@ -2,6 +2,7 @@
 #include "executor/torch/python.h"
 
 #include "core/base/diagnostic.h"
+#include "core/base/formattedtext.h"
 #include "core/base/inputfile.h"
 
 #include <fmt/format.h>
@@ -141,7 +142,7 @@ ProcessToStart pythonCode(const std::string& python, const std::string& code)
         folders.insert(folders.begin(), package);
     process.environment = {{"PYTHONUNBUFFERED", "1"},
                            {"PYTHONSAFEPATH", "1"}, // also for processes that it starts itself
-                           {"PYTHONPATH", fmt::format("{}", fmt::join(folders, ":"))}};
+                           {"PYTHONPATH", joined(folders, ":")}};
     return process;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/torch/torchbackend.h"
 
+#include "core/base/formattedtext.h"
 #include "core/base/inputfile.h"
 #include "core/base/median.h"
 #include "core/base/textfile.h"
@@ -234,7 +235,7 @@ RunResult collectTorchRun(const Design& design, const std::string& folder, const
     if (!records.failures().empty())
         throwFailure(records, {});
     if (!unfinished.empty())
-        throw Error(folder, fmt::format("the run did not end: {}{}", fmt::join(unfinished, ", "), keptText(records)),
+        throw Error(folder, fmt::format("the run did not end: {}{}", joined(unfinished, ", "), keptText(records)),
                     "wait if it still runs; else these ranks were ended from outside, which what they printed or the "
                     "system's log may explain (a signal, too little memory)");
     return recording.finish();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/torch/torchrecords.h"
 
+#include "core/base/formattedtext.h"
 #include "core/design/blockparts.h"
 #include "core/json/jsontext.h"
 
@@ -283,7 +284,7 @@ std::string TorchRecords::whereRanksAre() const
     std::vector<std::string> places;
     for (int rank = 0; rank < static_cast<int>(m_ranks.size()); ++rank)
         places.push_back(fmt::format("rank {} at {}", rank, placeOf(rank)));
-    return fmt::format("{}", fmt::join(places, ", "));
+    return joined(places, ", ");
 }
 
 std::vector<std::string> TorchRecords::deviceNames() const

@@ -2,6 +2,7 @@
 #include "executor/training/chunkdata.h"
 
 #include "core/base/diagnostic.h"
+#include "core/base/formattedtext.h"
 #include "core/base/inputfile.h"
 #include "executor/training/counterrandom.h"
 
@@ -84,7 +85,7 @@ ChunkData ChunkData::fromFolder(const fs::path& folder, const ModelShape& shape,
             names.push_back(kind.name);
         throw Error(where,
                     fmt::format("holds {} kinds of files with enough bytes{}{}, the model tells {} apart", kinds.size(),
-                                names.empty() ? "" : ": ", fmt::join(names, ", "), classes),
+                                names.empty() ? "" : ": ", joined(names, ", "), classes),
                     "name a folder with more kinds of files, or use a model with fewer classes (vocabulary)");
     }
     kinds.resize(classes);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/experiment/experimentwindow.h"
 
+#include "core/base/formattedtext.h"
 #include "core/base/textfile.h"
 #include "core/files/designfile.h"
 #include "core/predict/predict.h"
@@ -48,7 +49,7 @@ QString lossText(const Spread& loss, int seeds)
 
 QString numbersText(const std::vector<int>& numbers)
 {
-    return numbers.empty() ? QStringLiteral("–") : QString::fromStdString(joined(numbers));
+    return numbers.empty() ? QStringLiteral("–") : QString::fromStdString(joined(numbers, " "));
 }
 
 QString rateOf(double rate)

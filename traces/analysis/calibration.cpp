@@ -4,6 +4,7 @@
 #include "traces/analysis/calibration.h"
 
 #include "core/base/diagnostic.h"
+#include "core/base/formattedtext.h"
 #include "core/base/median.h"
 #include "core/design/recutcosts.h"
 #include "core/design/stagecosts.h"
@@ -142,7 +143,7 @@ std::vector<int> unmeasuredStages(const Program& program, const std::vector<Stag
 std::string refusal(const std::vector<int>& unmeasured, int stages)
 {
     return fmt::format("of {} stages it has nothing, or no whole microbatch, of stage{} {}", stages,
-                       unmeasured.size() == 1 ? "" : "s", fmt::join(unmeasured, ", "));
+                       unmeasured.size() == 1 ? "" : "s", joined(unmeasured, ", "));
 }
 
 /// Scales a block's time to a microbatch of the usual length.

@@ -4,6 +4,7 @@
 #include "traces/analysis/layerranges.h"
 
 #include "core/base/diagnostic.h"
+#include "core/base/formattedtext.h"
 #include "core/base/median.h"
 #include "core/base/units.h"
 #include "core/workload/layertable.h"
@@ -78,7 +79,8 @@ private:
                          "put every layer into a range, as with torch.profiler.record_function(\"block 3\") or "
                          "torch.cuda.nvtx.range(\"block 3\"), and record one training step or more");
         return Error(m_where,
-                     fmt::format("no forward pass has ranges of several layers; there are {}", fmt::join(names, ", ")),
+                     fmt::format("no forward pass has ranges of several layers; there are {}",
+                                 joined(std::vector(names.begin(), names.end()), ", ")),
                      "name those of layers with --layers \"block [0-9]+|head\", and record a backward too");
     }
 

@@ -5,6 +5,7 @@
 #include "traces/analysis/layerslices.h"
 
 #include "core/base/diagnostic.h"
+#include "traces/analysis/layerexpression.h"
 
 #include <algorithm>
 #include <array>
@@ -13,7 +14,6 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <regex>
 #include <set>
 #include <tuple>
 #include <unordered_map>
@@ -102,12 +102,7 @@ public:
     Collecting(const StoredActivities& trace, const std::string& expression) : m_trace(trace)
     {
         if (!expression.empty())
-            try {
-                m_expression.emplace(expression, std::regex::ECMAScript | std::regex::optimize);
-            } catch (const std::regex_error& error) {
-                throw Error("--layers", inQuotes(expression) + " is no regular expression: " + error.what(),
-                            "such as \"block [0-9]+|head\"");
-            }
+            m_expression.emplace(expression);
         for (const std::string& name : trace.strings)
             m_class.push_back(classOf(name));
     }
@@ -147,7 +142,7 @@ private:
         if (sequenceOf(name))
             return Class::Numbered;
         if (m_expression)
-            return std::regex_search(name, *m_expression) ? Class::Layer : Class::None;
+            return m_expression->isIn(name) ? Class::Layer : Class::None;
         return isOfTools(name) ? Class::None : Class::Layer;
     }
 
@@ -282,7 +277,7 @@ private:
     }
 
     const StoredActivities& m_trace;
-    std::optional<std::regex> m_expression;
+    std::optional<LayerExpression> m_expression;
     std::vector<Class> m_class; ///< by name
     LayerSlices m_slices;
     std::vector<LayerSlices::Slice> m_numbered;

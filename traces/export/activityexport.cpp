@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "traces/export/activityexport.h"
 
+#include "core/base/formattedtext.h"
 #include "core/exchange/perfettopackets.h"
 #include "core/json/jsontext.h"
 
@@ -136,12 +137,12 @@ public:
     static std::string micros(Nanoseconds time) { return fmt::format("{}.{:03}", time / 1000, time % 1000); }
 
     template<class... Values>
-    void event(fmt::format_string<Values...> text, Values&&... values)
+    void event(fmt::format_string<Values...> text, const Values&... values)
     {
         m_buffer.handOn();
         m_buffer.text += m_first ? "\n{" : ",\n{";
         m_first = false;
-        fmt::format_to(std::back_inserter(m_buffer.text), text, std::forward<Values>(values)...);
+        appendFormatted(m_buffer.text, text, values...);
         m_buffer.text += '}';
     }
     void finish()

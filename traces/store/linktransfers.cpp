@@ -3,6 +3,7 @@
 // O(n log n).
 #include "traces/store/linktransfers.h"
 
+#include "core/base/formattedtext.h"
 #include "core/base/median.h"
 
 #include <fmt/format.h>
@@ -54,7 +55,7 @@ public:
                 series.push_back(&of);
             }
             constexpr std::size_t named = 8;
-            const std::string over = ranks.size() <= named ? fmt::format("ranks {}", fmt::join(ranks, ", "))
+            const std::string over = ranks.size() <= named ? fmt::format("ranks {}", joined(ranks, ", "))
                                                            : fmt::format("{} ranks ({})", ranks.size(), key.second);
             take(add({-1, -1, fmt::format("{} over {}", key.first, over),
                       fmt::format("{} of {}", key.first, ranks.size())}),

@@ -4,6 +4,7 @@
 #include "traces/store/tracereader.h"
 
 #include "core/base/diagnostic.h"
+#include "core/base/parallelfor.h"
 #include "core/files/designfile.h"
 #include "traces/store/database.h"
 #include "traces/store/schema.h"
@@ -13,7 +14,6 @@
 #include <sqlite3.h>
 
 #include <algorithm>
-#include <future>
 #include <limits>
 #include <map>
 #include <optional>
@@ -374,15 +374,17 @@ void TraceReader::eachStep(const Program& program, const std::vector<int>& steps
                            const std::function<void(int, const Timeline&)>& use) const
 try {
     const std::vector<TaskId> ids = d->match(program);
-    const auto read = [&](std::size_t i) {
-        return std::async(std::launch::async, [&, i] { return d->times(program, ids, steps[i], d->m_by); });
-    };
-    std::future<Timeline> next = steps.empty() ? std::future<Timeline>() : read(0);
+    const auto read = [&](std::size_t i) { return d->times(program, ids, steps[i], d->m_by); };
+    Timeline next = steps.empty() ? Timeline() : read(0);
     for (std::size_t i = 0; i < steps.size(); ++i) {
-        const Timeline timeline = next.get();
-        if (i + 1 < steps.size())
-            next = read(i + 1);
-        use(steps[i], timeline);
+        const Timeline timeline = std::move(next);
+        const bool more = i + 1 < steps.size();
+        parallelFor(more ? 2 : 1, [&](std::size_t task) {
+            if (task == 0)
+                use(steps[i], timeline);
+            else
+                next = read(i + 1);
+        });
     }
 } catch (const SQLite::Exception& error) {
     rethrowTraceError(d->m_path, error);

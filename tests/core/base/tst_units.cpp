@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Durations, sizes and rates as text and back, diagnostics as text, and the parallel loop.
+// Durations, sizes and rates as text and back, diagnostics and lists as text, and the parallel loop.
 #include "core/base/diagnostic.h"
+#include "core/base/formattedtext.h"
 #include "core/base/parallelfor.h"
 #include "core/base/units.h"
 #include "core/base/utf8.h"
@@ -216,6 +217,22 @@ private slots:
             } catch (const Error&) {
             }
         }));
+    }
+
+    void listsAndFormattedPiecesAreText()
+    {
+        QCOMPARE(joined(std::vector<std::string>{}, ", "), std::string());
+        QCOMPARE(joined(std::vector<std::string>{"a"}, ", "), std::string("a"));
+        QCOMPARE(joined(std::vector<std::string>{"a", "", "c"}, ", "), std::string("a, , c"));
+        QCOMPARE(joined(std::vector<std::string_view>{"a", "b"}, ""), std::string("ab"));
+        QCOMPARE(joined(std::vector<int>{3, -2, 1}, " "), std::string("3 -2 1"));
+        QCOMPARE(joined(std::vector<std::int64_t>{1LL << 40, 2}, " x "), std::string("1099511627776 x 2"));
+        QCOMPARE(joined(std::vector<std::size_t>{0, 7}, "; "), std::string("0; 7"));
+        std::string text = "a";
+        appendFormatted(text, "{}.{:03}", 5, 7);
+        appendFormatted(text, "");
+        appendFormatted(text, " {{{}}}", std::string(1000, 'b'));
+        QCOMPARE(text, "a5.007 {" + std::string(1000, 'b') + "}");
     }
 
     void parallelForDoesEverythingAndThrowsInTheCaller()
