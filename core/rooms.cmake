@@ -14,7 +14,7 @@ pipewright_room(core/sharding COLD USES core/cluster core/workload LINK ${GLPK_L
 pipewright_room(core/schedule USES core/base)
 pipewright_room(core/buildingblock USES core/schedule)
 pipewright_room(core/families USES core/schedule core/buildingblock)
-pipewright_room(core/design COLD USES core/presets core/sharding core/families)
+pipewright_room(core/design USES core/presets core/sharding core/families)
 pipewright_room(core/program USES core/design)
 pipewright_room(core/predict USES core/program)
 pipewright_room(core/search USES core/predict)

@@ -23,6 +23,7 @@ if(PIPEWRIGHT_MPI)
         # Linked by the program alone: everything else, tests included, needs no MPI.
         add_library(pipewright_mpimesh STATIC executor/mpi/mpimesh.cpp)
         target_link_libraries(pipewright_mpimesh PUBLIC pipewright_executor_mpi PRIVATE MPI::MPI_CXX)
+        precompile(pipewright_mpimesh console)
     else()
         feature_off("MPI backend" "MPI was not found (libopenmpi-dev openmpi-bin)")
     endif()
