@@ -16,7 +16,7 @@ if(NOT Qt6_FOUND)
     return()
 endif()
 
-pipewright_room(gui/widgets COLD QT USES core/exchange LINK Qt6::Widgets Qt6::Charts Qt6::Svg Qt6::PrintSupport)
+pipewright_room(gui/widgets QT USES core/exchange LINK Qt6::Widgets Qt6::Charts Qt6::Svg Qt6::PrintSupport)
 target_sources(pipewright_gui_widgets PRIVATE gui/widgets/icons.qrc)
 target_compile_definitions(pipewright_gui_widgets PUBLIC QT_NO_KEYWORDS QT_DISABLE_DEPRECATED_BEFORE=0x060400)
 pipewright_room(gui/document COLD QT USES gui/widgets traces/analysis core/files)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Lists and formatted pieces as text. fmt::join and fmt::format_to are templates: every room that used them itself would
-// spend half a second to three seconds on compiling them.
+// Lists and formatted pieces as text. fmt::join and fmt::format_to are templates: every room that used them itself
+// would spend half a second to three seconds on compiling them.
 #pragma once
 
 #include <cstddef>
