@@ -7,6 +7,7 @@
 #include "core/base/formattedtext.h"
 #include "core/base/freedmemory.h"
 #include "core/base/inputfile.h"
+#include "executor/cuda/loader.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -101,6 +102,7 @@ int runTelling(int argc, char** argv)
 int main(int argc, char** argv)
 {
     restoreEnvironment();
+    setDriverEnvironment();
     keepFreedMemory();
     reserveStandardStreams();
     std::signal(SIGPIPE, SIG_IGN); // a run continues when nobody reads its output; the exit code shows it

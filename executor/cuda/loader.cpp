@@ -66,10 +66,6 @@ std::string whyNoDriver(const std::string& name, int& version)
     if (getVersion(&version) == 0 && majorOf(version) < toolkits.back().major)
         return fmt::format("the NVIDIA driver is for CUDA {}, and {}.0 is needed: install a newer driver ({} or later)",
                            dotted(version), toolkits.back().major, toolkits.back().driver);
-    // Every pipeline device and link has a stream. Streams that share a hardware connection, of which the default is 8,
-    // wait for each other, even across slices (cuda.h, "GREEN CONTEXTS"). The driver reads this variable when it
-    // starts.
-    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     if (const int code = initialise(0); code != 0)
         return code == 34    ? name + " is the toolkit's stand-in, not a driver"
                : code == 100 ? std::string("the driver finds no GPU")
@@ -164,6 +160,13 @@ std::string whyTableDoesNotFit(const PipewrightCudaTable* table)
         if (!entry[i])
             return fmt::format("function {} of its table is missing", i);
     return {};
+}
+
+// Every pipeline device and link has a stream. Streams that share a hardware connection, of which the default is 8,
+// wait for each other, even across slices (cuda.h, "GREEN CONTEXTS").
+void setDriverEnvironment()
+{
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
 }
 
 CudaStatus probeCuda(const CudaSearch& search)

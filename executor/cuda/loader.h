@@ -38,6 +38,10 @@ struct CudaStatus {
     std::vector<CudaLibrary> libraries{};
 };
 
+/// Sets what the driver reads when it starts: CUDA_DEVICE_MAX_CONNECTIONS, unless the user has set it. Call it in
+/// main(), before there is a second thread: setenv() frees memory that another thread's getenv() may be reading.
+void setDriverEnvironment();
+
 /// Opens at most the driver and the plugin, and never closes them, since CUDA does not support unloading.
 CudaStatus probeCuda(const CudaSearch& search = {});
 

@@ -30,12 +30,18 @@ inline constexpr bool hasStandInGpus = !std::string_view(PIPEWRIGHT_STANDIN_GPUS
     if (!test::hasStandInGpus)                                                                                         \
     QSKIP("no stand-in GPUs: under the address sanitizer, or the CUDA toolkit's headers were not found")
 
+/// Set before main(), because Qt Test's watchdog reads the environment in a thread of its own.
+inline const bool standInEnvironment = [] {
+    setenv("PIPEWRIGHT_STANDIN_GPUS", "4", 1);
+    setenv("PIPEWRIGHT_STANDIN_DELAY", "20", 1); // microseconds
+    setDriverEnvironment();
+    return true;
+}();
+
 inline const CudaStatus& standInStatus()
 {
     static const CudaStatus only = [] {
         const std::string folder = PIPEWRIGHT_STANDIN_GPUS;
-        setenv("PIPEWRIGHT_STANDIN_GPUS", "4", 1);
-        setenv("PIPEWRIGHT_STANDIN_DELAY", "20", 1); // microseconds
         return probeCuda({.driver = folder + "/lib/libcuda.so.1",
                           .plugin = folder + "/bin/pipewright_cuda13.so",
                           .folders = {folder + "/lib"}});
