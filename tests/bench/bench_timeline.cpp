@@ -111,25 +111,30 @@ struct View {
     std::unique_ptr<TimelineView> view;
 };
 
+/// From the whole width down to single blocks, with some pans at each zoom level. True where this frame begins one.
+bool zoomToDetail(TimelineView& view, double wholeNsPerPixel, int frame)
+{
+    constexpr int perDetail = 50;
+    if (frame % perDetail != 0)
+        return false;
+    TimeAxis axis = view.axis();
+    axis.nsPerPixel = wholeNsPerPixel / std::pow(3.0, frame / perDetail + 0.5);
+    axis.start = static_cast<double>(view.total()) * 0.3;
+    view.setAxis(axis);
+    return true;
+}
+
 void panning(benchmark::State& state)
 {
     View shown(static_cast<int>(state.range(0)));
     TimelineView& view = *shown.view;
     Paints paints(view.viewport());
     Frames times(state);
-    // From the whole width down to single blocks, with some pans at each zoom level.
     const double whole = view.axis().nsPerPixel;
     int frame = 0;
     for (auto _ : state) {
-        constexpr int perDetail = 50;
-        if (frame % perDetail == 0) {
-            TimeAxis axis = view.axis();
-            axis.nsPerPixel = whole / std::pow(3.0, frame / perDetail + 0.5);
-            axis.start = static_cast<double>(view.total()) * 0.3;
-            view.setAxis(axis);
+        if (zoomToDetail(view, whole, frame++))
             view.viewport()->repaint();
-        }
-        ++frame;
         times.take([&] {
             view.setAxis(panned(view.axis(), 23));
             paints.await();
@@ -249,15 +254,8 @@ void panningTheWindow(benchmark::State& state)
     const double whole = view.axis().nsPerPixel;
     int frame = 0;
     for (auto _ : state) {
-        constexpr int perDetail = 50;
-        if (frame % perDetail == 0) {
-            TimeAxis axis = view.axis();
-            axis.nsPerPixel = whole / std::pow(3.0, frame / perDetail + 0.5);
-            axis.start = static_cast<double>(view.total()) * 0.3;
-            view.setAxis(axis);
+        if (zoomToDetail(view, whole, frame++))
             paints.await();
-        }
-        ++frame;
         times.take([&] {
             view.setAxis(panned(view.axis(), 23));
             paints.await();

@@ -14,8 +14,7 @@ import sys
 
 import torch
 
-from check_dump import read_safetensors
-from trained_alike import check, tensors_of
+from trained_alike import check_files, tensors_of
 
 
 def bert_names(shape, pooler):
@@ -167,11 +166,5 @@ class Peer:
         pass
 
 
-def check_file(path):
-    metadata, tensors = read_safetensors(path)
-    return check(Peer(metadata, tensors), metadata, tensors)
-
-
 if __name__ == "__main__":
-    results = [check_file(path) for path in sys.argv[1:]]
-    sys.exit(0 if results and all(results) else 1)
+    sys.exit(0 if check_files(Peer, sys.argv[1:]) else 1)

@@ -18,7 +18,7 @@ import json
 
 import torch
 
-from check_dump import error, error_of_change
+from check_dump import error, error_of_change, read_safetensors
 
 BOUND = 1e-5  # of every tensor's norm; the run computed in fp32
 # AdamW divides by the gradients' own size: where they are next to nothing, their last digits decide which way a weight goes.
@@ -127,6 +127,12 @@ def in_fp32(peer, tensors, settings):
     return worst < BOUND and changed < STEP_BOUND
 
 
-def check(peer, metadata, tensors):
-    how = in_bf16 if peer.shape["data_type"] == "bf16" else in_fp32
-    return how(peer, tensors, json.loads(metadata["optimizer"]))
+def check_files(peer_of, paths):
+    """Whether there are dumps and all are alike; `peer_of(metadata, tensors)` makes a dump's peer."""
+    results = []
+    for path in paths:
+        metadata, tensors = read_safetensors(path)
+        peer = peer_of(metadata, tensors)
+        how = in_bf16 if peer.shape["data_type"] == "bf16" else in_fp32
+        results.append(how(peer, tensors, json.loads(metadata["optimizer"])))
+    return bool(results) and all(results)

@@ -28,6 +28,17 @@ std::vector<Block> sortedBlocks(const Schedule& s)
     return all;
 }
 
+/// When a block starts in the prediction; -1: it is no block of it.
+auto startsOf(const Prediction& p)
+{
+    return [p](const Block& block) {
+        for (TaskId t = 0; t < p.program.tasks.size(); ++t)
+            if (p.program.tasks[t].kind == TaskKind::Compute && p.program.tasks[t].block() == block)
+                return p.timeline.start[t];
+        return Nanoseconds{-1};
+    };
+}
+
 Schedule example()
 {
     return schedule(2, {0, 1}, {"F0.0 F0.1 B0.0 B0.1", "F1.0 B1.0 F1.1 B1.1"});
@@ -77,13 +88,7 @@ private Q_SLOTS:
         Design design;
         design.schedule = makeSchedule("1f1b", sized(3, 3));
         design.costs = unitCosts(3);
-        const Prediction p = predict(design);
-        const auto startOf = [&](const Block& b) {
-            for (TaskId t = 0; t < p.program.tasks.size(); ++t)
-                if (p.program.tasks[t].kind == TaskKind::Compute && p.program.tasks[t].block() == b)
-                    return p.timeline.start[t];
-            return Nanoseconds{-1};
-        };
+        const auto startOf = startsOf(predict(design));
         const EditResult r = moveStage(design.schedule, 1, 0, startOf);
         QVERIFY2(r.legal(), r.diagnostics.empty() ? "" : toString(r.diagnostics).c_str());
         QCOMPARE(r.schedule.deviceOfStage, (std::vector<int>{0, 0, 2}));
@@ -97,13 +102,7 @@ private Q_SLOTS:
         Design design;
         design.schedule = makeSchedule("zb-h1", sized(3, 5));
         design.costs = unitCosts(3);
-        const Prediction p = predict(design);
-        const auto startOf = [&](const Block& b) {
-            for (TaskId t = 0; t < p.program.tasks.size(); ++t)
-                if (p.program.tasks[t].kind == TaskKind::Compute && p.program.tasks[t].block() == b)
-                    return p.timeline.start[t];
-            return Nanoseconds{-1};
-        };
+        const auto startOf = startsOf(predict(design));
         for (const int device : {1, 2}) {
             const EditResult r = moveStage(design.schedule, 0, device, startOf);
             QVERIFY2(r.legal(), r.diagnostics.empty() ? "" : toString(r.diagnostics).c_str());

@@ -6,8 +6,8 @@
 #include "core/predict/predict.h"
 #include "core/workload/transformer.h"
 #include "executor/run/backendcheck.h"
-#include "executor/run/run.h"
 #include "makers/models.h"
+#include "makers/trainedrun.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -15,6 +15,7 @@
 #include <cmath>
 
 using namespace pipewright;
+using test::trained;
 
 namespace {
 
@@ -63,15 +64,6 @@ ModelShape inBf16(ModelShape shape)
     shape.dataType = DataType::Bf16;
     shape.widened = true;
     return shape;
-}
-
-RunResult trained(const Design& design)
-{
-    RunOptions options;
-    options.steps = 2;
-    options.maths = RunOptions::Maths::Training;
-    options.runtime.checkMemory = true;
-    return run(design, options);
 }
 
 void verifyRun(const Design& design, const RunResult& result)

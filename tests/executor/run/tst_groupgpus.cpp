@@ -8,6 +8,7 @@
 #include "executor/cuda/standingpus.h"
 #include "executor/run/grouprun.h"
 #include "makers/groups.h"
+#include "makers/recordedstep.h"
 #include "sanitized.h"
 #include "testmain.h"
 #include "traces/store/tracereader.h"
@@ -121,9 +122,7 @@ private Q_SLOTS:
         const TraceReader reader(options.trace);
         QVERIFY(reader.complete());
         const Program program = predict(reader.design()).program;
-        const Timeline timeline = reader.timeline(program, 1);
-        for (TaskId t = 0; t < program.tasks.size(); ++t)
-            QVERIFY2(timeline.start[t] != notRun && timeline.end[t] >= timeline.start[t], program.label(t).c_str());
+        QCOMPARE(taskWithoutTimes(reader, program, 1), std::string());
         QCOMPARE(reader.holdsKernels(), kernels);
         const GpuWork work = reader.gpuWork(program, 1);
         if (kernels) { // which tell what GPUs did of what

@@ -4,9 +4,9 @@
 #include "core/design/redesign.h"
 #include "core/predict/predict.h"
 #include "executor/run/backendcheck.h"
-#include "executor/run/run.h"
 #include "makers/designs.h"
 #include "makers/models.h"
+#include "makers/trainedrun.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -14,6 +14,7 @@
 #include <numeric>
 
 using namespace pipewright;
+using test::trained;
 
 namespace {
 
@@ -21,15 +22,6 @@ Design offloading(Design design, double perSecond)
 {
     design.costs.hostLink = LinkCosts{1000, perSecond};
     return withOffload(design, std::vector<bool>(static_cast<std::size_t>(design.schedule.stages()), true));
-}
-
-RunResult trained(const Design& design)
-{
-    RunOptions options;
-    options.steps = 2;
-    options.maths = RunOptions::Maths::Training;
-    options.runtime.checkMemory = true;
-    return run(design, options);
 }
 
 Bytes sumOf(const std::vector<Bytes>& bytes)

@@ -6,11 +6,11 @@
 #include "core/schedule/recomputeblocks.h"
 #include "core/schedule/validate.h"
 #include "core/workload/transformer.h"
-#include "executor/run/run.h"
 #include "executor/run/safetensorsfile.h"
 #include "executor/run/trainabledesign.h"
 #include "makers/designs.h"
 #include "makers/models.h"
+#include "makers/trainedrun.h"
 #include "sanitized.h"
 #include "testmain.h"
 
@@ -20,21 +20,13 @@
 #include <map>
 
 using namespace pipewright;
+using test::trained;
 
 namespace {
 
 std::vector<Recompute> everyStage(const Design& design, Recompute recompute)
 {
     return std::vector<Recompute>(static_cast<std::size_t>(design.schedule.stages()), recompute);
-}
-
-RunResult trained(const Design& design)
-{
-    RunOptions options;
-    options.steps = 2;
-    options.maths = RunOptions::Maths::Training;
-    options.runtime.checkMemory = true;
-    return run(design, options);
 }
 
 /// A classifier on as many stages as the design has.

@@ -5,10 +5,10 @@
 #include "core/predict/predict.h"
 #include "core/program/compile.h"
 #include "core/workload/transformer.h"
-#include "executor/run/run.h"
 #include "executor/run/trainabledesign.h"
 #include "makers/designs.h"
 #include "makers/models.h"
+#include "makers/trainedrun.h"
 #include "testmain.h"
 
 #include <QFile>
@@ -18,6 +18,7 @@
 #include <numeric>
 
 using namespace pipewright;
+using test::trained;
 
 namespace {
 
@@ -42,15 +43,6 @@ Design tinyCopies(std::string_view family, int replicas, bool tied = true, int d
     design.workload = test::workloadOf(shape);
     design.layersPerStage = evenPartition(*design.workload, design.schedule.stages());
     return design;
-}
-
-RunResult trained(const Design& design)
-{
-    RunOptions options;
-    options.steps = 2;
-    options.maths = RunOptions::Maths::Training;
-    options.runtime.checkMemory = true;
-    return run(design, options);
 }
 
 } // namespace

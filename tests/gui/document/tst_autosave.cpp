@@ -34,13 +34,19 @@ namespace {
 /// Names the folder, in the environment of the child process of this test that is to die there.
 constexpr char crashFolder[] = "PIPEWRIGHT_TEST_CRASH_IN";
 
+/// The example with one edit that is not saved.
+void editExample(Document& document)
+{
+    document.reset(exampleDesign());
+    document.apply(UnplaceBlocks{{{Op::W, 0, 7, 0}}});
+}
+
 /// An instance that dies with unsaved work.
 [[noreturn]] void crashIn(const QString& folder)
 {
     Document document;
     Autosave autosave(document, folder);
-    document.reset(exampleDesign());
-    document.apply(UnplaceBlocks{{{Op::W, 0, 7, 0}}});
+    editExample(document);
     autosave.flush();
     std::_Exit(9);
 }
@@ -82,8 +88,7 @@ private Q_SLOTS:
         QTemporaryDir folder;
         Document document;
         Autosave autosave(document, folder.path());
-        document.reset(exampleDesign());
-        document.apply(UnplaceBlocks{{{Op::W, 0, 7, 0}}});
+        editExample(document);
         autosave.flush();
         QVERIFY(QFile::exists(autosave.path()));
         QVERIFY(Autosave::abandoned(folder.path()).empty());
@@ -94,8 +99,7 @@ private Q_SLOTS:
         QTemporaryDir folder;
         Document document;
         Autosave autosave(document, folder.path());
-        document.reset(exampleDesign());
-        document.apply(UnplaceBlocks{{{Op::W, 0, 7, 0}}});
+        editExample(document);
         autosave.flush();
         autosave.finish();
         QVERIFY(!QFile::exists(autosave.path()));
@@ -108,8 +112,7 @@ private Q_SLOTS:
         Document document;
         Autosave autosave(document, folder.path());
         autosave.setDelay(1);
-        document.reset(exampleDesign());
-        document.apply(UnplaceBlocks{{{Op::W, 0, 7, 0}}});
+        editExample(document);
         QTRY_VERIFY(QFile::exists(autosave.path()));
     }
 
@@ -158,8 +161,7 @@ private Q_SLOTS:
         QTemporaryDir folder;
         Document document;
         Autosave autosave(document, folder.filePath(QStringLiteral("autosave")));
-        document.reset(exampleDesign());
-        document.apply(UnplaceBlocks{{{Op::W, 0, 7, 0}}});
+        editExample(document);
         autosave.flush();
         QVERIFY(QFile::exists(autosave.path()));
         document.save(folder.filePath(QStringLiteral("saved.json")));

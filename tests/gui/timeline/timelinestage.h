@@ -91,6 +91,14 @@ struct Stage {
         QApplication::sendEvent(view->viewport(), &event);
     }
     int indexOf(const Block& block) const { return find(document.design().schedule, block).index; }
+    /// The index of a microbatch's forward in each stage's device's order.
+    std::vector<int> forwardsOf(int microbatch) const
+    {
+        std::vector<int> all;
+        for (int s = 0; s < document.design().schedule.stages(); ++s)
+            all.push_back(indexOf({Op::F, s, microbatch, 0}));
+        return all;
+    }
     int deviceOf(const Block& block) const { return find(document.design().schedule, block).device; }
 
     Document document;

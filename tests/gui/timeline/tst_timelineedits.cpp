@@ -302,12 +302,7 @@ private Q_SLOTS:
         Stage stage(test::familyDesign("gpipe", 3, 4));
         const Design before = stage.document.design();
         const Block held{Op::F, 0, 1, 0};
-        const auto places = [&] {
-            std::vector<int> all;
-            for (int s = 0; s < 3; ++s)
-                all.push_back(stage.indexOf({Op::F, s, 1, 0}));
-            return all;
-        };
+        const auto places = [&] { return stage.forwardsOf(1); };
         QVERIFY(places() == std::vector<int>({1, 1, 1}));
         stage.document.select(held);
         QTest::keyClick(stage.view.get(), Qt::Key_Right, Qt::AltModifier | Qt::ShiftModifier);
@@ -345,12 +340,7 @@ private Q_SLOTS:
         auto* how = inspector.named<QComboBox>("How it moves");
         auto* fault = inspector.named<QLabel>("Why the edit was refused");
         QVERIFY(position && how && fault && how->isVisible());
-        const auto places = [&](int microbatch) {
-            std::vector<int> all;
-            for (int s = 0; s < 3; ++s)
-                all.push_back(stage.indexOf({Op::F, s, microbatch, 0}));
-            return all;
-        };
+        const auto places = [&](int microbatch) { return stage.forwardsOf(microbatch); };
         const auto undone = [&] {
             stage.document.undoStack()->undo();
             return stage.document.design() == before && stage.document.undoStack()->index() == 0;
@@ -396,12 +386,7 @@ private Q_SLOTS:
         stage.view->setLargeFrom(0);
         stage.document.setLargeFrom(0);
         const Block held{Op::F, 0, 1, 0};
-        const auto places = [&] {
-            std::vector<int> all;
-            for (int s = 0; s < 3; ++s)
-                all.push_back(stage.indexOf({Op::F, s, 1, 0}));
-            return all;
-        };
+        const auto places = [&] { return stage.forwardsOf(1); };
         const QPoint from = stage.centre(held), to = stage.before({Op::F, 0, 3, 0});
         stage.press(from);
         stage.move(from + QPoint(10, 0), Qt::ControlModifier);
