@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Passes the tests, from a fresh clone on: installs what is missing, builds with warnings as errors, and runs the
-# executor, the search, and the kernels and the plugin for GPUs (on the CPU) under the thread sanitizer, all libraries
-# and these kernels under the address and undefined-behaviour sanitizers with some seconds of fuzzing for every parser
-# (where there is clang), and then, without sanitizers, the designer, the command line, the maths once more, and the
-# plugin for GPUs. Before those tests the layout of all files is checked, and the code of changed ones (tests/lint.sh),
-# where clang-format and clang-tidy are installed, and the compiler reads changed files by themselves, and those that
-# include them (tests/rooms/filesalone.py). The newest PyTorch, from PyPI where it can be had, runs our schedules and
-# models (tests/torch/run.sh; with --all what takes longer). Fails when any part fails.
+# Builds and runs the tests, from a fresh clone on. Installs what is missing, builds with warnings as errors, and runs:
+# - under the thread sanitizer the executor, the search, and the kernels and the plugin for GPUs (on the CPU);
+# - under the address and undefined-behaviour sanitizers all libraries and these kernels, with some seconds of fuzzing
+#   for every parser where there is clang;
+# - without sanitizers the designer, the command line, the mathematics once more, the plugin for GPUs, and, with the
+#   newest PyTorch from PyPI where it can be had, our schedules and models in it (tests/torch/run.sh; with --all what
+#   takes longer).
+# Before the last it checks the layout of all files and the code of changed ones (tests/lint.sh), where clang-format and
+# clang-tidy are installed, and compiles changed files by themselves, and those that include them
+# (tests/rooms/filesalone.py). Fails when any part fails.
 #   tests/run.sh            everything
 #   tests/run.sh --quick    every test once, without the sanitizers and the fuzzing
 # One test alone, by its file's name, once it is built: build/dev/tests/core_tests tst_compile [function…]
