@@ -141,4 +141,9 @@ try {
     return {};
 }
 
+bool isDatabase(const std::string& path)
+{
+    return beginningOf(path, 15) == "SQLite format 3";
+}
+
 } // namespace pipewright

@@ -46,4 +46,7 @@ bool pathExists(const std::string& path);
 /// read, which the reader then reports.
 std::string beginningOf(const std::string& path, std::size_t most);
 
+/// Whether it begins as an SQLite database does, such as a recording; a design is text.
+bool isDatabase(const std::string& path);
+
 } // namespace pipewright

@@ -201,15 +201,6 @@ std::vector<std::vector<int>> TensorGraph::consumers() const
     return users;
 }
 
-double TensorGraph::parameterElements() const
-{
-    double sum = 0;
-    for (const Node& node : m_nodes)
-        if (node.leaf == Leaf::Parameter)
-            sum += node.elements();
-    return sum;
-}
-
 Diagnostics TensorGraph::check() const
 {
     if (m_nodes.empty())

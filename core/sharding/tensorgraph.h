@@ -62,7 +62,6 @@ public:
     int segments() const;
     /// Per tensor the nodes that use it, in order and without duplicates.
     std::vector<std::vector<int>> consumers() const;
-    double parameterElements() const;
     double bytesOf(int tensor) const { return node(tensor).elements() * bytesPerElement; }
 
     /// Errors of the graph as a training step: no loss at the end, unused tensors.

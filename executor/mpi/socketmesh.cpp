@@ -231,22 +231,4 @@ std::unique_ptr<Mesh> createSocketMesh(int rank, std::vector<int> sockets)
     return std::make_unique<SocketMesh>(rank, std::move(sockets));
 }
 
-std::vector<std::unique_ptr<Mesh>> createLocalMeshes(int size)
-{
-    std::vector<std::vector<int>> sockets(static_cast<std::size_t>(size),
-                                          std::vector<int>(static_cast<std::size_t>(size), -1));
-    for (std::size_t a = 0; a < sockets.size(); ++a)
-        for (std::size_t b = a + 1; b < sockets.size(); ++b) {
-            int pair[2];
-            if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
-                throw Error("sockets", std::strerror(errno), "raise the number of open files (ulimit -n)");
-            sockets[a][b] = pair[0];
-            sockets[b][a] = pair[1];
-        }
-    std::vector<std::unique_ptr<Mesh>> meshes;
-    for (std::size_t r = 0; r < sockets.size(); ++r)
-        meshes.push_back(createSocketMesh(static_cast<int>(r), std::move(sockets[r])));
-    return meshes;
-}
-
 } // namespace pipewright

@@ -18,7 +18,4 @@ std::unique_ptr<Mesh> createSocketMesh(int rank, std::vector<int> sockets);
 std::unique_ptr<Mesh> connectSocketMesh(int rank, int size, const std::string& address, int port,
                                         const std::string& secret, Nanoseconds deadline);
 
-/// The meshes of `size` ranks that are all in this process.
-std::vector<std::unique_ptr<Mesh>> createLocalMeshes(int size);
-
 } // namespace pipewright

@@ -34,8 +34,8 @@ constexpr std::size_t mostEntries = 8;
 
 Design readAny(const QString& path)
 {
-    const bool recording = beginningOf(path.toStdString(), 15) == "SQLite format 3";
-    return recording ? TraceReader(path.toStdString()).design() : readDesign(path.toStdString());
+    const std::string file = path.toStdString();
+    return isDatabase(file) ? TraceReader(file).design() : readDesign(file);
 }
 
 } // namespace

@@ -69,10 +69,17 @@ void offerRecovery(const QString& folder, const std::function<MainWindow&()>& ma
     }
 }
 
-/// A locked file is opened as a design, which reports the error.
+// A locked file is opened as a design, which reports the error.
 bool isImportedTrace(const QString& file)
 try {
     return TraceWindow::opens(file);
+} catch (const Error&) {
+    return false;
+}
+
+bool isDesignWithTraces(const QStringList& files)
+try {
+    return !MainWindow::designAmong(files).isEmpty();
 } catch (const Error&) {
     return false;
 }
@@ -118,15 +125,23 @@ int runDesigner(int argc, char** argv, const std::vector<std::string>& files)
         return *windows.back();
     };
     offerRecovery(autosaveFolder, makeWindow);
-    QStringList traces; // without a design, of several ranks
-    for (const std::string& file : files) {
-        if (isImportedTrace(QString::fromStdString(file))) {
-            traces << QString::fromStdString(file);
+    QStringList paths, traces; // the latter without a design, of several ranks
+    for (const std::string& file : files)
+        paths << QString::fromStdString(file);
+    if (isDesignWithTraces(paths)) {
+        MainWindow& window = makeWindow();
+        window.openExample(); // shown behind the message when a file cannot be read
+        window.openFiles(paths);
+        paths.clear();
+    }
+    for (const QString& path : paths) {
+        if (isImportedTrace(path)) {
+            traces << path;
             continue;
         }
         MainWindow& window = makeWindow();
-        window.openExample(); // shown behind the message when the file cannot be read
-        window.openFile(QString::fromStdString(file));
+        window.openExample();
+        window.openFile(path);
     }
     std::unique_ptr<TraceWindow> trace;
     if (!traces.isEmpty()) {

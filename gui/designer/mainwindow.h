@@ -118,8 +118,12 @@ public:
     /// first.
     void layOver(const QStringList& paths);
     void overlay(const QString& recording); ///< shows a message on failure
-    /// Opens one file, or the traces of several ranks; false after an error message.
+    /// Opens one file, the traces of several ranks, or a design and lays its recording or traces over it
+    /// (designAmong()); false after an error message.
     bool openFiles(const QStringList& paths);
+    /// The one design among files of which the others can be laid over it: one recording, or traces of other tools.
+    /// Empty: these are other files. Throws Error: a trace is locked.
+    static QString designAmong(const QStringList& paths);
     bool saveTo(const QString& path);
     /// Session: the file open when the last window closed (false: none, or deleted), and the other windows.
     bool restoreFile();

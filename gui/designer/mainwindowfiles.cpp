@@ -87,13 +87,22 @@ try {
             return false;
         return openFile(paths.front());
     }
+    if (const QString design = designAmong(paths); !design.isEmpty()) {
+        if (!mayDiscard() || !openFile(design))
+            return false;
+        QStringList recorded = paths;
+        recorded.removeOne(design);
+        layOver(recorded);
+        return true;
+    }
     QStringList others;
     for (const QString& path : paths)
         if (!TraceWindow::opens(path))
             others << QFileInfo(path).fileName();
     if (!others.isEmpty()) {
         complain(tr("Cannot open these together"),
-                 tr("Several files are the traces of several ranks, and these are none: %1. Open them one by one.")
+                 tr("Several files are the traces of several ranks, or one design and what was recorded of it. "
+                    "These are no traces: %1. Open them one by one.")
                      .arg(others.join(QStringLiteral(", "))));
         return false;
     }
@@ -102,6 +111,24 @@ try {
 } catch (const Error& error) { // a locked trace
     complain(tr("Cannot open the file"), proseText(error));
     return false;
+}
+
+QString MainWindow::designAmong(const QStringList& paths)
+{
+    QString design;
+    qsizetype traces = 0, recordings = 0;
+    for (const QString& path : paths) {
+        if (TraceWindow::opens(path))
+            ++traces;
+        else if (isDatabase(path.toStdString()))
+            ++recordings;
+        else if (design.isEmpty() && !isModel(path))
+            design = path;
+        else
+            return {};
+    }
+    const bool canLayOver = recordings == 0 ? traces > 0 : recordings == 1 && traces == 0;
+    return canLayOver ? design : QString();
 }
 
 TraceWindow* MainWindow::openTraces(const QStringList& paths)

@@ -30,11 +30,6 @@ std::shared_ptr<const TimelineLayout> layoutOf(const Design& design, const Predi
                    : TimelineLayout::fromOrder(design));
 }
 
-bool isSqlite(const QString& path)
-{
-    return beginningOf(path.toStdString(), 15) == "SQLite format 3";
-}
-
 } // namespace
 
 QString deviceLabel(const Design& design, int device)
@@ -114,7 +109,7 @@ const std::vector<Block>& Document::unplaced() const
 void Document::open(const QString& path)
 {
     // A recording carries the design that it ran.
-    if (isSqlite(path)) {
+    if (isDatabase(path.toStdString())) {
         reset(TraceReader(path.toStdString()).design());
         setOverlay(path);
         return;

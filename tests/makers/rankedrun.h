@@ -3,8 +3,8 @@
 #pragma once
 
 #include "executor/mpi/rankbackend.h"
-#include "executor/mpi/socketmesh.h"
 #include "executor/run/run.h"
+#include "makers/localmeshes.h"
 
 #include <string>
 #include <thread>

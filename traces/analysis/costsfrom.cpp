@@ -9,15 +9,6 @@
 
 namespace pipewright {
 
-namespace {
-
-bool isDatabase(const std::string& path)
-{
-    return beginningOf(path, 6) == "SQLite"; // a trace is an SQLite database, and a design is text
-}
-
-} // namespace
-
 bool isTraceWithoutDesign(const std::string& path)
 {
     return isDatabase(path) && !TraceReader(path).holdsDesign();

@@ -17,6 +17,15 @@ namespace pipewright::test {
 
 using namespace pipewright::sharding;
 
+inline double parameterElements(const TensorGraph& graph)
+{
+    double sum = 0;
+    for (const Node& node : graph.nodes())
+        if (node.leaf == Leaf::Parameter)
+            sum += node.elements();
+    return sum;
+}
+
 class RandomGraphs {
 public:
     explicit RandomGraphs(unsigned seed) : m_random(seed) {}

@@ -9,6 +9,7 @@
 #include "core/search/partition.h"
 #include "core/sharding/collectivefit.h"
 #include "core/sharding/sharedstage.h"
+#include "core/sharding/tensorgraphs.h"
 #include "core/workload/transformer.h"
 #include "makers/models.h"
 #include "testmain.h"
@@ -175,7 +176,7 @@ private Q_SLOTS:
         for (std::size_t d = 0; d < 2; ++d)
             fullest = std::max(fullest, bytes[d] / stage.machine.memory[d]);
         QVERIFY(shown + double(held.savedUntilInputGrad) > 0.5 * fullest * double(lane.memory));
-        QVERIFY(shown <= stage.graph.parameterElements() * stage.graph.stateBytesPerParameter);
+        QVERIFY(shown <= test::parameterElements(stage.graph) * stage.graph.stateBytesPerParameter);
     }
 
     void theSchedulerSeesOneStage()

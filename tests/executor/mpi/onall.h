@@ -5,8 +5,8 @@
 
 #include "core/base/diagnostic.h"
 #include "executor/mpi/mesh.h"
-#include "executor/mpi/socketmesh.h"
 #include "executor/run/run.h"
+#include "makers/localmeshes.h"
 #include "traces/store/tracereader.h"
 
 #include <QTemporaryDir>

@@ -9,6 +9,7 @@
 #include "executor/mpi/rankhub.h"
 #include "executor/run/grouprun.h"
 #include "makers/groups.h"
+#include "makers/localmeshes.h"
 #include "makers/models.h"
 #include "sanitized.h"
 #include "testmain.h"
@@ -155,7 +156,7 @@ std::string notRecorded(const TraceReader& reader, int steps)
 /// What each process returned, and what failed, of all in one line.
 std::pair<std::vector<RunResult>, std::string> runOnRanks(const Design& design, const RunOptions& options, int devices)
 {
-    auto meshes = createLocalMeshes(devices);
+    auto meshes = test::createLocalMeshes(devices);
     std::vector<RunResult> results(static_cast<std::size_t>(devices));
     const auto failures = onAll(devices, [&](int r) {
         RunOptions own = options;
@@ -331,7 +332,7 @@ private slots:
         QFETCH(bool, graphs);
         const Design design = test::groupDesign("1f1b", {{1e9, 5e8}, {1e9, 1e9}}, microbatches, test::groupShape(2));
         const int lastStep = graphs ? 2 : 1; // captured in the second, launched in the third
-        auto meshes = createLocalMeshes(4);
+        auto meshes = test::createLocalMeshes(4);
         const auto failures = onAll(4, [&](int r) {
             RunOptions own;
             own.steps = lastStep + 1;
@@ -349,7 +350,7 @@ private slots:
     void aMachineWithFewerGpusThanRanksIsRefused()
     {
         const Sees two(2);
-        auto meshes = createLocalMeshes(3);
+        auto meshes = test::createLocalMeshes(3);
         const auto failures = onAll(3, [&](int r) { gpuRank(meshes, r)(3); });
         for (const std::string& failure : failures)
             QVERIFY2(failure.find("3 processes on this machine and 2 GPUs that they can see") != std::string::npos,
@@ -360,7 +361,7 @@ private slots:
     void eachRankMayBeShownItsOwnGpuOnly()
     {
         const Sees one(1);
-        auto meshes = createLocalMeshes(3);
+        auto meshes = test::createLocalMeshes(3);
         std::vector<std::string> names(3);
         const auto failures = onAll(3, [&](int r) {
             Seen::first = r;
@@ -373,7 +374,7 @@ private slots:
     void ranksRunWhereTheClusterSays()
     {
         const auto namesOn = [](std::vector<GpuShare> shares, std::vector<std::string>& names) {
-            auto meshes = createLocalMeshes(2);
+            auto meshes = test::createLocalMeshes(2);
             CudaSetup setup;
             setup.devices = std::move(shares);
             return onAll(2, [&](int r) {
@@ -407,7 +408,7 @@ private slots:
 
     void withoutNcclGpusOfSeveralProcessesAreRefused()
     {
-        auto meshes = createLocalMeshes(2);
+        auto meshes = test::createLocalMeshes(2);
         const auto failures = onAll(2, [&](int r) { gpuRank(meshes, r, "")(2); });
         for (const std::string& failure : failures)
             QVERIFY2(failure.find("NCCL was not found") != std::string::npos, failure.c_str());
@@ -416,7 +417,7 @@ private slots:
     /// Who is left alone while ranks are connected is told why, instead of waiting in NCCL.
     void aRankThatCannotConnectTellsTheOthers()
     {
-        auto meshes = createLocalMeshes(2);
+        auto meshes = test::createLocalMeshes(2);
         const auto failures = onAll(2, [&](int r) {
             const auto backend = gpuRank(meshes, r)(2);
             if (r == 1)
@@ -431,7 +432,7 @@ private slots:
     /// Both have met, so NCCL is what has to be given up.
     void aRankThatNeverJoinsNcclIsNamed()
     {
-        auto meshes = createLocalMeshes(2);
+        auto meshes = test::createLocalMeshes(2);
         CudaSetup setup;
         setup.nccl = test::standInLibrary("NCCL");
         setup.deadline = 50'000'000;

@@ -2,7 +2,7 @@
 // Records of a run of several processes on their way into the one trace.
 #include "executor/mpi/rankhub.h"
 #include "executor/mpi/rankrecords.h"
-#include "executor/mpi/socketmesh.h"
+#include "makers/localmeshes.h"
 #include "testmain.h"
 
 #include <QTest>
@@ -29,7 +29,7 @@ private Q_SLOTS:
             void commit() override {}
             std::vector<GpuRecord> gpu;
         } kept;
-        auto meshes = createLocalMeshes(2);
+        auto meshes = test::createLocalMeshes(2);
         std::array<std::unique_ptr<RankHub>, 2> all;
         const auto onBoth = [](auto action) { // each on a thread of its own
             std::jthread other([&] { action(1); });
@@ -77,7 +77,7 @@ private Q_SLOTS:
             std::size_t tasks = 0;
             std::vector<std::pair<int, std::size_t>> tasksBefore; // by step
         } kept;
-        auto meshes = createLocalMeshes(2);
+        auto meshes = test::createLocalMeshes(2);
         std::array<std::unique_ptr<RankHub>, 2> all;
         const auto onBoth = [](auto action) {
             std::jthread other([&] { action(1); });
@@ -115,7 +115,7 @@ private Q_SLOTS:
         const UnfilledVector<std::byte> bytes(96, std::byte{1}); // as a record of a GPU's work whose name never came
         constexpr std::uint32_t bufferBytes = 2, gpu = 5;
         QVERIFY(unpack({{1, bufferBytes, 1 << 30, bytes}}, [](BufferId) { return Region{}; }).empty());
-        auto meshes = createLocalMeshes(2);
+        auto meshes = test::createLocalMeshes(2);
         std::array<std::unique_ptr<RankHub>, 2> all;
         {
             std::jthread other([&] { all[1] = std::make_unique<RankHub>(std::move(meshes[1]), 20'000'000'000); });

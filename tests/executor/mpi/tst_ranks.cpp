@@ -10,6 +10,7 @@
 #include "executor/mpi/rankhub.h"
 #include "executor/mpi/socketmesh.h"
 #include "executor/run/run.h"
+#include "makers/localmeshes.h"
 #include "makers/models.h"
 #include "testmain.h"
 #include "traces/store/tracereader.h"
@@ -29,7 +30,7 @@ constexpr Nanoseconds deadline = test::rankDeadline;
 
 std::vector<std::unique_ptr<RankHub>> hubs(int ranks, Nanoseconds limit = deadline)
 {
-    auto meshes = createLocalMeshes(ranks);
+    auto meshes = test::createLocalMeshes(ranks);
     std::vector<std::unique_ptr<RankHub>> all(meshes.size());
     onAll(ranks, [&](int r) { all[r] = std::make_unique<RankHub>(std::move(meshes[r]), limit); });
     return all;
@@ -94,7 +95,7 @@ private slots:
             void lost(int) override { heard.push_back(0); }
             std::vector<std::uint32_t> heard; ///< kinds of messages; 0: the other is gone
         };
-        auto meshes = createLocalMeshes(2);
+        auto meshes = test::createLocalMeshes(2);
         Listener ends, stays;
         meshes[1]->send(0, {.kind = 7}, {}, 0);
         meshes[1]->poll(ends);
@@ -176,7 +177,7 @@ private slots:
         const RunResult threads = run(design, options);
         const QTemporaryDir folder;
         options.trace = folder.filePath("ranks.db").toStdString();
-        auto meshes = createLocalMeshes(devices);
+        auto meshes = test::createLocalMeshes(devices);
         std::vector<RunResult> results(static_cast<std::size_t>(devices));
         const auto failures = onAll(devices, [&](int r) {
             RunOptions own = options;

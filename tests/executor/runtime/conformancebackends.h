@@ -7,7 +7,7 @@
 #include "executor/cuda/standingpus.h"
 #include "executor/host/hostbackend.h"
 #include "executor/mpi/rankbackend.h"
-#include "executor/mpi/socketmesh.h"
+#include "makers/localmeshes.h"
 
 #include <QTest>
 
@@ -30,7 +30,7 @@ class TwoRanks final : public Backend {
 public:
     explicit TwoRanks(int devices, const CudaSetup* gpus = nullptr) : m_onGpus(gpus)
     {
-        auto meshes = createLocalMeshes(devices);
+        auto meshes = test::createLocalMeshes(devices);
         m_ranks.resize(meshes.size());
         std::vector<std::thread> starting; // each waits for the others
         for (std::size_t r = 0; r < meshes.size(); ++r)

@@ -3,6 +3,7 @@
 #include "core/design/redesign.h"
 #include "core/files/designfile.h"
 #include "core/predict/predict.h"
+#include "core/presets/presets.h"
 #include "gui/designer/familylist.h"
 #include "gui/designer/mainwindowfixture.h"
 #include "gui/trace/tracewindow.h"
@@ -11,6 +12,7 @@
 #include "gui/widgets/words.h"
 #include "makers/designs.h"
 #include "testmain.h"
+#include "traces/store/tracereader.h"
 
 #include <QApplication>
 #include <QFile>
@@ -39,6 +41,32 @@ QString rankFile(const QTemporaryDir& folder, int rank)
                    .arg(200 + rank)
                    .toUtf8());
     return path;
+}
+
+/// The traces of a step by PyTorch's ranks, each with a clock of its own.
+QStringList torchTraces(const QTemporaryDir& folder, const Schedule& schedule)
+{
+    QStringList ranks;
+    for (int rank = 0; rank < schedule.devices(); ++rank) {
+        QStringList events;
+        int time = 1000 * rank;
+        for (const Block& block : schedule.order[static_cast<std::size_t>(rank)]) // as PyTorch's pipelining names them
+            events << QStringLiteral(R"({"ph":"X","cat":"user_annotation","name":"PP:%1%2%3","pid":1,"tid":1,)"
+                                     R"("ts":%4,"dur":900})")
+                          .arg(block.stage)
+                          .arg(QLatin1Char(letter(block.op)))
+                          .arg(block.microbatch)
+                          .arg(time += 1000);
+        ranks << folder.filePath(QStringLiteral("torch%1.json").arg(rank));
+        QFile file(ranks.back());
+        if (!file.open(QIODevice::WriteOnly))
+            return {};
+        file.write(QStringLiteral(R"({"schemaVersion":1,"distributedInfo":{"rank":%1},"traceEvents":[%2]})")
+                       .arg(rank)
+                       .arg(events.join(QLatin1Char(',')))
+                       .toUtf8());
+    }
+    return ranks;
 }
 
 const Family& familyNamed(const char* name)
@@ -119,27 +147,7 @@ private Q_SLOTS:
     {
         Fixture fixture;
         fixture.document().reset(test::familyDesign("1f1b", 2, 4));
-        const Schedule& schedule = fixture.document().design().schedule;
-        QStringList ranks;
-        for (int rank = 0; rank < schedule.devices(); ++rank) {
-            QStringList events;
-            int time = 1000 * rank;
-            for (const Block& block :
-                 schedule.order[static_cast<std::size_t>(rank)]) // as PyTorch's pipelining names them
-                events << QStringLiteral(R"({"ph":"X","cat":"user_annotation","name":"PP:%1%2%3","pid":1,"tid":1,)"
-                                         R"("ts":%4,"dur":900})")
-                              .arg(block.stage)
-                              .arg(QLatin1Char(letter(block.op)))
-                              .arg(block.microbatch)
-                              .arg(time += 1000);
-            ranks << fixture.folder.filePath(QStringLiteral("torch%1.json").arg(rank));
-            QFile file(ranks.back());
-            QVERIFY(file.open(QIODevice::WriteOnly));
-            file.write(QStringLiteral(R"({"schemaVersion":1,"distributedInfo":{"rank":%1},"traceEvents":[%2]})")
-                           .arg(rank)
-                           .arg(events.join(QLatin1Char(',')))
-                           .toUtf8());
-        }
+        const QStringList ranks = torchTraces(fixture.folder, fixture.document().design().schedule);
         fixture.window.layOver(ranks);
         QTRY_VERIFY_WITH_TIMEOUT(fixture.document().overlay(), 20'000);
         QCOMPARE(fixture.document().overlay()->comparison.matched, std::int64_t{16});
@@ -154,13 +162,48 @@ private Q_SLOTS:
         QCOMPARE(TraceWindow::titleOf(QStringLiteral("/a/second.run.db")), QString("second.run"));
     }
 
+    void aDesignIsOpenedTogetherWithWhatWasRecordedOfIt()
+    {
+        Fixture fixture;
+        const QString file = fixture.folder.filePath(QStringLiteral("design.json"));
+        const Design design = test::familyDesign("1f1b", 2, 4);
+        writeDesign(design, file.toStdString(), true);
+        QStringList paths = torchTraces(fixture.folder, design.schedule);
+        paths.insert(1, file);
+        QVERIFY(fixture.window.openFiles(paths));
+        QCOMPARE(fixture.document().path(), file);
+        QTRY_VERIFY_WITH_TIMEOUT(fixture.document().overlay(), 20'000);
+        QCOMPARE(fixture.document().overlay()->comparison.matched, std::int64_t{16});
+        QTRY_VERIFY(!fixture.window.findChild<TraceWindow*>());
+        fixture.window.findChild<QMessageBox*>()->close(); // what was left out
+
+        const QString recording = QString::fromStdString(PresetLibrary().directory() + "/examples/zb-h1-byte-gpt.db");
+        const QString recorded = fixture.folder.filePath(QStringLiteral("recorded.json"));
+        writeDesign(TraceReader(recording.toStdString()).design(), recorded.toStdString(), true);
+        QVERIFY(fixture.window.openFiles({recording, recorded}));
+        QCOMPARE(fixture.document().path(), recorded);
+        QVERIFY(fixture.document().overlay());
+        QCOMPARE(fixture.document().overlay()->path, recording);
+
+        // Of one design one run can be shown, and a model is no design.
+        QCOMPARE(MainWindow::designAmong({recording, recorded, recording}), QString());
+        QCOMPARE(MainWindow::designAmong({recording, recorded, paths.front()}), QString());
+        QCOMPARE(MainWindow::designAmong({recorded}), QString());
+        QCOMPARE(MainWindow::designAmong({recording}), QString());
+        const QString model = QString::fromStdString(PresetLibrary().directory() + "/models/byte-gpt.json");
+        QVERIFY(QFile::exists(model));
+        QCOMPARE(MainWindow::designAmong({model, recording}), QString());
+    }
+
     void severalFilesThatAreNoTracesAreRefusedByName()
     {
         Fixture fixture;
         const QString design = fixture.folder.filePath(QStringLiteral("design.json"));
         writeDesign(exampleDesign(), design.toStdString(), true);
         const Design before = fixture.document().design();
-        QVERIFY(!fixture.window.openFiles({rankFile(fixture.folder, 0), design}));
+        const QString other = fixture.folder.filePath(QStringLiteral("other.json"));
+        QVERIFY(QFile::copy(design, other));
+        QVERIFY(!fixture.window.openFiles({rankFile(fixture.folder, 0), design, other}));
         auto* box = fixture.window.findChild<QMessageBox*>();
         QVERIFY(box && box->text().contains(QLatin1String("design.json")));
         QCOMPARE(fixture.document().design(), before);
