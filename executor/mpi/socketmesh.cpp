@@ -3,11 +3,8 @@
 // allows.
 #include "executor/mpi/socketmesh.h"
 
-#include "core/base/diagnostic.h"
-
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <deque>
 #include <fcntl.h>
 #include <netinet/in.h>

@@ -69,7 +69,7 @@ void offerRecovery(const QString& folder, const std::function<MainWindow&()>& ma
     }
 }
 
-// A locked file is opened as a design, which reports the error.
+// To both a locked file is no trace: it is opened as a design, which reports the error.
 bool isImportedTrace(const QString& file)
 try {
     return TraceWindow::opens(file);
