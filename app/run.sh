@@ -17,7 +17,10 @@ install_packages $packages_build
 install_packages $packages_gui || say "Going on without the designer."
 # shellcheck disable=SC2086
 install_packages $packages_nice || true
-build release pipewright -- -DPIPEWRIGHT_TESTS=OFF
+# The plugin for GPUs takes minutes to compile, and without a driver nothing can load it.
+targets=(pipewright)
+if has_nvidia_driver; then targets+=(gpu_plugins); fi
+build release "${targets[@]}" -- -DPIPEWRIGHT_TESTS=OFF
 program=$root/build/release/bin/pipewright
 
 if ! $headless; then

@@ -45,6 +45,9 @@ install_packages() {
     } >&2
 }
 
+# Whether an NVIDIA driver is loaded here, or WSL's stands in for one.
+has_nvidia_driver() { [ -e /dev/nvidiactl ] || [ -e /proc/driver/nvidia/version ] || [ -e /usr/lib/wsl/lib/libcuda.so.1 ]; }
+
 # build PRESET TARGET… [-- CMAKE-OPTION…]: configures when needed and builds below build/PRESET.
 build() {
     local preset=$1 log

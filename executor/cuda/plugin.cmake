@@ -4,6 +4,7 @@
 # version or an older one made, so there may be a plugin of each, pipewright_cuda12.so and pipewright_cuda13.so: that
 # of the first toolkit is built here, that of PIPEWRIGHT_CUDA12 by a build of its own. Debian 12's CMake cannot tell
 # nvcc about C++20, hence the option by hand.
+add_custom_target(gpu_plugins) # empty where there is none
 if(PIPEWRIGHT_CUDA)
     find_program(PIPEWRIGHT_NVCC nvcc HINTS ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin)
     if(PIPEWRIGHT_NVCC)
@@ -78,6 +79,7 @@ if(PIPEWRIGHT_CUDA)
                               LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin INSTALL_RPATH "$ORIGIN")
         target_link_libraries(pipewright_cuda PRIVATE CUDA::cudart_static ${CMAKE_DL_LIBS} rt Threads::Threads)
         target_link_options(pipewright_cuda PRIVATE -Wl,--no-undefined -Wl,--exclude-libs,ALL)
+        add_dependencies(gpu_plugins pipewright_cuda)
 
         find_program(PIPEWRIGHT_CUDA12 nvcc PATHS /usr/local/cuda-12.9 /usr/local/cuda-12.8 /usr/local/cuda-12.6
                      /usr/local/cuda-12.5 /usr/local/cuda-12.4 PATH_SUFFIXES bin NO_DEFAULT_PATH
@@ -103,6 +105,7 @@ if(PIPEWRIGHT_CUDA)
             # Beside the first, where the program looks.
             ExternalProject_Add_Step(pipewright_second_plugin bring DEPENDEES build ALWAYS ON
                 COMMAND ${CMAKE_COMMAND} -E copy_if_different ${second_files} ${CMAKE_BINARY_DIR}/bin)
+            add_dependencies(gpu_plugins pipewright_second_plugin)
         elseif(major GREATER 12)
             feature_off("second CUDA plugin" "no nvcc of CUDA 12 was found (PIPEWRIGHT_CUDA12): drivers before R580 cannot be used")
         endif()
