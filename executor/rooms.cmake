@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # The rooms of the executor, from the ground up.
-pipewright_room(executor/runtime USES kernels traces/store core/predict)
+pipewright_room(executor/runtime COLD USES kernels traces/store core/predict)
 pipewright_room(executor/host USES executor/runtime)
 pipewright_room(executor/machine COLD USES executor/host)
-pipewright_room(executor/training USES executor/runtime core/presets)
+pipewright_room(executor/training COLD USES executor/runtime core/presets)
 pipewright_room(executor/cuda COLD USES executor/runtime)
 pipewright_room(executor/mpi COLD USES executor/host executor/cuda EXCLUDE "/mpimesh\\.cpp$")
 pipewright_room(executor/sharding COLD USES executor/host executor/training core/sharding
