@@ -54,16 +54,6 @@ Diagnostics faultsOf(const Schedule& schedule, std::span<const SkipConnection> s
 
 } // namespace
 
-std::vector<Block> rippleOf(const Schedule& schedule, const Block& block)
-{
-    std::vector<Block> result;
-    for (const auto& lane : schedule.order)
-        for (const Block& other : lane)
-            if (other.microbatch == block.microbatch && other.replica == block.replica && comesAfter(other, block))
-                result.push_back(other);
-    return result;
-}
-
 EditResult rippleBlock(const Schedule& schedule, const Block& block, int places, std::span<const SkipConnection> skips)
 {
     const Position at = find(schedule, block);

@@ -9,13 +9,10 @@
 
 namespace pipewright {
 
-/// The placed blocks of the same microbatch that come after `block`: forwards of later stages, then the backwards. By
-/// device, in order.
-std::vector<Block> rippleOf(const Schedule& schedule, const Block& block);
-
-/// Moves `block` past `places` blocks of its lane (negative: earlier), and the blocks of rippleOf() past as many in
-/// their lanes; all keep their order. If the result cannot run, the other blocks move fewer places, as many as possible
-/// for all of them; `block` moves the whole way or the edit is refused. O(places x blocks).
+/// Moves `block` past `places` blocks of its lane (negative: earlier), and the placed blocks of its microbatch that
+/// depend on it (forwards of later stages, then the backwards) past as many in their lanes; all keep their order. If
+/// the result cannot run, the other blocks move fewer places, as many as possible for all of them; `block` moves the
+/// whole way or the edit is refused. O(places x blocks).
 EditResult rippleBlock(const Schedule& schedule, const Block& block, int places,
                        std::span<const SkipConnection> skips = {});
 

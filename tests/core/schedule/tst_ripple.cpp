@@ -29,13 +29,19 @@ class RippleTest : public QObject {
     Q_OBJECT
 
 private Q_SLOTS:
-    void whatComesAfterABlockIsTheRestOfItsMicrobatch()
+    void aPassOfASplitBackwardTakesWhatDependsOnItAlong()
     {
-        const Schedule s = schedule(1, {0, 1}, {"F0.0 I0.0 W0.0", "F1.0 I1.0 W1.0"}, BackwardStyle::Split);
-        QVERIFY(rippleOf(s, block("F0.0"))
-                == std::vector({block("I0.0"), block("W0.0"), block("F1.0"), block("I1.0"), block("W1.0")}));
-        QVERIFY(rippleOf(s, block("I1.0")) == std::vector({block("I0.0"), block("W0.0"), block("W1.0")}));
-        QVERIFY(rippleOf(s, block("W1.0")).empty());
+        Schedule s = schedule(2, {0, 1}, {"F0.0 F0.1 I0.0 I0.1 W0.0 W0.1", "F1.0 F1.1 I1.0 I1.1 W1.0 W1.1"},
+                              BackwardStyle::Split);
+        s.firstStageMaySplit = true;
+        const EditResult input = rippleBlock(s, block("I1.0"), 1);
+        QVERIFY(input.legal());
+        QCOMPARE(laneOf(input.schedule, 0), "F0.0 F0.1 I0.1 I0.0 W0.1 W0.0");
+        QCOMPARE(laneOf(input.schedule, 1), "F1.0 F1.1 I1.1 I1.0 W1.1 W1.0");
+        const EditResult weights = rippleBlock(s, block("W1.0"), 1); // nothing depends on it
+        QVERIFY(weights.legal());
+        QCOMPARE(laneOf(weights.schedule, 0), laneOf(s, 0));
+        QCOMPARE(laneOf(weights.schedule, 1), "F1.0 F1.1 I1.0 I1.1 W1.1 W1.0");
     }
 
     void aForwardTakesTheForwardsAndBackwardsBehindItAlong()
