@@ -11,7 +11,7 @@
 # clang-tidy are installed, and compiles changed files by themselves, and those that include them
 # (tests/rooms/filesalone.py). Fails when any part fails.
 #   tests/run.sh            everything
-#   tests/run.sh --quick    every test once, without the sanitizers and the fuzzing
+#   tests/run.sh --quick    while working: without the sanitizers, the fuzzing, the soak, GPUs that stand in and PyTorch
 # One test alone, by its file's name, once it is built: build/dev/tests/core_tests tst_compile [function…]
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../app/setup.sh"
@@ -22,10 +22,12 @@ install_packages $packages_build $packages_gui $packages_tests
 install_packages $packages_nice $packages_window clang-format python3-venv || true
 
 # While all else is built and tested; tests/torch/run.sh needs it at the end.
-torch_folder=$(mktemp -d)
-"$root/tests/torch/environment.sh" >"$torch_folder/python" 2>"$torch_folder/said" &
-torch_job=$!
-trap 'kill "$torch_job" 2>/dev/null || true; rm -rf "$torch_folder"' EXIT
+fetch_torch() {
+    torch_folder=$(mktemp -d)
+    "$root/tests/torch/environment.sh" >"$torch_folder/python" 2>"$torch_folder/said" &
+    torch_job=$!
+    trap 'kill "$torch_job" 2>/dev/null || true; rm -rf "$torch_folder"' EXIT
+}
 
 # The tests with PyTorch use $PYTHON; without PyTorch they do what can be done without.
 find_python() {
@@ -73,9 +75,12 @@ check_layout() {
     "$root/tests/lint.sh"
 }
 
+# Of the executor those on GPUs that stand in.
+on_gpus='\.tst_(cudaloader|cudarun|cudaattention|gpuraces|gpuranks|groupgpus|backend_conformance|membercollectives|shardingrun)$'
 fuzz_seconds=3 # each target
 failed=0
 if [ "${1:-}" != --quick ]; then
+    fetch_torch
     build tsan threaded_tests -- -DPIPEWRIGHT_GUI=OFF -DPIPEWRIGHT_BENCHMARKS=OFF
     run_tests tsan -R '^(executor|standin)\.|\.tst_searchthreads$' || failed=1
     run_sanitized || failed=1
@@ -83,15 +88,14 @@ if [ "${1:-}" != --quick ]; then
     check_layout || failed=1
     say "Reading files by themselves"
     python3 "$root/tests/rooms/filesalone.py" "$root/build/dev" || failed=1
-    # Of the executor those on GPUs that stand in: the thread sanitizer has had a part of their rows.
-    on_gpus='cudaloader|cudarun|cudaattention|gpuraces|gpuranks|groupgpus|backend_conformance|membercollectives|shardingrun'
     find_python
-    run_tests dev -R "^(kernels|gui|app|rooms|standin|gpu|torch)\.|\.tst_($on_gpus)\$" || failed=1
+    # The thread sanitizer has had a part of the rows of those on GPUs.
+    run_tests dev -R "^(kernels|gui|app|rooms|standin|gpu|torch)\.|$on_gpus" || failed=1
 else
-    build dev
+    build dev quick_tests
     check_layout || failed=1
-    find_python
-    run_tests dev || failed=1
+    run_tests dev -E "^(standin|gpu)\.|^torch\.run\$|^app\.soak\$|$on_gpus" || failed=1
+    say "Left to tests/run.sh without --quick: sanitizers, fuzzing, the soak, GPUs that stand in, PyTorch, benchmarks that compile"
 fi
 left_out=$(sed -n 's/^-- \(.* are off: .*\)/\1/p' "$root/build/dev/configure.log")
 [ -z "$left_out" ] || say "Not tested here: $left_out"

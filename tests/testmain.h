@@ -36,7 +36,7 @@ int runTest(int argc, char** argv)
 } // namespace pipewright::testing
 
 #define PIPEWRIGHT_TEST(Test, Application)                                                                             \
-    static const pipewright::testing::TestRegistration registration(__FILE__, [](int argc, char** argv) {              \
+    static const pipewright::testing::TestRegistration registrationOf##Test(__FILE__, [](int argc, char** argv) {      \
         using namespace pipewright::testing;                                                                           \
         return runTest<Test, Application>(argc, argv);                                                                 \
     });

@@ -14,6 +14,10 @@ namespace pipewright::test {
 
 using Values = std::vector<double>;
 
+/// Largest distances of a result from its reference, as parts of the largest value: of fp32, which keeps 6e-8 per
+/// operation, from fp64, and of gradients from finite differences in fp64.
+constexpr double tolerance = 2e-6, slopeTolerance = 1e-8;
+
 /// The same `count` values in (-spread, spread) for the same seed, already rounded to fp32 so that the
 /// fp32 and the fp64 side start from equal numbers.
 inline Values someValues(std::size_t count, unsigned seed, double spread = 1)

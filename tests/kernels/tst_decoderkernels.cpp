@@ -16,12 +16,13 @@ using test::distance;
 using test::dot;
 using test::finiteDifferences;
 using test::single;
+using test::slopeTolerance;
 using test::someValues;
+using test::tolerance;
 using test::Values;
 
 namespace {
 
-constexpr double tolerance = 2e-6, slopes = 1e-8;
 constexpr ActivationKind kinds[] = {ActivationKind::GeluTanh, ActivationKind::Gelu, ActivationKind::Silu,
                                     ActivationKind::Tanh};
 
@@ -75,8 +76,8 @@ private slots:
         };
         const Values dx = reference::rmsNormInputGrad(rows, columns, epsilon, x, gamma, dy);
         const Values dGamma = reference::rmsNormWeightGrad(rows, columns, epsilon, x, dy);
-        QVERIFY(distance(dx, finiteDifferences(x, [&](auto& v) { return loss(v, gamma); })) < 10 * slopes);
-        QVERIFY(distance(dGamma, finiteDifferences(gamma, [&](auto& v) { return loss(x, v); })) < slopes);
+        QVERIFY(distance(dx, finiteDifferences(x, [&](auto& v) { return loss(v, gamma); })) < 10 * slopeTolerance);
+        QVERIFY(distance(dGamma, finiteDifferences(gamma, [&](auto& v) { return loss(x, v); })) < slopeTolerance);
 
         std::vector<float> y(x.size(), NAN), added(x.size(), 0.25f), replaced = single(dy), gammaGrad(columns, 0.5f);
         kernels::run(kernels::RmsNormForward{rows, columns, float(epsilon), single(x), single(gamma), y});
@@ -243,11 +244,11 @@ private slots:
         const reference::GroupedAttentionGrads grads =
             reference::groupedAttentionInputGrad(shape, of.query, of.key, of.value, of.outputGrad);
         QVERIFY(distance(grads.query, finiteDifferences(of.query, [&](auto& x) { return loss(x, of.key, of.value); }))
-                < slopes);
+                < slopeTolerance);
         QVERIFY(distance(grads.key, finiteDifferences(of.key, [&](auto& x) { return loss(of.query, x, of.value); }))
-                < slopes);
+                < slopeTolerance);
         QVERIFY(distance(grads.value, finiteDifferences(of.value, [&](auto& x) { return loss(of.query, of.key, x); }))
-                < slopes);
+                < slopeTolerance);
     }
 
     void cappedScoresAndSinksAreWhatTheirReferenceSaysAndThatIsRight()
@@ -266,11 +267,11 @@ private slots:
                 reference::groupedAttentionInputGrad(shape, of.query, of.key, of.value, of.outputGrad, sinks);
             QVERIFY(distance(grads.key,
                              finiteDifferences(of.key, [&](auto& x) { return loss(of.query, x, of.value, sinks); }))
-                    < slopes);
+                    < slopeTolerance);
             if (withSinks)
                 QVERIFY(distance(grads.sinks,
                                  finiteDifferences(sinks, [&](auto& x) { return loss(of.query, of.key, of.value, x); }))
-                        < slopes);
+                        < slopeTolerance);
 
             const auto q = single(of.query), k = single(of.key), v = single(of.value), dy = single(of.outputGrad),
                        s = single(sinks);
@@ -396,7 +397,7 @@ private slots:
                 const Values slope = reference::activationInputGrad(kind, x, dy);
                 QVERIFY(distance(slope, finiteDifferences(
                                             x, [&](auto& v) { return dot(reference::activationForward(kind, v), dy); }))
-                        < 10 * slopes);
+                        < 10 * slopeTolerance);
                 std::vector<float> y(count, NAN), dx = single(dy);
                 kernels::run(kernels::ActivationForward{kind, single(x), y});
                 kernels::run(kernels::ActivationInputGrad{kind, single(x), dx, dx}); // in place
@@ -425,7 +426,7 @@ private slots:
             const Values x = someValues(count, 1, 8), dy = someValues(count, 2), capped = reference::softCap(cap, x),
                          slope = reference::softCapGrad(cap, capped, dy);
             QVERIFY(distance(slope, finiteDifferences(x, [&](auto& v) { return dot(reference::softCap(cap, v), dy); }))
-                    < 10 * slopes);
+                    < 10 * slopeTolerance);
             std::vector<float> y = single(x), dx = single(dy);
             kernels::run(kernels::SoftCap{cap, y});
             kernels::run(kernels::SoftCapGrad{cap, y, dx});

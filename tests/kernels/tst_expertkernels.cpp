@@ -14,13 +14,8 @@ using test::distance;
 using test::finiteDifferences;
 using test::single;
 using test::someValues;
+using test::tolerance;
 using test::Values;
-
-namespace {
-
-constexpr double tolerance = 2e-6;
-
-} // namespace
 
 class TestExpertKernels : public QObject {
     Q_OBJECT

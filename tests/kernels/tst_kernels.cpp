@@ -14,11 +14,8 @@ using test::distance;
 using test::single;
 using test::someTokens;
 using test::someValues;
+using test::tolerance;
 using test::Values;
-
-namespace {
-constexpr double tolerance = 2e-6; // of the largest value; fp32 keeps 6e-8 per operation
-}
 
 class TestKernels : public QObject {
     Q_OBJECT

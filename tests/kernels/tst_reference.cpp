@@ -11,12 +11,9 @@ using namespace pipewright::reference;
 using test::distance;
 using test::dot;
 using test::finiteDifferences;
+using test::slopeTolerance;
 using test::someTokens;
 using test::someValues;
-
-namespace {
-constexpr double tolerance = 1e-8;
-}
 
 class TestReference : public QObject {
     Q_OBJECT
@@ -30,9 +27,9 @@ private slots:
         };
         const WeightGrads grads = linearWeightGrad(shape, x, dy);
         QVERIFY(distance(linearInputGrad(shape, dy, w), finiteDifferences(x, [&](auto& v) { return loss(v, w, b); }))
-                < tolerance);
-        QVERIFY(distance(grads.weight, finiteDifferences(w, [&](auto& v) { return loss(x, v, b); })) < tolerance);
-        QVERIFY(distance(grads.bias, finiteDifferences(b, [&](auto& v) { return loss(x, w, v); })) < tolerance);
+                < slopeTolerance);
+        QVERIFY(distance(grads.weight, finiteDifferences(w, [&](auto& v) { return loss(x, v, b); })) < slopeTolerance);
+        QVERIFY(distance(grads.bias, finiteDifferences(b, [&](auto& v) { return loss(x, w, v); })) < slopeTolerance);
     }
 
     void layerNormGradientsAreTheSlopesOfTheForward()
@@ -44,10 +41,11 @@ private slots:
         const WeightGrads grads = layerNormWeightGrad(3, 6, x, dy);
         QVERIFY(distance(layerNormInputGrad(3, 6, x, gamma, dy),
                          finiteDifferences(x, [&](auto& v) { return loss(v, gamma, beta); }))
-                < tolerance);
+                < slopeTolerance);
         QVERIFY(distance(grads.weight, finiteDifferences(gamma, [&](auto& v) { return loss(x, v, beta); }))
-                < tolerance);
-        QVERIFY(distance(grads.bias, finiteDifferences(beta, [&](auto& v) { return loss(x, gamma, v); })) < tolerance);
+                < slopeTolerance);
+        QVERIFY(distance(grads.bias, finiteDifferences(beta, [&](auto& v) { return loss(x, gamma, v); }))
+                < slopeTolerance);
     }
 
     void attentionGradientsAreTheSlopesOfTheForward()
@@ -67,9 +65,9 @@ private slots:
                     result.push_back(all[(token * 3 + which) * shape.hidden() + i]);
             return result;
         };
-        QVERIFY(distance(part(0), finiteDifferences(q, [&](auto& x) { return loss(x, k, v); })) < tolerance);
-        QVERIFY(distance(part(1), finiteDifferences(k, [&](auto& x) { return loss(q, x, v); })) < tolerance);
-        QVERIFY(distance(part(2), finiteDifferences(v, [&](auto& x) { return loss(q, k, x); })) < tolerance);
+        QVERIFY(distance(part(0), finiteDifferences(q, [&](auto& x) { return loss(x, k, v); })) < slopeTolerance);
+        QVERIFY(distance(part(1), finiteDifferences(k, [&](auto& x) { return loss(q, x, v); })) < slopeTolerance);
+        QVERIFY(distance(part(2), finiteDifferences(v, [&](auto& x) { return loss(q, k, x); })) < slopeTolerance);
     }
 
     void attentionNeverLooksAhead()
@@ -88,7 +86,7 @@ private slots:
     {
         const Values x = someValues(40, 1, 4), dy = someValues(40, 2);
         QVERIFY(distance(geluInputGrad(x, dy), finiteDifferences(x, [&](auto& v) { return dot(geluForward(v), dy); }))
-                < tolerance);
+                < slopeTolerance);
     }
 
     void embeddingGradientsAreTheSlopesOfTheForward()
@@ -99,11 +97,11 @@ private slots:
         QVERIFY(distance(grads.weight,
                          finiteDifferences(
                              table, [&](auto& v) { return dot(embeddingForward(3, 3, tokens, v, positions), dy); }))
-                < tolerance);
+                < slopeTolerance);
         QVERIFY(distance(grads.bias,
                          finiteDifferences(positions,
                                            [&](auto& v) { return dot(embeddingForward(3, 3, tokens, table, v), dy); }))
-                < tolerance);
+                < slopeTolerance);
     }
 
     void featureBagGradientIsTheSlopeOfTheForward()
@@ -113,7 +111,7 @@ private slots:
         QVERIFY(
             distance(featureBagWeightGrad(3, 3, 4, features, dy),
                      finiteDifferences(table, [&](auto& v) { return dot(featureBagForward(3, 3, features, v), dy); }))
-            < tolerance);
+            < slopeTolerance);
     }
 
     void crossEntropyGradientIsTheSlopeOfTheLoss()
@@ -124,7 +122,7 @@ private slots:
             crossEntropyInputGrad(4, 5, crossEntropyForward(4, 5, logits, targets, 0.25).probabilities, targets, 0.25);
         QVERIFY(distance(grad, finiteDifferences(
                                    logits, [&](auto& v) { return crossEntropyForward(4, 5, v, targets, 0.25).loss; }))
-                < tolerance);
+                < slopeTolerance);
     }
 
     void uniformLogitsCostTheLogarithmOfTheClasses()

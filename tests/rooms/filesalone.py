@@ -6,8 +6,9 @@ compiled as one unit, in which a file may live on what another one includes.
   filesalone.py BUILD [COMMIT | all]
 
 Of the rooms and the program those files whose code changed since COMMIT, 25 commits ago when it is not given, and those
-that include one of these, directly or through others; work that is not committed yet counts, and comments do not. Where
-there is no such commit, and with `all`, every file. BUILD was built before: the commands are those of its units, with
+that include one of these, directly or through others; of the tests, which are compiled together too, those that changed
+themselves. Work that is not committed yet counts, and comments do not. Where there is no such commit, and with `all`,
+every file. BUILD was built before: the commands are those of its units, with
 their compiled headers. Exits with 1 and what the compiler says when a file cannot be read."""
 
 import json
@@ -53,10 +54,14 @@ def code(source):
 
 
 def sources():
-    """Every header and source: what it includes of the project."""
+    """Every header and source of the rooms, and every test: what it includes of the project."""
     paths = [path for floor in floors for path in (root / floor).rglob("*") if path.suffix in (".h", ".cpp")]
-    names = [str(path.relative_to(root)) for path in paths]
+    names = [str(path.relative_to(root)) for path in [*paths, *(root / "tests").rglob("tst_*.cpp")]]
     return {name: re.findall(r'^#include "([^"]+)"', text(name), re.M) for name in names}
+
+
+def is_test(name):
+    return name.startswith("tests/")
 
 
 def reaches(name, includes, wanted, known):
@@ -95,7 +100,9 @@ def main():
     since = sys.argv[2] if len(sys.argv) > 2 else "HEAD~25"
     includes, wanted, known = sources(), changed(since), {}
     every = sorted(name for name in includes if name.endswith(".cpp"))
-    names = every if wanted is None else [name for name in every if reaches(name, includes, wanted, known)]
+    names = every
+    if wanted is not None:
+        names = [name for name in every if name in wanted or not is_test(name) and reaches(name, includes, wanted, known)]
     compiled = commands(build)
     left = [name for name in names if str(root / name) not in compiled]
     names = [name for name in names if str(root / name) in compiled]

@@ -6,6 +6,7 @@
 #include "core/files/designfile.h"
 #include "core/predict/predict.h"
 #include "core/predict/throughput.h"
+#include "makers/clusters.h"
 #include "makers/designs.h"
 #include "testmain.h"
 #include "testpaths.h"
@@ -144,14 +145,6 @@ std::string cell(double value, int digits, const char* unit)
     return value > 0 ? fmt::format("{:.{}f}{}", value, digits, unit) : "";
 }
 
-Design withWidth(const Design& design, double halfRateWidth)
-{
-    Cluster cluster = design.cluster;
-    for (DeviceSpec& device : cluster.devices)
-        device.halfRateWidth = halfRateWidth;
-    return withCluster(design, cluster);
-}
-
 /// The half-rate width with which the share that fits `known` gives the published time of `narrow` too.
 double widthFitting(const Published& narrow, const Design& narrowDesign, const Published& known,
                     const Design& knownDesign)
@@ -159,8 +152,8 @@ double widthFitting(const Published& narrow, const Design& narrowDesign, const P
     double low = 0, high = 8192;
     while (high - low > 1) {
         const double middle = (low + high) / 2;
-        const double share = fitted(known, withWidth(knownDesign, middle));
-        const double error = errorOf(narrow, predicted(withWidth(narrowDesign, middle), share));
+        const double share = fitted(known, test::withHalfRateWidth(knownDesign, middle));
+        const double error = errorOf(narrow, predicted(test::withHalfRateWidth(narrowDesign, middle), share));
         (error < 0 ? low : high) = middle;
     }
     return std::round(low);
@@ -265,7 +258,7 @@ private Q_SLOTS:
         const double width = widthFitting(runs[1], designs[1], runs[a100Row], designs[a100Row]);
         std::vector<Design> wide;
         for (const Design& design : designs)
-            wide.push_back(withWidth(design, width));
+            wide.push_back(test::withHalfRateWidth(design, width));
         const double wideShares[] = {fitted(runs[a100Row], wide[a100Row]), fitted(runs[h100Row], wide[h100Row])};
         std::string table =
             "| run | devices | published | MFU | preset's 50 % | MFU | error | one fit | by width | other row |\n"

@@ -5,6 +5,7 @@
 #include "core/design/stagecosts.h"
 #include "core/files/designfile.h"
 #include "core/predict/predict.h"
+#include "makers/clusters.h"
 #include "makers/designs.h"
 #include "testmain.h"
 
@@ -23,14 +24,6 @@ DesignRequest request(const Parallelism& parallel)
     r.cluster = "a100-nodes";
     r.parallel = parallel;
     return r;
-}
-
-Design withWidth(const Design& design, double halfRateWidth)
-{
-    Cluster cluster = design.cluster;
-    for (DeviceSpec& device : cluster.devices)
-        device.halfRateWidth = halfRateWidth;
-    return withCluster(design, std::move(cluster));
 }
 
 /// Without exchanges, of which links would be a part.
@@ -70,8 +63,8 @@ private Q_SLOTS:
         QVERIFY(std::abs(block->forwardFlopsPerWidth * h / products / perFlops - 1) < 1e-9);
         QCOMPARE(block->weightGradFlopsPerWidth, block->forwardFlopsPerWidth);
 
-        const Design plain = withWidth(withCluster(design, withoutLinks(design.cluster)), 0);
-        const Design narrow = withWidth(plain, 1000);
+        const Design plain = test::withHalfRateWidth(withCluster(design, withoutLinks(design.cluster)), 0);
+        const Design narrow = test::withHalfRateWidth(plain, 1000);
         // A stage in the middle, of whole layers only.
         const double times = double(narrow.costs.stages[1].weightGrad) / double(plain.costs.stages[1].weightGrad);
         QVERIFY2(std::abs(times - (1 + 1000 / h * perFlops)) < 1e-6, qPrintable(QString::number(times)));
@@ -95,7 +88,7 @@ private Q_SLOTS:
 
     void aDesignKeepsItsDevicesHalfRateWidth()
     {
-        const Design design = withWidth(makeDesign(request({8, true})), 1070);
+        const Design design = test::withHalfRateWidth(makeDesign(request({8, true})), 1070);
         const Design again = designFromJson(designToJson(design), "again.json");
         QCOMPARE(again.cluster.devices.front().halfRateWidth, 1070.0);
         QVERIFY(again.cluster == design.cluster);

@@ -24,15 +24,15 @@ using namespace pipewright::test;
 
 namespace {
 
-struct Compiled {
+struct CompiledGroups {
     Program groups;
     GroupStages stages;
     MemberProgram members;
 };
 
-Compiled compiled(const Design& design)
+CompiledGroups compiledGroups(const Design& design)
 {
-    Compiled found;
+    CompiledGroups found;
     found.groups = compile(design.schedule, design.costs, design.dataflow);
     found.stages = groupStages(design);
     found.members = memberProgram(found.groups, found.stages, design.costs, design.schedule.transferOrder);
@@ -49,7 +49,7 @@ Timeline timelineOf(const MemberProgram& members)
 }
 
 /// The groups' transfer by its name, as the members do it.
-std::vector<TaskId> piecesOf(const Compiled& of, const char* name)
+std::vector<TaskId> piecesOf(const CompiledGroups& of, const char* name)
 {
     std::vector<TaskId> pieces;
     for (TaskId t = 0; t < of.members.program.tasks.size(); ++t)
@@ -60,7 +60,7 @@ std::vector<TaskId> piecesOf(const Compiled& of, const char* name)
     return pieces;
 }
 
-TaskId labelled(const Compiled& of, const std::string& label)
+TaskId labelled(const CompiledGroups& of, const std::string& label)
 {
     for (TaskId t = 0; t < of.members.program.tasks.size(); ++t)
         if (of.members.program.label(t) == label)
@@ -90,7 +90,7 @@ private Q_SLOTS:
     void everyMemberDoesItsPartsAndAllMeetBetweenThem()
     {
         const Design design = groupDesign("zb-h1", {{1e9, 5e8}, {1e9, 1e9, 1e9}}, 4);
-        const Compiled found = compiled(design);
+        const CompiledGroups found = compiledGroups(design);
         const Program& program = found.members.program;
         QCOMPARE(program.devices.size(), std::size_t{5});
         QCOMPARE(program.groupOfDevice, (std::vector<std::int32_t>{0, 0, 1, 1, 1}));
@@ -143,8 +143,8 @@ private Q_SLOTS:
     void nothingWaitsInACircleAndEveryBufferIsFreed()
     {
         QFETCH(QString, family);
-        const Compiled found =
-            compiled(groupDesign(family.toStdString(), {{1e9, 5e8}, {1e9}, {1e9, 1e9}, {5e8, 1e9}}, 8, groupShape(6)));
+        const CompiledGroups found = compiledGroups(
+            groupDesign(family.toStdString(), {{1e9, 5e8}, {1e9}, {1e9, 1e9}, {5e8, 1e9}}, 8, groupShape(6)));
         const Program& program = found.members.program;
         QVERIFY(checkDeadlock(program).empty());
         QCOMPARE(checkLifetimes(program), QString());
@@ -154,7 +154,7 @@ private Q_SLOTS:
 
     void aWrongOrderOfCollectivesIsFoundBeforeItRuns()
     {
-        Compiled found = compiled(groupDesign("1f1b", {{1e9, 5e8}, {1e9}}, 4));
+        CompiledGroups found = compiledGroups(groupDesign("1f1b", {{1e9, 5e8}, {1e9}}, 4));
         auto& instructions = found.members.program.devices.front().instructions;
         const auto isCollective = [](const Instruction& one) { return one.kind == InstructionKind::Collective; };
         const auto first = std::find_if(instructions.begin(), instructions.end(), isCollective);
@@ -171,18 +171,19 @@ private Q_SLOTS:
     void aStatedOrderOfTransfersIsThatOfTheMembers()
     {
         Design design = groupDesign("gpipe", {{1e9, 5e8}, {1e9, 1e9}}, 4);
-        const auto sent = [](const Compiled& of) { // microbatches whose outputs cross from group to group, in order
-            std::vector<int> order;
-            for (const Task& task : of.members.program.tasks)
-                if (task.kind == TaskKind::Transfer && task.op == Op::F
-                    && (order.empty() || order.back() != task.microbatch))
-                    order.push_back(task.microbatch);
-            return order;
-        };
-        QCOMPARE(sent(compiled(design)), (std::vector<int>{0, 1, 2, 3}));
-        const Nanoseconds before = lastEnd(timelineOf(compiled(design).members));
+        const auto sent =
+            [](const CompiledGroups& of) { // microbatches whose outputs cross from group to group, in order
+                std::vector<int> order;
+                for (const Task& task : of.members.program.tasks)
+                    if (task.kind == TaskKind::Transfer && task.op == Op::F
+                        && (order.empty() || order.back() != task.microbatch))
+                        order.push_back(task.microbatch);
+                return order;
+            };
+        QCOMPARE(sent(compiledGroups(design)), (std::vector<int>{0, 1, 2, 3}));
+        const Nanoseconds before = lastEnd(timelineOf(compiledGroups(design).members));
         design.schedule.transferOrder = {{*parseTransfer("F0.2 to 1"), *parseTransfer("F0.1 to 1")}};
-        const Compiled found = compiled(design);
+        const CompiledGroups found = compiledGroups(design);
         QCOMPARE(sent(found), (std::vector<int>{0, 2, 1, 3}));
         QVERIFY(checkDeadlock(found.members.program).empty());
         QCOMPARE(checkLifetimes(found.members.program), QString());
@@ -201,7 +202,7 @@ private Q_SLOTS:
         QFETCH(bool, blocking);
         Design design = withStrategy(withPair("F0.2 collective 0", "F0.1 to 1"), sharding::Strategy::Megatron);
         design.costs.blockingTransfers = blocking;
-        const Compiled found = compiled(design);
+        const CompiledGroups found = compiledGroups(design);
         const Program& program = found.members.program;
         const TaskId collective = labelled(found, "F0.2 collective 0"), part = labelled(found, "F0.2 part 1");
         QVERIFY(collective != none && part != none);
@@ -242,10 +243,10 @@ private Q_SLOTS:
         design.costs.blockingTransfers = blocking;
         const auto made = [&](const std::vector<TransferPrecedence>& order) {
             design.schedule.transferOrder = order;
-            return compiled(design);
+            return compiledGroups(design);
         };
-        const Compiled before = made(none), after = made(stated);
-        const auto startOf = [](const Compiled& of) {
+        const CompiledGroups before = made(none), after = made(stated);
+        const auto startOf = [](const CompiledGroups& of) {
             return timelineOf(of.members).start[piecesOf(of, "B1.3 to 0").front()];
         };
         QVERIFY(startOf(after) < startOf(before));
@@ -291,7 +292,7 @@ private Q_SLOTS:
         const QString found = QString::fromStdString(toString(checkDesign(design)));
         QVERIFY2(found.contains(reason), qPrintable(found));
         try {
-            (void)compiled(design);
+            (void)compiledGroups(design);
             QFAIL("it is made");
         } catch (const Error& error) {
             const QString why = QString::fromStdString(toString(error.diagnostics()));
@@ -308,9 +309,9 @@ private Q_SLOTS:
         pairs.front().second.collective =
             static_cast<std::int32_t>(stages.stages[1].passes[indexOf(Op::I)].collectives.size());
         pairs.push_back({*parseTransfer("B1.3 to 0"), *parseTransfer("B1.2 to 0")});
-        QVERIFY_THROWS_EXCEPTION(Error, compiled(design));
+        QVERIFY_THROWS_EXCEPTION(Error, compiledGroups(design));
         pairs.back() = {*parseTransfer("B1.1 to 0"), *parseTransfer("B1.2 to 0")};
-        QCOMPARE(checkLifetimes(compiled(design).members.program), QString());
+        QCOMPARE(checkLifetimes(compiledGroups(design).members.program), QString());
     }
 
     void aCollectiveIsMovedPastWhatItsGroupSends()
@@ -339,7 +340,7 @@ private Q_SLOTS:
         Design design = groupDesign("1f1b", {{1e9, 5e8}, {1e9, 1e9}}, 4);
         constexpr Nanoseconds late = 5'000'000'000;
         design.schedule.pins = {{{Op::F, 1, 2}, late}};
-        const Compiled found = compiled(design);
+        const CompiledGroups found = compiledGroups(design);
         const Timeline timeline = timelineOf(found.members);
         int parts = 0;
         for (TaskId t = 0; t < found.members.program.tasks.size(); ++t) {
@@ -377,7 +378,7 @@ private Q_SLOTS:
         // The groups' prediction has all members wait for the slowest at every instruction: it is never the faster one,
         // and the same where all are alike.
         const Design uneven = groupDesign("1f1b", {{1e9, 4e8}, {1e9, 7e8}}, 6);
-        const Compiled found = compiled(uneven);
+        const CompiledGroups found = compiledGroups(uneven);
         Timeline groups;
         Evaluator(found.groups, uneven.costs).evaluate(groups);
         const Nanoseconds members = lastEnd(timelineOf(found.members));
@@ -388,7 +389,7 @@ private Q_SLOTS:
     void aGroupOfOneIsTheDeviceItself()
     {
         const Design design = groupDesign("zb-h1", {{1e9}, {1e9}, {1e9}}, 6);
-        const Compiled found = compiled(design);
+        const CompiledGroups found = compiledGroups(design);
         Timeline groups;
         Evaluator(found.groups, design.costs).evaluate(groups);
         const Timeline members = timelineOf(found.members);
@@ -417,7 +418,7 @@ private Q_SLOTS:
         Design design = copiesOf(groupDesign("1f1b", {{1e9, 5e8}, {1e9, 7e8, 3e8}}, 2), copies);
         design.schedule.shardedOptimizer = sharded;
         design.costs.blockingTransfers = blocking;
-        const Compiled found = compiled(design);
+        const CompiledGroups found = compiledGroups(design);
         const Program& program = found.members.program;
         QVERIFY(checkDeadlock(program, blocking ? Communication::Blocking : Communication::Overlapped).empty());
         QCOMPARE(checkLifetimes(program), QString());

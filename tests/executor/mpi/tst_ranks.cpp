@@ -26,9 +26,7 @@ using test::onAll;
 
 namespace {
 
-constexpr Nanoseconds deadline = test::rankDeadline;
-
-std::vector<std::unique_ptr<RankHub>> hubs(int ranks, Nanoseconds limit = deadline)
+std::vector<std::unique_ptr<RankHub>> hubs(int ranks, Nanoseconds limit = test::rankDeadline)
 {
     auto meshes = test::createLocalMeshes(ranks);
     std::vector<std::unique_ptr<RankHub>> all(meshes.size());
@@ -182,7 +180,7 @@ private slots:
         const auto failures = onAll(devices, [&](int r) {
             RunOptions own = options;
             own.runtime.eagerSlots = r % 2; // sending is each rank's own affair
-            own.createBackend = [&, r](int) { return createRankBackend(std::move(meshes[r]), deadline); };
+            own.createBackend = [&, r](int) { return createRankBackend(std::move(meshes[r]), test::rankDeadline); };
             results[r] = run(design, own);
         });
         QCOMPARE(failures, std::vector<std::string>(static_cast<std::size_t>(devices)));

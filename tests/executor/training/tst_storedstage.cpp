@@ -141,8 +141,9 @@ struct StoredRoom {
     std::vector<std::byte> output, inputGrad;
 };
 
-struct Batch {
-    explicit Batch(const ModelShape& shape) : inputs(std::size_t(shape.inputs())), targets(std::size_t(shape.targets()))
+struct StoredBatch {
+    explicit StoredBatch(const ModelShape& shape)
+        : inputs(std::size_t(shape.inputs())), targets(std::size_t(shape.targets()))
     {
         const bool vision = shape.architecture == Architecture::Vision;
         for (std::size_t i = 0; i < inputs.size(); ++i)
@@ -168,7 +169,7 @@ struct Trained {
         std::vector<StoredRoom> rooms;
         std::vector<std::vector<std::byte>> weights;
         std::vector<std::vector<float>> sums;
-        const Batch batch(shape);
+        const StoredBatch batch(shape);
         std::span<const std::byte> activation;
         for (const StoredStage& stage : stages) {
             std::vector<float> values(stage.parameters().count());

@@ -59,8 +59,8 @@ std::vector<Bytes> peaksOf(const Prediction& prediction)
 }
 
 /// A window with a design whose members' memory has arrived. However busy the machine, a drag waits for its prediction.
-struct Fixture : MainWindowFixture {
-    explicit Fixture(Design design = twoGroups())
+struct GroupFixture : MainWindowFixture {
+    explicit GroupFixture(Design design = twoGroups())
     {
         document().memberPredictor()->setQuick(60'000);
         document().reset(std::move(design));
@@ -94,7 +94,7 @@ private Q_SLOTS:
 
     void everythingShowsTheFullestMemberBeforeAnyRun()
     {
-        Fixture fixture;
+        GroupFixture fixture;
         QVERIFY(fixture.arrived);
         Document& document = fixture.document();
         const std::vector<Bytes> due = allocatedBy(document.design());
@@ -122,7 +122,7 @@ private Q_SLOTS:
 
     void anEditIsPredictedWithItAtOnce()
     {
-        Fixture fixture;
+        GroupFixture fixture;
         Document& document = fixture.document();
         QSignalSpy later(&document, &Document::memoryChanged);
         QVERIFY(!hasErrors(document.apply(blockMove(document.design(), {Op::F, 0, 2, 0},
@@ -138,7 +138,7 @@ private Q_SLOTS:
 
     void aDragIsJudgedByIt()
     {
-        Fixture fixture;
+        GroupFixture fixture;
         Document& document = fixture.document();
         const std::vector<Bytes> before = peaksOf(*document.prediction());
         fixture.drag({Op::F, 0, 2, 0}, {Op::F, 0, 1, 0});
@@ -161,7 +161,7 @@ private Q_SLOTS:
 
     void whatIsTooSlowForADragIsSaidToFollowTheDrop()
     {
-        Fixture fixture;
+        GroupFixture fixture;
         Document& document = fixture.document();
         document.memberPredictor()->setQuick(-1);
         fixture.drag({Op::F, 0, 2, 0}, {Op::F, 0, 1, 0});
@@ -179,7 +179,7 @@ private Q_SLOTS:
     /// A large design's drag is worked out on another thread when the hand rests.
     void whereTheHandRestsTheMembersArePredicted()
     {
-        Fixture fixture;
+        GroupFixture fixture;
         fixture.window.timeline().setLargeFrom(0);
         fixture.drag({Op::F, 0, 2, 0}, {Op::F, 0, 1, 0});
         QTRY_VERIFY_WITH_TIMEOUT(
@@ -190,7 +190,7 @@ private Q_SLOTS:
 
     void whatTakesLongerThanAnEditFollowsIt()
     {
-        Fixture fixture;
+        GroupFixture fixture;
         Document& document = fixture.document();
         document.memberPredictor()->setQuick(-1);
         QSignalSpy later(&document, &Document::memoryChanged);
@@ -215,7 +215,7 @@ private Q_SLOTS:
 
     void whileBlocksHaveNoPlaceThereIsNoneToSay()
     {
-        Fixture fixture;
+        GroupFixture fixture;
         QVERIFY(!hasErrors(fixture.document().apply(UnplaceBlocks{{{Op::B, 0, 3, 0}}})));
         QVERIFY(fixture.document().pendingMemory());
         QCOMPARE(fixture.peak(), QStringLiteral("–"));
@@ -226,7 +226,7 @@ private Q_SLOTS:
     /// A family's estimate is what switching to it gives.
     void familiesAreComparedByTheirMembers()
     {
-        Fixture fixture;
+        GroupFixture fixture;
         Document& document = fixture.document();
         const auto gpipe = static_cast<std::size_t>(findFamily("gpipe") - families().data());
         const FamilyEstimate estimate =

@@ -51,11 +51,11 @@ using namespace pipewright;
 
 namespace {
 
-struct Fixture {
+struct WindowsFixture {
     QTemporaryDir folder;
     std::unique_ptr<MainWindow> window;
 
-    Fixture() { open(); }
+    WindowsFixture() { open(); }
     void open()
     {
         MainWindow::Options options;
@@ -81,7 +81,7 @@ private Q_SLOTS:
 
     void aStageOnAnotherDeviceIsSaidInThePanelAtOnce()
     {
-        Fixture fixture;
+        WindowsFixture fixture;
         const Block block{Op::F, 1, 0, 0};
         fixture.document().select(block);
         const auto says = [&](const QString& device) {
@@ -100,7 +100,7 @@ private Q_SLOTS:
 
     void aFamilyMadeUnderALimitSaysWhyItsNumbersDiffer()
     {
-        Fixture fixture;
+        WindowsFixture fixture;
         std::size_t index = 0;
         while (pipewright::families()[index].name != "v-auto")
             ++index;
@@ -119,7 +119,7 @@ private Q_SLOTS:
 
     void stepsUnderNoiseAreUnderOneNoiseInAllWindows()
     {
-        Fixture fixture;
+        WindowsFixture fixture;
         fixture.window->windowActions().compare->trigger();
         fixture.window->compareWindow()->noise().device().setValue(12);
         fixture.window->windowActions().tradeOffs->trigger();
@@ -132,7 +132,7 @@ private Q_SLOTS:
 
     void everyWindowOpensByItsShortcut()
     {
-        Fixture fixture;
+        WindowsFixture fixture;
         const auto press = [window = fixture.window.get()](Qt::Key key, Qt::KeyboardModifiers modifiers) {
             window->activateWindow();
             (void)QTest::qWaitForWindowActive(window);
@@ -156,7 +156,7 @@ private Q_SLOTS:
     /// Of a screen as small as 1024 x 640, with a window manager's frame.
     void everyWindowFitsASmallScreenAndClosesByTheSameButton()
     {
-        Fixture fixture;
+        WindowsFixture fixture;
         const WindowActions& actions = fixture.window->windowActions();
         for (QAction* open : {actions.buildingBlock, actions.compare, actions.tradeOffs, actions.model, actions.history,
                               actions.experiment, actions.sharding, actions.search, actions.shortcuts, actions.profile})
@@ -204,7 +204,7 @@ private Q_SLOTS:
 
     void fromEveryWindowTheOthersAndUndoAreNear()
     {
-        Fixture fixture;
+        WindowsFixture fixture;
         const Design before = fixture.document().design();
         fixture.document().apply(PinBlock{{Op::F, 0, 1, 0}, 500'000'000});
         fixture.window->windowActions().model->trigger();
@@ -219,7 +219,7 @@ private Q_SLOTS:
 
     void shortcutsAreUniqueAndEveryActionHasATip()
     {
-        Fixture fixture;
+        WindowsFixture fixture;
         // Views have the focus one at a time, so that a key may mean the like in two of them; the window's keys work in
         // all.
         QSet<QKeySequence> ofWindow, ofViews;
@@ -239,7 +239,7 @@ private Q_SLOTS:
 
     void tabReachesTheOverviewWhichStandsBeforeTheTimeline()
     {
-        Fixture fixture;
+        WindowsFixture fixture;
         TimelineView& timeline = fixture.window->timeline();
         timeline.setFocus();
         QTest::keyClick(&timeline, Qt::Key_Backtab, Qt::ShiftModifier);
@@ -253,7 +253,7 @@ private Q_SLOTS:
 
     void thePaletteRunsWhatIsTyped()
     {
-        Fixture fixture;
+        WindowsFixture fixture;
         QTest::keyClick(fixture.window.get(), Qt::Key_P, Qt::ControlModifier | Qt::ShiftModifier);
         CommandPalette* palette = fixture.palette();
         QVERIFY(palette);
@@ -267,7 +267,7 @@ private Q_SLOTS:
 
     void thePaletteWalksAndEscapesAndRefusesWhatIsOff()
     {
-        Fixture fixture;
+        WindowsFixture fixture;
         fixture.window->windowActions().palette->trigger();
         CommandPalette* palette = fixture.palette();
         QTest::keyClick(palette->field(), Qt::Key_Down);
@@ -295,7 +295,7 @@ private Q_SLOTS:
 
     void theHistoryGoesBackByClick()
     {
-        Fixture fixture;
+        WindowsFixture fixture;
         const Design before = fixture.document().design();
         fixture.document().apply(PinBlock{{Op::F, 0, 1, 0}, 500'000'000});
         fixture.document().apply(PinBlock{{Op::F, 0, 2, 0}, 600'000'000});
@@ -314,7 +314,7 @@ private Q_SLOTS:
 
     void aDroppedFileIsOpened()
     {
-        Fixture fixture;
+        WindowsFixture fixture;
         const QString path = fixture.folder.filePath(QStringLiteral("dropped.json"));
         Design other = exampleDesign();
         other.name = "dropped";
@@ -334,7 +334,7 @@ private Q_SLOTS:
 
     void picturesGoOnPaperAtTheirOwnSize()
     {
-        Fixture fixture;
+        WindowsFixture fixture;
         fixture.window->windowActions().picture->trigger();
         PictureDialog* dialog = fixture.window->pictureDialog();
         QVERIFY(dialog && dialog->isVisible());
@@ -355,7 +355,7 @@ private Q_SLOTS:
 
     void thePictureShowsWhatIsChosen()
     {
-        Fixture fixture;
+        WindowsFixture fixture;
         fixture.window->windowActions().picture->trigger();
         PictureDialog& dialog = *fixture.window->pictureDialog();
         const std::string& svg = dialog.picture().svg;
@@ -397,7 +397,7 @@ private Q_SLOTS:
 
     void theSessionComesBackWithItsFileAndWindows()
     {
-        Fixture fixture;
+        WindowsFixture fixture;
         QVERIFY(!fixture.window->restoreFile());
         const QString path = fixture.folder.filePath(QStringLiteral("mine.json"));
         QVERIFY(fixture.window->saveTo(path));

@@ -24,8 +24,8 @@ using namespace pipewright::test;
 
 namespace {
 
-struct Fixture : ModelWindowFixture {
-    Fixture() : ModelWindowFixture(ModelWindow::Model) {}
+struct ModelPageFixture : ModelWindowFixture {
+    ModelPageFixture() : ModelWindowFixture(ModelWindow::Model) {}
 };
 
 } // namespace
@@ -38,7 +38,7 @@ private Q_SLOTS:
 
     void theModelsDimensionsAndTheBatchAreTypedIn()
     {
-        Fixture fixture;
+        ModelPageFixture fixture;
         ModelFields& fields = fixture.window->model();
         const Design before = fixture.document.design();
         const auto enter = [&](const char* name, int value) {
@@ -88,7 +88,7 @@ private Q_SLOTS:
 
     void theModelsPageSaysWhatIsPredictedOfIt()
     {
-        Fixture fixture;
+        ModelPageFixture fixture;
         ModelFields& fields = fixture.window->model();
         const auto step = [&] { return fields.predicted().value(QStringLiteral("step")); };
         const auto predicted = [&] { return durationText(fixture.document.prediction()->metrics.makespan); };
@@ -117,7 +117,7 @@ private Q_SLOTS:
 
     void presetsOfModelsAndClustersAreTaken()
     {
-        Fixture fixture;
+        ModelPageFixture fixture;
         QComboBox& models = fixture.window->model().preset();
         models.setCurrentIndex(models.findData(QStringLiteral("llama-3-8b")));
         Q_EMIT models.activated(models.currentIndex());

@@ -33,8 +33,8 @@ using namespace pipewright::test;
 
 namespace {
 
-struct Fixture : ModelWindowFixture {
-    Fixture() : ModelWindowFixture(ModelWindow::Stages) {}
+struct ModelAndClusterFixture : ModelWindowFixture {
+    ModelAndClusterFixture() : ModelWindowFixture(ModelWindow::Stages) {}
     void bringUp(ValueTable& table)
     {
         for (int tab = 0; tab < window->tabs()->count(); ++tab)
@@ -69,7 +69,7 @@ class TestModelWindow : public QObject {
 private Q_SLOTS:
     void noCellOfATableIsCutOnASmallScreen()
     {
-        Fixture fixture;
+        ModelAndClusterFixture fixture;
         fixture.window->resize(1016, 600);
         for (int tab = 0; tab < fixture.window->tabs()->count(); ++tab) {
             fixture.window->tabs()->setCurrentIndex(tab);
@@ -92,7 +92,7 @@ private Q_SLOTS:
 
     void anOrderOfOnesOwnKeepsItsMicrobatches()
     {
-        Fixture fixture;
+        ModelAndClusterFixture fixture;
         Design own = fixture.document.design();
         own.schedule.family = "custom";
         fixture.document.reset(own);
@@ -103,7 +103,7 @@ private Q_SLOTS:
 
     void aDraggedBorderMovesLayersAndIsUndone()
     {
-        Fixture fixture;
+        ModelAndClusterFixture fixture;
         const Design before = fixture.document.design();
         PartitionBar& bar = fixture.window->partition();
         const double layer = bar.width() * 0.7 / 32;
@@ -126,7 +126,7 @@ private Q_SLOTS:
 
     void escapeEndsTheDragAndKeysMoveTheBorder()
     {
-        Fixture fixture;
+        ModelAndClusterFixture fixture;
         const std::vector<int> before = fixture.cut();
         PartitionBar& bar = fixture.window->partition();
         const QPoint from(int(bar.xOfBorder(0)), 20);
@@ -150,7 +150,7 @@ private Q_SLOTS:
 
     void degreesOfParallelismAreFieldsThatSayWhyNot()
     {
-        Fixture fixture;
+        ModelAndClusterFixture fixture;
         const Design before = fixture.document.design();
         ParallelismFields& groups = fixture.window->groups();
         auto* tensor = named<QSpinBox>(groups, "Tensor parallel");
@@ -174,7 +174,7 @@ private Q_SLOTS:
 
     void howDevicesStandInNodesIsEdited()
     {
-        Fixture fixture;
+        ModelAndClusterFixture fixture;
         NodeFields& nodes = fixture.window->nodes();
         QVERIFY(!nodes.isEnabled()); // of one node
         DesignRequest request = test::requestFor("1f1b", 4, 4);
@@ -210,7 +210,7 @@ private Q_SLOTS:
 
     void narrowMatricesAreAColumnOfTheDevices()
     {
-        Fixture fixture;
+        ModelAndClusterFixture fixture;
         const Nanoseconds before = fixture.document.design().costs.stages[0].forward;
         fixture.type(fixture.window->devices(), 0, 8, QStringLiteral("1400"));
         QCOMPARE(fixture.document.design().cluster.devices[0].halfRateWidth, 1400.0);
@@ -221,7 +221,7 @@ private Q_SLOTS:
 
     void everyStageSaysWhatItRecomputes()
     {
-        Fixture fixture;
+        ModelAndClusterFixture fixture;
         const Design before = fixture.document.design();
         auto* all = named<QComboBox>(*fixture.window, "Recomputed in every stage");
         QVERIFY(all);
@@ -251,7 +251,7 @@ private Q_SLOTS:
 
     void replicasShareTheOptimizersState()
     {
-        Fixture fixture;
+        ModelAndClusterFixture fixture;
         auto* share = named<QCheckBox>(*fixture.window, "Replicas share the optimizer state");
         QVERIFY(share && share->isVisible() && !share->isChecked());
         // One replica: refused with the reason, and the box says what is.
@@ -294,7 +294,7 @@ private Q_SLOTS:
 
     void everyStageSaysWhetherItOffloads()
     {
-        Fixture fixture;
+        ModelAndClusterFixture fixture;
         const Design before = fixture.document.design();
         QCOMPARE(fixture.window->stages().text(1, 11), QStringLiteral("no"));
         fixture.type(fixture.window->stages(), 1, 11, QStringLiteral("yes"));
@@ -322,7 +322,7 @@ private Q_SLOTS:
 
     void theNumberOfLayersIsAFieldThatSaysWhyNot()
     {
-        Fixture fixture;
+        ModelAndClusterFixture fixture;
         const std::vector<int> before = fixture.cut();
         fixture.type(fixture.window->stages(), 0, 2, QString::number(before[0] - 2));
         QCOMPARE(fixture.cut()[0], before[0] - 2);
@@ -338,7 +338,7 @@ private Q_SLOTS:
 
     void deviceValuesAreEditedWithUnitsOneUndoEach()
     {
-        Fixture fixture;
+        ModelAndClusterFixture fixture;
         const Design before = fixture.document.design();
         fixture.type(fixture.window->devices(), 1, 3, QStringLiteral("500 TFLOP/s"));
         QCOMPARE(fixture.document.design().cluster.devices[1].peakFlops, 500e12);
@@ -359,7 +359,7 @@ private Q_SLOTS:
 
     void devicesArePlacedOnGpusAndOnSlicesOfThem()
     {
-        Fixture fixture;
+        ModelAndClusterFixture fixture;
         const Design before = fixture.document.design();
         ValueTable& table = fixture.window->devices();
         const auto gpus = [&fixture]() -> const std::vector<GpuShare>& {
@@ -400,7 +400,7 @@ private Q_SLOTS:
 
     void linksAreEditedAddedAndRemoved()
     {
-        Fixture fixture;
+        ModelAndClusterFixture fixture;
         fixture.type(fixture.window->links(), 0, 2, QStringLiteral("25us"));
         QCOMPARE(fixture.document.design().cluster.link.latency, Nanoseconds(25'000));
         QCOMPARE(fixture.document.design().costs.link.latency, Nanoseconds(25'000));
@@ -420,7 +420,7 @@ private Q_SLOTS:
 
     void linksThatShareABusSaySoAndHowItServesThem()
     {
-        Fixture fixture;
+        ModelAndClusterFixture fixture;
         fixture.bringUp(fixture.window->links());
         QVERIFY2(fixture.window->buses().contains(QLatin1String("its own wire")), qPrintable(fixture.window->buses()));
         Design design = fixture.document.design();
@@ -433,7 +433,7 @@ private Q_SLOTS:
 
     void theTablesShowWhereTheMemoryGoes()
     {
-        Fixture fixture;
+        ModelAndClusterFixture fixture;
         const MemoryBreakdown memory = memoryBreakdown(fixture.document.design(), *fixture.document.prediction());
         ValueTable& stages = fixture.window->stages();
         QCOMPARE(stages.rowCount(), 4);
@@ -453,7 +453,7 @@ private Q_SLOTS:
 
     void aDesignWithoutAModelShowsItsCostsAndCannotBeCut()
     {
-        Fixture fixture;
+        ModelAndClusterFixture fixture;
         fixture.document.reset(test::familyDesign());
         QVERIFY(fixture.window->partition().partition().empty());
         QCOMPARE(fixture.window->stages().rowCount(), 4);

@@ -37,13 +37,13 @@ std::string profileText(int layers)
     return modelFileText(profile, "measured layer by layer, by a test");
 }
 
-struct Opened {
+struct ProfileFixture {
     QTemporaryDir folder;
     Document document;
     std::unique_ptr<ProfileDialog> dialog;
 
     /// `body` is what the program does to measure; `$out` is the model's file, `$measured` what it would be.
-    explicit Opened(const QByteArray& body, int layers = 9)
+    explicit ProfileFixture(const QByteArray& body, int layers = 9)
     {
         const QString measured = folder.filePath(QStringLiteral("measured.json"));
         writeFileAtomically(measured.toStdString(), profileText(layers), false);
@@ -74,7 +74,7 @@ class TestProfileDialog : public QObject {
 private Q_SLOTS:
     void whatWasMeasuredBecomesTheModelOfTheDesign()
     {
-        Opened opened("cp \"$measured\" \"$out\"\necho 'profile: note: the core was shared' >&2\n");
+        ProfileFixture opened("cp \"$measured\" \"$out\"\necho 'profile: note: the core was shared' >&2\n");
         const Design before = opened.document.design();
         QCOMPARE(opened.dialog->microbatches().value(), before.schedule.microbatches);
         opened.dialog->microbatches().setValue(6);
@@ -104,7 +104,7 @@ private Q_SLOTS:
 
     void progressIsShownAndTheMeasurementCanBeStopped()
     {
-        Opened opened("exec sleep 60\n");
+        ProfileFixture opened("exec sleep 60\n");
         const Design before = opened.document.design();
         opened.press();
         QTRY_VERIFY_WITH_TIMEOUT(opened.dialog->state().startsWith(QLatin1String("Embedding measured")), 20'000);
@@ -117,7 +117,7 @@ private Q_SLOTS:
 
     void closingTheDialogStopsTheMeasurement()
     {
-        Opened opened("exec sleep 60\n");
+        ProfileFixture opened("exec sleep 60\n");
         opened.press();
         QTRY_VERIFY_WITH_TIMEOUT(opened.dialog->state().startsWith(QLatin1String("Embedding measured")), 20'000);
         opened.dialog->close();
@@ -142,7 +142,7 @@ private Q_SLOTS:
     {
         QFETCH(QByteArray, body);
         QFETCH(QString, words);
-        Opened opened(body);
+        ProfileFixture opened(body);
         const Design before = opened.document.design();
         opened.press();
         QTRY_VERIFY_WITH_TIMEOUT(opened.dialog->state().startsWith(words), 60'000);
@@ -165,7 +165,7 @@ private Q_SLOTS:
 
     void ofAModelThatTheDesignCannotTakeANewScheduleIsOffered()
     {
-        Opened opened("cp \"$measured\" \"$out\"\n", 2); // fewer layers than stages
+        ProfileFixture opened("cp \"$measured\" \"$out\"\n", 2); // fewer layers than stages
         const Design before = opened.document.design();
         QSignalSpy wanted(opened.dialog.get(), &ProfileDialog::newScheduleWanted);
         opened.press();

@@ -30,13 +30,13 @@ Cluster measuredCluster()
     return cluster;
 }
 
-struct Opened {
+struct ThisMachineFixture {
     QTemporaryDir folder;
     Document document;
     std::unique_ptr<ModelWindow> window;
 
     /// `body` is what the program does to measure; `$out` is the cluster's file.
-    explicit Opened(const QByteArray& body, bool gpu = false)
+    explicit ThisMachineFixture(const QByteArray& body, bool gpu = false)
     {
         document.reset(test::presetDesign());
         window = std::make_unique<ModelWindow>(document);
@@ -75,7 +75,7 @@ private Q_SLOTS:
         QVERIFY(file.open(QIODevice::WriteOnly));
         file.write(QByteArray::fromStdString(clusterFileText(measuredCluster(), "measured", "a test")));
         file.close();
-        Opened fixture("cp '" + file.fileName().toUtf8() + "' \"$out\"\n", true);
+        ThisMachineFixture fixture("cp '" + file.fileName().toUtf8() + "' \"$out\"\n", true);
         QTRY_VERIFY_WITH_TIMEOUT(fixture.canMeasureGpus(), 20'000);
         fixture.machine().choice()->setCurrentIndex(fixture.machine().choice()->findData(backend));
         const Cluster before = fixture.document.design().cluster;
@@ -100,7 +100,7 @@ private Q_SLOTS:
 
     void gpusThatCannotBeMeasuredSayWhy()
     {
-        Opened fixture({});
+        ThisMachineFixture fixture({});
         QTRY_VERIFY_WITH_TIMEOUT(fixture.machine().state().contains(QLatin1String("no driver here")), 20'000);
         QVERIFY(!fixture.canMeasureGpus());
         QCOMPARE(fixture.machine().choice()->currentData().toString(), QStringLiteral("host"));
@@ -108,7 +108,7 @@ private Q_SLOTS:
 
     void measuringThisMachineCanBeStopped()
     {
-        Opened fixture("exec sleep 60\n");
+        ThisMachineFixture fixture("exec sleep 60\n");
         const Cluster before = fixture.document.design().cluster;
         QSignalSpy stopped(&fixture.machine(), &ThisMachine::stopped);
         fixture.machine().button()->click();
@@ -123,7 +123,7 @@ private Q_SLOTS:
 
     void aMeasurementThatFailsSaysWhatItWasTold()
     {
-        Opened fixture("echo '--devices: more than can run here' >&2; exit 2\n");
+        ThisMachineFixture fixture("echo '--devices: more than can run here' >&2; exit 2\n");
         QSignalSpy stopped(&fixture.machine(), &ThisMachine::stopped);
         fixture.machine().button()->click();
         QVERIFY(stopped.wait(60'000));

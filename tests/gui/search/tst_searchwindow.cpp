@@ -23,13 +23,13 @@ using namespace pipewright;
 
 namespace {
 
-struct Fixture {
+struct SearchFixture {
     Document document;
     std::vector<Block> selected;
     std::unique_ptr<SearchWindow> window;
     std::unique_ptr<QSignalSpy> finished;
 
-    explicit Fixture(const char* family = "gpipe", int devices = 3, int microbatches = 5)
+    explicit SearchFixture(const char* family = "gpipe", int devices = 3, int microbatches = 5)
     {
         document.reset(test::familyDesign(family, devices, microbatches));
         window = std::make_unique<SearchWindow>(document, [this] { return selected; });
@@ -63,7 +63,7 @@ private Q_SLOTS:
 
     void aBetterOrderIsFoundProvedAndKeptAsOneUndoableCommand()
     {
-        Fixture fixture("zb-h1", 3, 6);
+        SearchFixture fixture("zb-h1", 3, 6);
         const Design before = fixture.document.design();
         const Nanoseconds makespan = fixture.document.prediction()->metrics.makespan;
         fixture.window->limitBox()->setCurrentIndex(1);
@@ -89,7 +89,7 @@ private Q_SLOTS:
 
     void onlyTheSelectedBlocksMove()
     {
-        Fixture fixture("zb-h1", 3, 5);
+        SearchFixture fixture("zb-h1", 3, 5);
         const Schedule before = fixture.document.design().schedule;
         fixture.selected = {{Op::W, 1, 0}, {Op::W, 1, 1}, {Op::W, 1, 2}};
         fixture.window->limitBox()->setCurrentIndex(1);
@@ -105,7 +105,7 @@ private Q_SLOTS:
 
     void withNothingSelectedItSaysWhatToDo()
     {
-        Fixture fixture;
+        SearchFixture fixture;
         fixture.window->setScope(SearchWindow::Scope::Selected);
         fixture.searchByMouse();
         QVERIFY(!fixture.window->isRunning());
@@ -114,7 +114,7 @@ private Q_SLOTS:
 
     void unplacedBlocksAreCompletedAroundThePlacedOnes()
     {
-        Fixture fixture("1f1b", 3, 4);
+        SearchFixture fixture("1f1b", 3, 4);
         const std::vector<Block> lifted{{Op::F, 1, 2}, {Op::B, 1, 2}, {Op::B, 0, 3}};
         QVERIFY(fixture.document.apply(UnplaceBlocks{lifted}).empty());
         const Schedule placed = fixture.document.design().schedule;
@@ -134,7 +134,7 @@ private Q_SLOTS:
 
     void aLimitThatNothingMeetsIsRefusedWithTheReason()
     {
-        Fixture fixture("1f1b", 4, 8);
+        SearchFixture fixture("1f1b", 4, 8);
         fixture.window->limitBox()->setCurrentIndex(1);
         fixture.window->factorBox()->setValue(0.05);
         fixture.searchByMouse();
@@ -147,7 +147,7 @@ private Q_SLOTS:
 
     void aSizeThatIsNoneIsSaidBeforeAnythingRuns()
     {
-        Fixture fixture;
+        SearchFixture fixture;
         fixture.window->limitBox()->setCurrentIndex(2);
         QTest::keyClicks(fixture.window->sizeBox(), QStringLiteral("much"));
         fixture.searchByMouse();
@@ -157,7 +157,7 @@ private Q_SLOTS:
 
     void cancelKeepsTheBestSoFar()
     {
-        Fixture fixture("gpipe", 6, 24);
+        SearchFixture fixture("gpipe", 6, 24);
         fixture.window->secondsBox()->setValue(600);
         fixture.window->limitBox()->setCurrentIndex(1);
         fixture.window->factorBox()->setValue(0.9);
@@ -175,7 +175,7 @@ private Q_SLOTS:
 
     void closingTheWindowEndsTheSearch()
     {
-        Fixture fixture("gpipe", 6, 24);
+        SearchFixture fixture("gpipe", 6, 24);
         fixture.window->secondsBox()->setValue(600);
         fixture.searchByMouse();
         QVERIFY(fixture.window->isRunning());

@@ -26,12 +26,12 @@ using namespace pipewright;
 
 namespace {
 
-struct Fixture {
+struct TradeoffFixture {
     Document document;
     std::unique_ptr<TradeOffWindow> window;
     std::unique_ptr<QSignalSpy> finished;
 
-    explicit Fixture(int devices = 4, int microbatches = 8)
+    explicit TradeoffFixture(int devices = 4, int microbatches = 8)
     {
         document.reset(test::familyDesign("1f1b", devices, microbatches));
         window = std::make_unique<TradeOffWindow>(document);
@@ -63,7 +63,7 @@ private Q_SLOTS:
 
     void allCandidatesAreWorkedOutAndListed()
     {
-        Fixture fixture;
+        TradeoffFixture fixture;
         QVERIFY(fixture.done());
         QCOMPARE(fixture.window->points().size(), tradeOffCandidates(fixture.document.design()).size());
         QCOMPARE(fixture.window->list()->topLevelItemCount(), int(fixture.window->points().size()));
@@ -98,7 +98,7 @@ private Q_SLOTS:
 
     void theNoiseIsTypedAndSaysWhichScheduleSuffersLeast()
     {
-        Fixture fixture;
+        TradeoffFixture fixture;
         QVERIFY(fixture.done());
         const std::vector<TradeOff> usual = fixture.window->points();
         QCOMPARE(fixture.window->noise().block().value(), usualSpread * 100);
@@ -147,7 +147,7 @@ private Q_SLOTS:
 
     void decimalPointsOfAColumnStandBelowEachOther()
     {
-        Fixture fixture;
+        TradeoffFixture fixture;
         QVERIFY(fixture.done());
         for (const int column : {1, 2, 3, 4}) { // memory, bubble, median, slow step
             QSet<QString> endings;
@@ -164,7 +164,7 @@ private Q_SLOTS:
 
     void aClickedPointBecomesTheScheduleAndGivesWhatWasDrawn()
     {
-        Fixture fixture;
+        TradeoffFixture fixture;
         QVERIFY(fixture.done());
         const Design before = fixture.document.design();
         const int point = fixture.pointOnFront();
@@ -184,7 +184,7 @@ private Q_SLOTS:
 
     void theFrontHasNamesThatHideNothing()
     {
-        Fixture fixture;
+        TradeoffFixture fixture;
         QVERIFY(fixture.done());
         TradeOffPlot& plot = fixture.window->plot();
         const auto names = plot.namesOnFront();
@@ -211,7 +211,7 @@ private Q_SLOTS:
 
     void theWheelZoomsAtTheCursorAndTheGroundIsDragged()
     {
-        Fixture fixture;
+        TradeoffFixture fixture;
         QVERIFY(fixture.done());
         TradeOffPlot& plot = fixture.window->plot();
         const QRectF all = plot.shown();
@@ -249,7 +249,7 @@ private Q_SLOTS:
 
     void ofTwoPointsTakenOneAfterTheOtherTheLastBecomesTheSchedule()
     {
-        Fixture fixture;
+        TradeoffFixture fixture;
         QVERIFY(fixture.done());
         std::vector<int> possible;
         for (int i = 0; i < int(fixture.window->points().size()); ++i)
@@ -268,7 +268,7 @@ private Q_SLOTS:
 
     void pointsAreWalkedByArrowsAndTakenByReturn()
     {
-        Fixture fixture;
+        TradeoffFixture fixture;
         QVERIFY(fixture.done());
         TradeOffPlot& plot = fixture.window->plot();
         QVERIFY(plot.hasFocus());
@@ -288,7 +288,7 @@ private Q_SLOTS:
 
     void aListedScheduleIsTakenByReturn()
     {
-        Fixture fixture;
+        TradeoffFixture fixture;
         QVERIFY(fixture.done());
         QTreeWidget* list = fixture.window->list();
         list->setFocus();
@@ -326,7 +326,7 @@ private Q_SLOTS:
 
     void cancelKeepsWhatThereIsAndTheRestCanBeWorkedOutAgain()
     {
-        Fixture fixture;
+        TradeoffFixture fixture;
         QVERIFY(QTest::qWaitFor([&] { return !fixture.window->points().empty(); }, 60'000));
         if (fixture.window->isRunning())
             QTest::mouseClick(fixture.window->button(), Qt::LeftButton);
@@ -343,7 +343,7 @@ private Q_SLOTS:
 
     void theListIsReadInTheLookThatItIsSwitchedTo()
     {
-        Fixture fixture;
+        TradeoffFixture fixture;
         QVERIFY(fixture.done());
         Theme::light().apply(*qApp);
         for (int row = 0; row < fixture.window->list()->topLevelItemCount(); ++row) {
@@ -365,7 +365,7 @@ private Q_SLOTS:
             });
         held.acquire(threads);
         {
-            Fixture fixture;
+            TradeoffFixture fixture;
             QVERIFY(fixture.window->isRunning());
         }
         go.release(threads);
@@ -375,7 +375,7 @@ private Q_SLOTS:
 
     void anotherDesignMakesThePointsStale()
     {
-        Fixture fixture;
+        TradeoffFixture fixture;
         QVERIFY(fixture.done());
         fixture.document.reset(test::familyDesign("1f1b", 4, 12));
         QVERIFY2(fixture.window->state().contains(QLatin1String("changed")), qPrintable(fixture.window->state()));

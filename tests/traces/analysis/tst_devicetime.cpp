@@ -21,8 +21,6 @@ using namespace pipewright::test;
 
 namespace {
 
-using Cause = DeviceTimeCause;
-
 /// A host that launches, and a device's streams for work and for communication.
 struct Machine {
     TraceData data;
@@ -144,12 +142,12 @@ private Q_SLOTS:
         const DeviceTimes times = deviceTimes(trace, LaunchCalls(trace), 0, 1000);
         QCOMPARE(times.devices.size(), 1u);
         const DeviceTime& device = times.devices[0];
-        QCOMPARE(device.of(Cause::Computing), 100 + 80 + 100 + 100);
-        QCOMPARE(device.of(Cause::Communication), 100);
-        QCOMPARE(device.of(Cause::Copies), 50);
-        QCOMPARE(device.of(Cause::BackToBack), 20);
-        QCOMPARE(device.of(Cause::HostGap), 100 + 150);
-        QCOMPARE(device.of(Cause::Waiting), 100 + 100);
+        QCOMPARE(device.of(DeviceTimeCause::Computing), 100 + 80 + 100 + 100);
+        QCOMPARE(device.of(DeviceTimeCause::Communication), 100);
+        QCOMPARE(device.of(DeviceTimeCause::Copies), 50);
+        QCOMPARE(device.of(DeviceTimeCause::BackToBack), 20);
+        QCOMPARE(device.of(DeviceTimeCause::HostGap), 100 + 150);
+        QCOMPARE(device.of(DeviceTimeCause::Waiting), 100 + 100);
         QCOMPARE(device.communicating, 150);
         QCOMPARE(device.overlap(), 1.0 / 3);
         QCOMPARE(device.slices, 6);
@@ -158,7 +156,7 @@ private Q_SLOTS:
         QCOMPARE(times.straggler, -1);
         // A stretch inside a gap still knows what ends it.
         const DeviceTimes inside = deviceTimes(trace, LaunchCalls(trace), 310, 390);
-        QCOMPARE(inside.devices[0].of(Cause::HostGap), 80);
+        QCOMPARE(inside.devices[0].of(DeviceTimeCause::HostGap), 80);
         // A trace without a device says so.
         Machine none;
         none.thread = addLane(none.data, TraceLane::Kind::Thread, 0, 1, 1, -1, "thread");
@@ -179,8 +177,8 @@ private Q_SLOTS:
         const StoredActivities trace = stored(std::move(data), 2);
         const DeviceTimes times = deviceTimes(trace, LaunchCalls(trace), 0, 1000);
         QCOMPARE(times.devices.size(), 2u);
-        QCOMPARE(times.devices[0].of(Cause::Waiting), 600);
-        QCOMPARE(times.devices[1].of(Cause::HostGap), 600);
+        QCOMPARE(times.devices[0].of(DeviceTimeCause::Waiting), 600);
+        QCOMPARE(times.devices[1].of(DeviceTimeCause::HostGap), 600);
     }
 
     void streamsThatNameTheDeviceForAProcessAreLaunchedByTheirRanks()
@@ -192,7 +190,7 @@ private Q_SLOTS:
         addActivity(data, thread, ActivityKind::Runtime, "cudaLaunchKernel", 500, 501, 1);
         addActivity(data, stream, ActivityKind::Kernel, "gemm", 600, 1000, 1);
         const StoredActivities trace = stored(std::move(data));
-        QCOMPARE(deviceTimes(trace, LaunchCalls(trace), 0, 1000).devices[0].of(Cause::HostGap), 600);
+        QCOMPARE(deviceTimes(trace, LaunchCalls(trace), 0, 1000).devices[0].of(DeviceTimeCause::HostGap), 600);
     }
 
     void aDelayIsNamedFirst_data()
@@ -202,8 +200,8 @@ private Q_SLOTS:
         QTest::addColumn<int>("reason");
         QTest::addColumn<qint64>("excess");
         // All of a gap that a late launch made is the host's, the launch's own 100 ns among it.
-        QTest::newRow("host") << qint64(1500) << qint64(0) << int(Cause::HostGap) << qint64(1600);
-        QTest::newRow("device") << qint64(0) << qint64(1500) << int(Cause::Computing) << qint64(1500);
+        QTest::newRow("host") << qint64(1500) << qint64(0) << int(DeviceTimeCause::HostGap) << qint64(1600);
+        QTest::newRow("device") << qint64(0) << qint64(1500) << int(DeviceTimeCause::Computing) << qint64(1500);
     }
 
     void aDelayIsNamedFirst()
@@ -224,7 +222,7 @@ private Q_SLOTS:
         QCOMPARE(times.excess, Nanoseconds{excess});
         QVERIFY(verdict(times).starts_with("rank 1, GPU 1 holds up the others"));
         // Rank 0 waits inside the reduction, which is nothing of its own.
-        QVERIFY(times.devices[0].of(Cause::Communication) >= 1500);
+        QVERIFY(times.devices[0].of(DeviceTimeCause::Communication) >= 1500);
         const StoredActivities even = pair(0, 0);
         QCOMPARE(deviceTimes(even, LaunchCalls(even), 0, 2'500).straggler, -1);
     }
@@ -268,7 +266,7 @@ private Q_SLOTS:
             QCOMPARE(times.links[times.slowLink].excess, Nanoseconds{(1500 + 7 * 600) * 1000});
         } else if (device + host > 0) {
             QCOMPARE(times.straggler, 2);
-            QCOMPARE(times.reason, device > 0 ? Cause::Computing : Cause::HostGap);
+            QCOMPARE(times.reason, device > 0 ? DeviceTimeCause::Computing : DeviceTimeCause::HostGap);
         } else {
             QCOMPARE(times.straggler, -1);
         }

@@ -27,8 +27,8 @@ using namespace pipewright;
 
 namespace {
 
-struct Fixture : MainWindowFixture {
-    explicit Fixture(const test::GpuShape& shape = {})
+struct KernelLanesFixture : MainWindowFixture {
+    explicit KernelLanesFixture(const test::GpuShape& shape = {})
     {
         path = folder.filePath(QStringLiteral("gpu.db"));
         const Prediction& prediction = *document().prediction();
@@ -53,7 +53,7 @@ TaskId taskOfBlock(const Program& program, const Block& block)
 
 } // namespace
 
-class TestKernels : public QObject {
+class TestKernelLanes : public QObject {
     Q_OBJECT
 
 private Q_SLOTS:
@@ -61,7 +61,7 @@ private Q_SLOTS:
 
     void aBlockUnfoldsIntoItsKernelsBelowIt()
     {
-        Fixture fixture;
+        KernelLanesFixture fixture;
         TimelineView& view = fixture.window.timeline();
         fixture.document().select(someBlock);
         const int lane = view.chosenLane();
@@ -93,7 +93,7 @@ private Q_SLOTS:
 
     void farAwayKernelsShareTheirPixels()
     {
-        Fixture fixture;
+        KernelLanesFixture fixture;
         TimelineView& view = fixture.window.timeline();
         fixture.press("allKernels");
         view.showRange(0, fixture.document().layout()->makespan() * 400);
@@ -109,9 +109,9 @@ private Q_SLOTS:
 
     void theInspectorListsTheKernelsByGroup()
     {
-        Fixture probe;
+        KernelLanesFixture probe;
         const TaskId late = taskOfBlock(probe.document().prediction()->program, someBlock);
-        Fixture fixture({.late = late});
+        KernelLanesFixture fixture({.late = late});
         auto* list = fixture.window.findChild<KernelList*>();
         fixture.document().select(std::nullopt);
         QVERIFY(list && list->isHidden());
@@ -138,7 +138,7 @@ private Q_SLOTS:
 
     void theTypicalStepHasNoKernels()
     {
-        Fixture fixture;
+        KernelLanesFixture fixture;
         fixture.press("allKernels");
         QVERIFY(!fixture.window.timeline().visibleKernels(0).empty());
         fixture.document().setOverlay(fixture.path, Document::typicalStep);
@@ -147,7 +147,7 @@ private Q_SLOTS:
 
     void aRunOpensAsLanesBesideTheDesign()
     {
-        Fixture fixture;
+        KernelLanesFixture fixture;
         QVERIFY(!TraceWindow::opens(fixture.path)); // opening the file shows its design
         QAction* action = fixture.window.windowActions().traceLanes;
         QVERIFY(action->isEnabled());
@@ -169,5 +169,5 @@ private Q_SLOTS:
     }
 };
 
-PIPEWRIGHT_TEST(TestKernels, QApplication)
-#include "tst_kernels.moc"
+PIPEWRIGHT_TEST(TestKernelLanes, QApplication)
+#include "tst_kernellanes.moc"
