@@ -73,10 +73,13 @@ def reaches(name, includes, wanted, known):
 
 
 def commands(build):
-    """Every source: the folder and the command that compiles it or the unit that it is part of."""
+    """Every source that was compiled: the folder and the command of it or of the unit that it is part of."""
     found = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
         unit = Path(entry["file"])
+        words = shlex.split(entry["command"])
+        if not Path(entry["directory"], words[words.index("-o") + 1]).exists():
+            continue  # a program of tests that is built elsewhere: without it there is nothing of moc's
         members = [str(unit)]
         if unit.parent.name == "Unity" and unit.exists():
             members = re.findall(r'^#include "([^"]+)"', unit.read_text(), re.M)
