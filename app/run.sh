@@ -17,10 +17,11 @@ install_packages $packages_build
 install_packages $packages_gui || say "Going on without the designer."
 # shellcheck disable=SC2086
 install_packages $packages_nice || true
+build release pipewright -- -DPIPEWRIGHT_TESTS=OFF
 # The plugin for GPUs takes minutes to compile, and without a driver nothing can load it.
-targets=(pipewright)
-if has_nvidia_driver; then targets+=(gpu_plugins); fi
-build release "${targets[@]}" -- -DPIPEWRIGHT_TESTS=OFF
+if has_nvidia_driver && ! build release gpu_plugins; then
+    say "Going on without GPUs: the CUDA plugin was not built, the reason is above"
+fi
 program=$root/build/release/bin/pipewright
 
 if ! $headless; then

@@ -13,7 +13,7 @@ using namespace pipewright;
 
 namespace {
 
-struct MadeV {
+struct VPrediction {
     Schedule schedule;
     Metrics metrics;
     QList<int> peaks; ///< chunk activations per device
@@ -22,10 +22,10 @@ struct MadeV {
     int highest() const { return *std::max_element(peaks.begin(), peaks.end()); }
 };
 
-MadeV makeV(const char* family, FamilyParameters q)
+VPrediction predictV(const char* family, FamilyParameters q)
 {
     const Design design = test::evenDesign(test::worthOf(q), makeSchedule(family, q));
-    MadeV made{design.schedule, predict(design).metrics, {}};
+    VPrediction made{design.schedule, predict(design).metrics, {}};
     for (const DeviceMetrics& d : made.metrics.devices)
         made.peaks << qRound(d.peakActivations * design.schedule.chunks());
     return made;
@@ -73,7 +73,7 @@ private Q_SLOTS:
         QFETCH(int, m);
         QFETCH(int, makespan);
         QFETCH(int, span);
-        const MadeV made = makeV(family.toUtf8().constData(), units(p, m));
+        const VPrediction made = predictV(family.toUtf8().constData(), units(p, m));
         QCOMPARE(made.metrics.makespan, Nanoseconds{1000} * makespan);
         QCOMPARE(made.metrics.span, Nanoseconds{1000} * span);
         QCOMPARE(made.peaks, QList<int>(p, 2 * p));
@@ -101,7 +101,7 @@ private Q_SLOTS:
         QFETCH(int, peak);
         for (int i = 0; i < 3; ++i) {
             const int m = p << i;
-            const MadeV made = makeV(family.toUtf8().constData(), units(p, m));
+            const VPrediction made = predictV(family.toUtf8().constData(), units(p, m));
             QCOMPARE(made.bubble(6 * m), bubbles[i]);
             QCOMPARE(made.highest(), peak);
             QVERIFY(validate(made.schedule).empty());
@@ -111,10 +111,10 @@ private Q_SLOTS:
     void publishedPeaksHoldForEveryNumberOfDevices()
     {
         for (int p = 2; p <= 12; ++p) {
-            QCOMPARE((makeV("v-min", units(p, 4 * p)).highest() + 1) / 2, (p + 4) / 3);
-            QCOMPARE((makeV("v-half", units(p, 4 * p)).highest() + 1) / 2, (p + 2) / 2);
-            QCOMPARE(makeV("v-zb", units(p, 4 * p)).highest(), 2 * p);
-            QCOMPARE(makeV("v-zb", units(p, 4 * p)).metrics.rateSpan, 0.0);
+            QCOMPARE((predictV("v-min", units(p, 4 * p)).highest() + 1) / 2, (p + 4) / 3);
+            QCOMPARE((predictV("v-half", units(p, 4 * p)).highest() + 1) / 2, (p + 2) / 2);
+            QCOMPARE(predictV("v-zb", units(p, 4 * p)).highest(), 2 * p);
+            QCOMPARE(predictV("v-zb", units(p, 4 * p)).metrics.rateSpan, 0.0);
         }
     }
 
@@ -122,21 +122,21 @@ private Q_SLOTS:
     {
         FamilyParameters q = units(4, 8);
         q.forward = 2 * 1442, q.inputGrad = 2 * 1438, q.weightGrad = 2 * 967, q.transfer = 161;
-        QCOMPARE(makeV("v-min", q).metrics.span, Nanoseconds{90975});
-        QCOMPARE(makeV("v-half", q).metrics.span, Nanoseconds{74675});
+        QCOMPARE(predictV("v-min", q).metrics.span, Nanoseconds{90975});
+        QCOMPARE(predictV("v-half", q).metrics.span, Nanoseconds{74675});
         q.devices = 8, q.microbatches = 16;
-        QCOMPARE(makeV("v-min", q).metrics.span, Nanoseconds{193713});
-        QCOMPARE(makeV("v-half", q).metrics.span, Nanoseconds{159593});
+        QCOMPARE(predictV("v-min", q).metrics.span, Nanoseconds{193713});
+        QCOMPARE(predictV("v-half", q).metrics.span, Nanoseconds{159593});
     }
 
     void oneF1BVTakesTwoThirdsOfTheMemory()
     {
-        const MadeV made = makeV("1f1b-v", units(4, 8));
+        const VPrediction made = predictV("1f1b-v", units(4, 8));
         QCOMPARE(made.peaks, QList<int>({6, 6, 6, 6}));
         QCOMPARE(made.metrics.makespan, Nanoseconds{63'000});
         QCOMPARE(QString::number(made.metrics.rateMakespan * 100, 'f', 1), QString("23.8"));
-        QCOMPARE(makeV("1f1b-v", units(12, 24)).peaks, QList<int>(12, 18));
-        QCOMPARE(makeV("1f1b-v", units(8, 16)).metrics.makespan, Nanoseconds{129'000});
+        QCOMPARE(predictV("1f1b-v", units(12, 24)).peaks, QList<int>(12, 18));
+        QCOMPARE(predictV("1f1b-v", units(8, 16)).metrics.makespan, Nanoseconds{129'000});
     }
 
     void adaptiveSearchMeetsTheBoundForEveryPeak_data()
@@ -153,7 +153,7 @@ private Q_SLOTS:
         for (int peak = least; peak <= 2 * p; ++peak) {
             const int expected = peak == 2 * p - 1 ? 3 : std::max(0, 6 * p - 1 - 3 * peak);
             for (int m : {2 * p, 3 * p + 1}) {
-                const MadeV made = makeV("v-auto", limited(units(p, m), peak));
+                const VPrediction made = predictV("v-auto", limited(units(p, m), peak));
                 QCOMPARE(made.bubble(6 * m), expected);
                 QVERIFY(made.highest() <= peak);
                 QVERIFY(validate(made.schedule).empty());
@@ -179,10 +179,10 @@ private Q_SLOTS:
         FamilyParameters q = units(row[0], row[1]);
         q.forward = 2 * row[2], q.inputGrad = 2 * row[3], q.weightGrad = 2 * row[4], q.transfer = row[5];
         q = limited(q, row[6]);
-        const MadeV made = makeV("v-auto", q);
+        const VPrediction made = predictV("v-auto", q);
         QVERIFY(made.metrics.span <= published);
         QVERIFY(made.highest() <= row[6]);
-        QVERIFY(made.metrics.span <= makeV("zb-v", q).metrics.span);
+        QVERIFY(made.metrics.span <= predictV("zb-v", q).metrics.span);
     }
 
     void fewMicrobatchesMakeCompleteSchedules()
@@ -190,7 +190,7 @@ private Q_SLOTS:
         for (const char* family : {"zb-v", "v-min", "v-half", "v-zb", "v-auto", "1f1b-v", "hanayo"})
             for (int p : {1, 2, 3, 4, 7})
                 for (int m : {1, 2, 3, 5}) {
-                    const MadeV made = makeV(family, units(p, m));
+                    const VPrediction made = predictV(family, units(p, m));
                     QVERIFY2(validate(made.schedule).empty(),
                              qPrintable(QString("%1 p%2 m%3").arg(family).arg(p).arg(m)));
                     QVERIFY(unplacedBlocks(made.schedule).empty());
@@ -200,7 +200,7 @@ private Q_SLOTS:
     void hanayoWithOneWaveAndAsManyMicrobatchesAsDevices()
     {
         for (int p : {2, 4, 8, 16}) {
-            const MadeV made = makeV("hanayo", units(p, p));
+            const VPrediction made = predictV("hanayo", units(p, p));
             QCOMPARE(made.metrics.makespan, Nanoseconds{1000} * (6 * p + 4 * (p - 1)));
             QVERIFY(made.highest() <= 2 * p);
         }
@@ -212,14 +212,14 @@ private Q_SLOTS:
         for (int chunks : {2, 4, 8}) {
             FamilyParameters q = units(8, 8, chunks);
             q.chunks = chunks;
-            const MadeV made = makeV("hanayo", q);
+            const VPrediction made = predictV("hanayo", q);
             QVERIFY(made.metrics.rateMakespan < before);
             before = made.metrics.rateMakespan;
             QVERIFY(made.highest() <= 8 * chunks);
         }
         FamilyParameters odd = units(8, 8, 3);
         odd.chunks = 3;
-        QVERIFY_THROWS_EXCEPTION(Error, makeV("hanayo", odd));
+        QVERIFY_THROWS_EXCEPTION(Error, predictV("hanayo", odd));
     }
 
     void hanayoStagesZigzag()
@@ -232,7 +232,7 @@ private Q_SLOTS:
     void hanayoKeepsTheMemoryOf1F1BInLongRuns()
     {
         for (int p : {2, 4, 8})
-            QVERIFY(makeV("hanayo", units(p, 8 * p)).highest() <= 2 * p);
+            QVERIFY(predictV("hanayo", units(p, 8 * p)).highest() <= 2 * p);
     }
 
     void asynchronousOrdersAre1F1BInOneLongRun()

@@ -19,7 +19,7 @@ struct Predicted {
 };
 
 /// Times in microseconds of one device's worth of layers.
-Predicted makePredicted(const char* family, FamilyParameters parameters)
+Predicted predictFamily(const char* family, FamilyParameters parameters)
 {
     Design design = test::evenDesign(test::worthOf(parameters), makeSchedule(family, parameters));
     for (std::size_t s = 0; s < parameters.stageTimes.size(); ++s) {
@@ -98,7 +98,7 @@ private Q_SLOTS:
         QFETCH(QString, once);
         QFETCH(QString, twice);
         const auto made = [&](double limit) {
-            return makePredicted("zb-auto", parameters(row[0], row[1], row[2], row[3], row[4], row[5], limit));
+            return predictFamily("zb-auto", parameters(row[0], row[1], row[2], row[3], row[4], row[5], limit));
         };
         QCOMPARE(digits(made(1).metrics.rateSpan), once);
         QCOMPARE(peak(made(1).metrics), double(row[0]));
@@ -151,7 +151,7 @@ private Q_SLOTS:
         double limit = 1;
         for (const QString& rate : rates.split(' ')) {
             const Predicted made =
-                makePredicted(family.toUtf8().constData(),
+                predictFamily(family.toUtf8().constData(),
                               parameters(row[0], row[1], 2 * row[2], 2 * row[3], 2 * row[4], row[5], limit));
             QCOMPARE(digits(made.metrics.rateSpan), "0" + rate);
             limit += .125;
@@ -162,8 +162,8 @@ private Q_SLOTS:
     {
         FamilyParameters q = parameters(16, 48, 28814, 28760, 19352, 1610, 1);
         q.memoryLimit.reset();
-        QCOMPARE(digits(makePredicted("zb-v", q).metrics.rateSpan), QString("0.0697"));
-        QCOMPARE(digits(makePredicted("zb-auto", q).metrics.rateSpan), QString("0.1536"));
+        QCOMPARE(digits(predictFamily("zb-v", q).metrics.rateSpan), QString("0.0697"));
+        QCOMPARE(digits(predictFamily("zb-auto", q).metrics.rateSpan), QString("0.1536"));
     }
 
     void whatStaysUntilWeightGradDecidesHowManyFit()
@@ -171,9 +171,9 @@ private Q_SLOTS:
         FamilyParameters q = parameters(8, 32, 18513, 18086, 9331, 626, 2);
         q.saved = 100;
         q.savedForWeightGrad = 40;
-        QCOMPARE(digits(makePredicted("zb-auto", q).metrics.rateSpan), QString("0.0039"));
+        QCOMPARE(digits(predictFamily("zb-auto", q).metrics.rateSpan), QString("0.0039"));
         q.savedForWeightGrad = 100; // then the limit is the peak of live activations
-        const Predicted strict = makePredicted("zb-auto", q);
+        const Predicted strict = predictFamily("zb-auto", q);
         QCOMPARE(digits(strict.metrics.rateSpan), QString("0.0784"));
         QCOMPARE(peak(strict.metrics), 16.0);
     }
@@ -184,11 +184,11 @@ private Q_SLOTS:
         q.saved = q.savedForWeightGrad = 1; // as strict as the handmade orders are judged
         for (int s = 0; s < 4; ++s)
             q.stageTimes.push_back({(900 + 100 * s) * 1000, (1100 - 50 * s) * 1000, 600'000});
-        const Predicted automatic = makePredicted("zb-auto", q);
-        QVERIFY(automatic.metrics.span <= makePredicted("zb-h1", q).metrics.span);
+        const Predicted automatic = predictFamily("zb-auto", q);
+        QVERIFY(automatic.metrics.span <= predictFamily("zb-h1", q).metrics.span);
         QVERIFY(validate(automatic.schedule).empty());
         q.stageTimes.pop_back();
-        QVERIFY_THROWS_EXCEPTION(Error, makePredicted("zb-auto", q));
+        QVERIFY_THROWS_EXCEPTION(Error, predictFamily("zb-auto", q));
     }
 
     void everySizeAndLimitGivesACompleteSchedule()
@@ -197,7 +197,7 @@ private Q_SLOTS:
             for (int p : {1, 2, 3, 5})
                 for (int m : {1, 2, 3, 7, 12})
                     for (double limit : {1.0, 1.3, 2.0, 3.0}) {
-                        const Predicted made = makePredicted(family, parameters(p, m, 100, 120, 70, 9, limit));
+                        const Predicted made = predictFamily(family, parameters(p, m, 100, 120, 70, 9, limit));
                         QCOMPARE(made.schedule.blocks(), std::int64_t{3} * made.schedule.stages() * m);
                         QVERIFY(validate(made.schedule).empty());
                     }
@@ -205,14 +205,14 @@ private Q_SLOTS:
 
     void evenOneMicrobatchOfMemoryMakesASchedule()
     {
-        QCOMPARE(peak(makePredicted("zb-auto", parameters(4, 8, 100, 100, 100, 0, 0.25)).metrics), 1.0);
+        QCOMPARE(peak(predictFamily("zb-auto", parameters(4, 8, 100, 100, 100, 0, 0.25)).metrics), 1.0);
     }
 
     void tooLittleMemoryNamesTheOption()
     {
         for (const char* family : {"zb-auto", "zb-v", "v-auto"})
             try {
-                makePredicted(family, parameters(8, 16, 100, 100, 100, 0, 0.1));
+                predictFamily(family, parameters(8, 16, 100, 100, 100, 0, 0.1));
                 QFAIL("no error");
             } catch (const Error& error) {
                 QCOMPARE(error.diagnostics().front().where, std::string("--memory-limit"));

@@ -171,15 +171,15 @@ private Q_SLOTS:
     void aStatedOrderOfTransfersIsThatOfTheMembers()
     {
         Design design = groupDesign("gpipe", {{1e9, 5e8}, {1e9, 1e9}}, 4);
-        const auto sent =
-            [](const CompiledGroups& of) { // microbatches whose outputs cross from group to group, in order
-                std::vector<int> order;
-                for (const Task& task : of.members.program.tasks)
-                    if (task.kind == TaskKind::Transfer && task.op == Op::F
-                        && (order.empty() || order.back() != task.microbatch))
-                        order.push_back(task.microbatch);
-                return order;
-            };
+        // Microbatches whose outputs cross from group to group, in order.
+        const auto sent = [](const CompiledGroups& of) {
+            std::vector<int> order;
+            for (const Task& task : of.members.program.tasks)
+                if (task.kind == TaskKind::Transfer && task.op == Op::F
+                    && (order.empty() || order.back() != task.microbatch))
+                    order.push_back(task.microbatch);
+            return order;
+        };
         QCOMPARE(sent(compiledGroups(design)), (std::vector<int>{0, 1, 2, 3}));
         const Nanoseconds before = lastEnd(timelineOf(compiledGroups(design).members));
         design.schedule.transferOrder = {{*parseTransfer("F0.2 to 1"), *parseTransfer("F0.1 to 1")}};
