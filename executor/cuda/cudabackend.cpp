@@ -310,6 +310,13 @@ public:
         return std::make_unique<NcclSum>(std::array{first, second}, std::array{a, b},
                                          std::array{&owner(a.index), &owner(b.index)}, sums, m_setup.deadline);
     }
+    void giveUp(std::span<Abortable* const> all) override
+    {
+        if (m_owners.empty())
+            Backend::giveUp(all);
+        else
+            giveUpTogether(m_table, all);
+    }
 
 private:
     bool sendsByNccl() const

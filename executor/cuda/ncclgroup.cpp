@@ -5,6 +5,7 @@
 #include "core/base/formattedtext.h"
 #include "executor/runtime/clock.h"
 
+#include <atomic>
 #include <chrono>
 #include <fmt/format.h>
 #include <mutex>
@@ -110,8 +111,8 @@ private:
     const int m_rank;
 };
 
-/// A mutex excludes calls by the owner and an abort from another thread, since an abort frees memory that calls use. A
-/// group of calls counts as one call.
+/// The owner calls NCCL behind a mutex. An abort from another thread does not take it, as it may have to end the call
+/// that holds it; what calls use is freed behind it. A group of calls counts as one call.
 class NcclMember final : public Communicator {
 public:
     NcclMember(const CudaGpu& gpu, void* member, std::unique_ptr<NcclTurn> turn)
@@ -188,10 +189,10 @@ public:
     void abort() override
     {
         m_turn->abort();
-        const std::lock_guard lock(m_mutex);
         m_aborted = true;
         m_table.ncclAbort(m_member);
     }
+    void awaitCalls() override { const std::lock_guard lock(m_mutex); }
 
 private:
     struct Call {
@@ -228,8 +229,8 @@ private:
     const PipewrightCudaTable& m_table;
     void* const m_member;
     const std::unique_ptr<NcclTurn> m_turn;
-    std::mutex m_mutex;        ///< held while NCCL is called
-    bool m_aborted = false;    ///< guarded by m_mutex
+    std::mutex m_mutex; ///< held while NCCL is called
+    std::atomic<bool> m_aborted{false};
     std::vector<Call> m_calls; ///< of the group since beginGroup()
     bool m_grouped = false;
 };
@@ -239,6 +240,16 @@ private:
 std::unique_ptr<Communicator> createNcclMember(const CudaGpu& gpu, void* member, std::unique_ptr<NcclTurn> turn)
 {
     return std::make_unique<NcclMember>(gpu, member, std::move(turn));
+}
+
+void giveUpTogether(const PipewrightCudaTable& table, std::span<Abortable* const> all)
+{
+    table.ncclGroup(1);
+    for (Abortable* each : all)
+        each->abort();
+    for (Abortable* each : all)
+        each->awaitCalls();
+    table.ncclGroup(0);
 }
 
 std::string whyNotJoined(const PipewrightCudaTable& table, std::span<void* const> members, Nanoseconds deadline,

@@ -39,6 +39,10 @@ std::vector<void*> joinGroup(std::span<const CudaGpu> gpus, int multiprocessors,
 std::vector<std::unique_ptr<Communicator>> joinNccl(std::span<const CudaGpu> gpus,
                                                     const std::vector<NcclOwner*>& owners, Nanoseconds deadline);
 
+/// Backend::giveUp() where NCCL is open: as one group of NCCL, so that all communicators end what is in flight before
+/// the first of them is freed, which waits for the GPU. Freeing one also waits for the graphs that hold calls of it.
+void giveUpTogether(const PipewrightCudaTable& table, std::span<Abortable* const> all);
+
 /// Waits until all ranks of the members' group have joined and returns empty; or returns why not: NCCL's message, that
 /// of `failureReason`, or `late` when the deadline has passed.
 std::string whyNotJoined(const PipewrightCudaTable& table, std::span<void* const> members, Nanoseconds deadline,

@@ -181,11 +181,15 @@ void NcclLink::reset()
 
 void NcclLink::abort()
 {
-    const std::lock_guard lock(m_state);
-    if (std::exchange(m_aborted, true))
+    if (m_aborted.exchange(true))
         return;
     m_from.table->ncclAbort(m_sender);
     m_to.table->ncclAbort(m_receiver);
+}
+
+void NcclLink::awaitCalls()
+{
+    const std::lock_guard lock(m_state);
 }
 
 } // namespace pipewright

@@ -7,6 +7,7 @@
 
 #include "executor/cuda/cudalink.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <thread>
@@ -69,6 +70,7 @@ public:
     void finished(std::vector<Copied>& to) override;
     void reset() override;
     void abort() override;
+    void awaitCalls() override;
 
 private:
     void move(std::size_t index) override;
@@ -78,8 +80,8 @@ private:
 
     NcclOwner &m_fromOwner, &m_toOwner;
     void *m_sender = nullptr, *m_receiver = nullptr;
-    std::mutex m_state; ///< guards what follows
-    bool m_aborted = false;
+    std::atomic<bool> m_aborted{false};
+    std::mutex m_state; ///< guards what follows; held while NCCL is called
     std::exception_ptr m_failure;
 };
 

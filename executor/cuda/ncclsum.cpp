@@ -134,11 +134,15 @@ void NcclSum::reset()
 
 void NcclSum::abort()
 {
-    const std::lock_guard lock(m_state);
-    if (std::exchange(m_aborted, true))
+    if (m_aborted.exchange(true))
         return;
     for (std::size_t i = 0; i < 2; ++i)
         m_gpus[i].table->ncclAbort(m_members[i]);
+}
+
+void NcclSum::awaitCalls()
+{
+    const std::lock_guard lock(m_state);
 }
 
 } // namespace pipewright

@@ -9,6 +9,7 @@
 #include "executor/runtime/collectives.h"
 
 #include <array>
+#include <atomic>
 
 namespace pipewright {
 
@@ -26,6 +27,7 @@ public:
     void finished(std::vector<Copied>& to) override;
     void reset() override;
     void abort() override;
+    void awaitCalls() override;
 
 private:
     struct Side {
@@ -45,8 +47,8 @@ private:
     std::mutex m_mutex; ///< guards what follows
     std::vector<std::array<Side, 2>> m_sums;
     std::vector<std::size_t> m_inFlight; ///< not yet reported by finished()
-    std::mutex m_state;                  ///< guards what follows; held while NCCL is called
-    bool m_aborted = false;
+    std::atomic<bool> m_aborted{false};
+    std::mutex m_state; ///< guards what follows; held while NCCL is called
     std::exception_ptr m_failure;
 };
 

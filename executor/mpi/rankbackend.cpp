@@ -2,6 +2,7 @@
 #include "executor/mpi/rankbackend.h"
 
 #include "core/base/diagnostic.h"
+#include "executor/cuda/ncclgroup.h"
 #include "executor/host/hostbackend.h"
 #include "executor/mpi/rankgroup.h"
 #include "executor/mpi/remotelink.h"
@@ -252,6 +253,13 @@ public:
     std::unique_ptr<PairSum> createPairSum(int first, int second, std::size_t sums) override
     {
         return m_gpu ? createRankSum(m_gpu->gpu(), first, second, sums) : nullptr;
+    }
+    void giveUp(std::span<Abortable* const> all) override
+    {
+        if (m_gpu)
+            giveUpTogether(*m_gpu->gpu().gpu.table, all);
+        else
+            Backend::giveUp(all);
     }
 
 private:

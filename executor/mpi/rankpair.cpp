@@ -236,13 +236,18 @@ void RankPair::throwIfFailed()
 void RankPair::abortPair()
 {
     {
-        const std::scoped_lock lock(m_state, m_mutex);
+        const std::lock_guard lock(m_mutex);
         if (m_aborted.exchange(true))
             return;
-        if (m_member)
-            table().ncclAbort(m_member);
     }
     m_changed.notify_all();
+    if (m_member)
+        table().ncclAbort(m_member);
+}
+
+void RankPair::awaitIssued()
+{
+    const std::lock_guard lock(m_state);
 }
 
 namespace {
@@ -314,6 +319,7 @@ public:
         ++m_round;
     }
     void abort() override { abortPair(); }
+    void awaitCalls() override { awaitIssued(); }
 
 private:
     /// False when it will not be any more.
@@ -385,6 +391,7 @@ public:
     }
     void reset() override { forget(); }
     void abort() override { abortPair(); }
+    void awaitCalls() override { awaitIssued(); }
 
 private:
     void carry(std::span<const Region> regions) override

@@ -50,7 +50,8 @@ protected:
     bool drained() const; ///< waits until everything that was issued is done; false when aborted
     void forget();        ///< clears the postings, after all of them have been issued
     void throwIfFailed();
-    void abortPair();
+    void abortPair();   ///< waits for no other thread
+    void awaitIssued(); ///< after abortPair(): returns when the owner is in no call of NCCL
     void check(int code, const char* what) const { m_own.gpu.check(code, what); }
     const PipewrightCudaTable& table() const { return *m_own.gpu.table; }
 

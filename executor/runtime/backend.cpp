@@ -24,4 +24,12 @@ std::unique_ptr<PairSum> Backend::createPairSum(int, int, std::size_t)
     return nullptr;
 }
 
+void Backend::giveUp(std::span<Abortable* const> all)
+{
+    for (Abortable* each : all)
+        each->abort();
+    for (Abortable* each : all)
+        each->awaitCalls();
+}
+
 } // namespace pipewright

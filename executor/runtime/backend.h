@@ -9,6 +9,7 @@
 #include "core/base/diagnostic.h"
 #include "core/base/units.h"
 #include "core/program/program.h"
+#include "executor/runtime/abortable.h"
 #include "kernels/operations.h"
 #include "traces/store/tracewriter.h"
 
@@ -174,7 +175,7 @@ struct Posting {
 
 /// A one-way link between two devices. Postings match in order, as in NCCL: no tags can repair a wrong order. The n-th
 /// send and the n-th receive must be of the same task and sizes; if not, the link is stuck and nothing more arrives.
-class Link {
+class Link : public Abortable {
 public:
     /// The first send and receive that cannot proceed.
     struct Heads {
@@ -182,7 +183,6 @@ public:
         bool mismatch = false;
     };
 
-    virtual ~Link() = default;
     /// Neither call waits for the other side; each returns the copy that it carried out itself. Without slots the side
     /// that posts later copies (rendezvous); with a free slot the send is copied there at once (eager).
     virtual Copied send(Stream& stream, const Posting& posting) = 0;
@@ -195,8 +195,6 @@ public:
     virtual void settled() {}
     /// Forgets all postings; only between steps.
     virtual void reset() = 0;
-    /// Gives up transfers that would wait for the other side for ever; the link cannot be used again.
-    virtual void abort() {}
 };
 
 struct LinkOptions {
@@ -255,6 +253,9 @@ public:
     /// `sums`: number of sums of the two devices in a step. Null: they exchange their values over links and add them
     /// up.
     virtual std::unique_ptr<PairSum> createPairSum(int first, int second, std::size_t sums);
+    /// Ends what all of them have in flight, when a run is given up. May return only when captured graphs that hold
+    /// some of it are gone, so whoever owns graphs calls it on a thread of its own.
+    virtual void giveUp(std::span<Abortable* const> all);
 };
 
 } // namespace pipewright

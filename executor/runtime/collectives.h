@@ -24,7 +24,7 @@ public:
 };
 
 /// One member of a group. Members are numbered within the group.
-class Communicator : public Exchange {
+class Communicator : public Exchange, public Abortable {
 public:
     /// `to` may be `from`. Every member gets the same bits.
     virtual void allReduce(Stream& stream, std::span<const float> from, std::span<float> to) = 0;
@@ -37,15 +37,12 @@ public:
     /// Calls `give`, which issues on the member's stream a graph captured with calls of this communicator. All members'
     /// graphs are issued in the same turn, in the place of these calls; none after an abort.
     virtual void inTurn(const std::function<void()>& give) { give(); }
-    /// From any thread: ends what is in flight. The communicator cannot be used again.
-    virtual void abort() = 0;
 };
 
 /// Sums of the values of two devices, with the result on both: reductions of replicas' gradients and of shared
 /// parameters, concurrent with the devices' other work.
-class PairSum {
+class PairSum : public Abortable {
 public:
-    virtual ~PairSum() = default;
     /// Posts one side of sum `index`; each side may post its sums in any order. Does not wait for the other side. The
     /// values are complete when `stream` has done the work it was given before; they become the sum when `done` happens
     /// and must not be touched until then.
@@ -54,8 +51,6 @@ public:
     virtual void finished(std::vector<Copied>&) = 0;
     /// Forgets all postings; only between steps.
     virtual void reset() = 0;
-    /// From any thread: gives up what is in flight.
-    virtual void abort() = 0;
 };
 
 } // namespace pipewright

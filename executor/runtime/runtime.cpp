@@ -65,8 +65,10 @@ Runtime::Runtime(const Program& program, Backend& backend, StageWork& work, Reco
 
 Runtime::~Runtime()
 {
-    stopActors();
     endThreads();
+    m_actors.clear(); // with them captured graphs, for which giving up communicators waits
+    if (m_givingUp.joinable())
+        m_givingUp.join();
     if (m_peers)
         m_peers->endRun();
 }
@@ -433,18 +435,26 @@ std::uint64_t Runtime::totalProgress() const
     return sum;
 }
 
+/// Ends the step that runs. What is in flight is given up by a thread of its own, which may have to wait for the
+/// actors' graphs.
 void Runtime::stopActors()
 {
     m_run.stopped.store(true, std::memory_order_seq_cst);
     for (const auto& actor : m_actors)
         actor->stream().interrupt();
+    std::vector<Abortable*> all{m_run.work};
     for (const auto& link : m_run.links)
         if (link)
-            link->abort();
+            all.push_back(link.get());
     for (const auto& sum : m_run.sums)
         if (sum)
-            sum->abort();
-    m_run.work->abort();
+            all.push_back(sum.get());
+    const auto giveUp = [this, all = std::move(all)] { m_backend.giveUp(all); };
+    try {
+        m_givingUp = std::thread(giveUp);
+    } catch (const std::system_error&) { // no thread can be started any more
+        giveUp();
+    }
 }
 
 /// Called when no actor runs, so that their failures can be read.

@@ -74,6 +74,7 @@ private:
     std::vector<std::size_t> m_actorOfDevice;
     Peers* m_peers = nullptr;
     std::vector<std::thread> m_threads;
+    std::thread m_givingUp; ///< what was in flight when a step failed or was cancelled
 
     std::atomic<std::uint32_t> m_round{0}; ///< actors run one step whenever it changes
     std::atomic<bool> m_quit{false};

@@ -32,9 +32,9 @@ struct TaskContext {
     int device = 0; ///< that runs the task; a collective is called once for each member
 };
 
-class StageWork {
+/// Giving it up ends what its stages have in flight between the devices.
+class StageWork : public Abortable {
 public:
-    virtual ~StageWork() = default;
     /// Call before prepare(): the backend in whose memory the regions are. Default: the host's memory.
     void useDevices(Backend& backend) { m_backend = &backend; }
     /// Device memory that prepare() allocates and keeps, in addition to the Program's buffers.
@@ -63,8 +63,6 @@ public:
     /// For asynchronous devices: whether their streams start a collective only when all members have reached it.
     /// Otherwise the host waits for them.
     virtual bool collectivesOnStreams() const { return false; }
-    /// From any thread, when the run is given up: aborts transfers in flight between the devices.
-    virtual void abort() {}
     /// The part of a stage's gradient sums that this reduction adds up: a shared parameter's, or all of it
     /// when the two owners are replicas of the same stage.
     virtual Region sharedPart(const Task& reduce, const BufferView& gradients) = 0;

@@ -11,6 +11,7 @@
 #include "executor/sharding/onedevice.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <functional>
 #include <numeric>
@@ -42,7 +43,7 @@ std::vector<std::vector<double>> skewsFor(int devices)
     return shares;
 }
 
-void onThreads(MemberCollectives& collectives, const std::function<void(int)>& work)
+void onThreads(Backend& backend, MemberCollectives& collectives, const std::function<void(int)>& work)
 {
     onDeviceThreads(
         static_cast<std::size_t>(collectives.devices()),
@@ -52,7 +53,7 @@ void onThreads(MemberCollectives& collectives, const std::function<void(int)>& w
             } catch (const Stopped&) { // another device failed
             }
         },
-        [&](std::size_t) { collectives.fail(); });
+        [&](std::size_t) { backend.giveUp(std::array<Abortable*, 1>{&collectives}); });
 }
 
 /// One collective on a tensor of 64 columns that is cut into pieces by the given shares.
@@ -100,11 +101,12 @@ private:
     std::vector<std::int64_t> m_lengths, m_columnLengths;
 };
 
-double timeOf(const TimedCollective& collective, const std::vector<std::unique_ptr<MemberDevice>>& members,
-              MemberCollectives& collectives, int repetitions)
+double timeOf(Backend& backend, const TimedCollective& collective,
+              const std::vector<std::unique_ptr<MemberDevice>>& members, MemberCollectives& collectives,
+              int repetitions)
 {
     std::vector<double> times;
-    onThreads(collectives, [&](int device) {
+    onThreads(backend, collectives, [&](int device) {
         for (int i = 0; i <= repetitions; ++i) {
             const double seconds = collective.run(device, *members[device], collectives);
             if (device == 0 && i > 0)
@@ -135,7 +137,7 @@ MeasuredGroup measureDevices(const TensorGraph& graph, Backend& backend, const M
         pointers.push_back(members.emplace_back(std::make_unique<MemberDevice>(backend.device(d))).get());
     const auto collectives = createCollectives(pointers, backend.createCommunicators());
     std::vector<std::vector<double>> seconds(static_cast<std::size_t>(devices));
-    onThreads(*collectives, [&](int device) {
+    onThreads(backend, *collectives, [&](int device) {
         const auto at = static_cast<std::size_t>(device);
         OneDevice whole(*members[at], graph, leaves);
         for (int i = 0; i <= options.repetitions; ++i) {
@@ -154,7 +156,7 @@ MeasuredGroup measureDevices(const TensorGraph& graph, Backend& backend, const M
             for (const std::vector<double>& shares : skewsFor(devices)) {
                 const TimedCollective collective(static_cast<Collective>(kind), elements, shares);
                 times.samples.push_back(
-                    collective.sample(timeOf(collective, members, *collectives, options.repetitions)));
+                    collective.sample(timeOf(backend, collective, members, *collectives, options.repetitions)));
             }
     return times;
 }

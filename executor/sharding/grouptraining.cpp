@@ -389,7 +389,13 @@ void GroupTraining::inTurn(const TaskContext& context, const std::function<void(
 void GroupTraining::abort()
 {
     for (const auto& collectives : m_collectives)
-        collectives->fail();
+        collectives->abort();
+}
+
+void GroupTraining::awaitCalls()
+{
+    for (const auto& collectives : m_collectives)
+        collectives->awaitCalls();
 }
 
 /// The values of a member of a stage's copy, between steps; empty where they are not known here.

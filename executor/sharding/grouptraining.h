@@ -53,6 +53,7 @@ public:
     void inTurn(const TaskContext& context, const std::function<void()>& give) override;
     bool collectivesOnStreams() const override { return true; }
     void abort() override;
+    void awaitCalls() override;
     Region sharedPart(const Task&, const BufferView& gradients) override { return gradients.region; }
     /// Packs a member's part of a gradient sum for sending, or adds a received part to the member's gradients.
     void reduce(const TaskContext& context, Region, Region, bool) override;

@@ -47,7 +47,7 @@ void MemberCollectives::wait()
         throw Stopped();
 }
 
-void MemberCollectives::fail()
+void MemberCollectives::abort()
 {
     {
         const std::lock_guard lock(m_mutex);
@@ -58,7 +58,7 @@ void MemberCollectives::fail()
     for (MemberDevice* member : m_members)
         if (member)
             member->interrupt();
-    abort();
+    abortCommunicators();
 }
 
 namespace {
@@ -280,7 +280,6 @@ public:
     void receive(Stream&, std::span<float>, int) override {}
     void beginGroup() override {}
     void endGroup() override {}
-    void abort() override {}
 };
 
 } // namespace

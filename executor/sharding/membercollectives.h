@@ -30,23 +30,22 @@ struct Cut {
     std::int64_t largest() const;
 };
 
-class MemberCollectives {
+class MemberCollectives : public Abortable {
 public:
     explicit MemberCollectives(std::vector<MemberDevice*> members);
-    virtual ~MemberCollectives() = default;
 
     int devices() const { return static_cast<int>(m_members.size()); }
     /// Waits until all devices are here. Throws Stopped when one has failed, or when `stopped` has become true.
     void wait();
-    /// `stopped` is checked while a device waits; null: only fail() ends a wait. `waiter`: the stream that waits for
+    /// `stopped` is checked while a device waits; null: only abort() ends a wait. `waiter`: the stream that waits for
     /// other processes; the runtime interrupts it.
     void stopWith(const std::atomic<bool>* stopped, Stream* waiter = nullptr)
     {
         m_stopped.store(stopped, std::memory_order_relaxed);
         m_waiter = waiter;
     }
-    /// Called from any thread once a device has failed: releases the devices that wait.
-    void fail();
+    /// Called once a device has failed: releases the devices that wait.
+    void abort() final;
     /// Set by each device for itself: whether its tensor holds only bf16 values. They are then sent to other processes
     /// in two bytes.
     char& narrow(int device) { return m_narrow[static_cast<std::size_t>(device)]; }
@@ -71,7 +70,7 @@ protected:
     }
     Stream* waiter() const { return m_waiter; }
     MemberDevice& member(int device) { return *m_members[device]; }
-    virtual void abort() {}
+    virtual void abortCommunicators() {}
 
     std::vector<MemberDevice*> m_members;
     std::vector<char> m_narrow;

@@ -57,11 +57,18 @@ PackedCollectives::PackedCollectives(std::vector<MemberDevice*> members,
 {
 }
 
-void PackedCollectives::abort()
+void PackedCollectives::abortCommunicators()
 {
     for (const auto& communicator : m_communicators)
         if (communicator)
             communicator->abort();
+}
+
+void PackedCollectives::awaitCalls()
+{
+    for (const auto& communicator : m_communicators)
+        if (communicator)
+            communicator->awaitCalls();
 }
 
 Tensor PackedCollectives::allReduce(int device, const Tensor& part)

@@ -19,8 +19,10 @@ public:
     Tensor reduceScatter(int device, const Tensor& part, const Cut& cut) override;
     Tensor allToAll(int device, const Tensor& piece, const Cut& from, const Cut& to) override;
 
+    void awaitCalls() override;
+
 private:
-    void abort() override;
+    void abortCommunicators() override;
     Communicator& communicator(int device) { return *m_communicators[device]; }
 
     std::vector<std::unique_ptr<Communicator>> m_communicators; ///< null: another process's

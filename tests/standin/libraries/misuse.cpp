@@ -371,6 +371,17 @@ const std::map<std::string, std::function<void()>> cases{
              DO(cudaStreamSynchronize, on);
          });
      }},
+    {"communicatorBeforeItsGraphs",
+     [] {
+         ranks(1, [](int, ncclComm_t communicator, cudaStream_t on, float* data) {
+             cudaGraph_t graph = nullptr;
+             DO(cudaStreamBeginCapture, on, cudaStreamCaptureModeThreadLocal);
+             DO(ncclAllReduce, data, data, 8, ncclFloat, ncclSum, communicator, on);
+             DO(cudaStreamEndCapture, on, &graph);
+             DO(ncclCommAbort, communicator);
+             DO(cudaGraphDestroy, graph);
+         });
+     }},
     {"abortAmidACall",
      [] { amidACall([](ncclComm_t communicator, cudaStream_t, float*) { DO(ncclCommAbort, communicator); }); }},
     {"twoThreadsInACommunicator",

@@ -7,6 +7,7 @@
 #include "ncclgroup.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -22,6 +23,8 @@ struct ncclComm {
     int device = 0;
     std::atomic<int> users{0}; ///< threads that are in a call with it
     std::atomic<int> calls{0}; ///< so far
+    bool leaves = false;       ///< it was given back; guarded by the library's mutex
+    std::shared_ptr<const char> inGraphs = std::make_shared<const char>('g'); ///< shared by what is part of a graph
 };
 
 namespace {
@@ -53,6 +56,7 @@ void capturedByAll(bool all)
 struct Grouped {
     int depth = 0;
     std::vector<Transfer> transfers;
+    std::vector<ncclComm*> leaving; ///< freed when the group ends
 };
 thread_local Grouped grouped;
 std::mutex mutex; ///< guards what follows
@@ -231,7 +235,8 @@ ncclResult_t launch(std::vector<Transfer> transfers)
         count("kernels of NCCL");
         const std::shared_ptr<Group> group = communicator->group;
         const std::string name = own.front().kind == 0 ? "ncclDevKernel_SendRecv()" : "ncclDevKernel_Generic()";
-        const bool isLaunched = launchKernel(stream, name, [group, own, stalls] {
+        const std::shared_ptr<const char> graph = own.front().captured ? communicator->inGraphs : nullptr;
+        const bool isLaunched = launchKernel(stream, name, [group, own, stalls, graph] {
             while (stalls && !group->aborted())
                 rest();
             perform(own, *group);
@@ -326,25 +331,50 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* result, int ranks, ncclUniqueId 
     return ncclSuccess;
 }
 
-static ncclResult_t leave(ncclComm_t communicator, bool aborts)
+/// NCCL frees a communicator when no graph holds calls of it any more: until then it waits (2.18 to 2.30,
+/// commDestroySync). So does this, as long as a test may take to notice.
+static void reclaim(ncclComm_t communicator)
 {
+    constexpr auto patience = std::chrono::seconds(10);
     {
         const std::lock_guard lock(mutex);
-        if (communicators.erase(communicator) == 0) {
-            broken("a communicator was given back twice", "nccl.h, ncclCommDestroy and ncclCommAbort");
-            return ncclInvalidArgument;
-        }
+        communicators.erase(communicator);
         if (communicator->users > 0)
             broken("a communicator was given back amid a call with it", "NCCL user guide, Thread Safety");
     }
-    if (aborts)
-        communicator->group->abort();
+    const auto start = std::chrono::steady_clock::now();
+    while (communicator->inGraphs.use_count() > 1 && std::chrono::steady_clock::now() - start < patience)
+        rest();
+    if (communicator->inGraphs.use_count() > 1)
+        broken("a communicator was given back while graphs hold calls of it, and waited for them for ever",
+               "NCCL user guide, Using NCCL with CUDA Graphs");
     hold("communicators", -1);
     // The object is kept, as another thread may be in a call with it; the group is freed with the last kernel that uses
     // it.
     ++communicator->calls;
     if (communicator->users == 0)
         communicator->group.reset();
+}
+
+/// An abort ends what is in flight at once; in a group the communicator is freed when the group ends.
+static ncclResult_t leave(ncclComm_t communicator, bool aborts)
+{
+    {
+        const std::lock_guard lock(mutex);
+        if (!communicators.contains(communicator) || std::exchange(communicator->leaves, true)) {
+            broken("a communicator was given back twice", "nccl.h, ncclCommDestroy and ncclCommAbort");
+            return ncclInvalidArgument;
+        }
+    }
+    if (aborts) {
+        communicator->group->abort();
+        if (grouped.depth > 0)
+            ++communicator->calls; // a call that lingers comes back
+    }
+    if (grouped.depth > 0)
+        grouped.leaving.push_back(communicator);
+    else
+        reclaim(communicator);
     return ncclSuccess;
 }
 
@@ -374,6 +404,8 @@ ncclResult_t ncclGroupEnd()
         return ncclSuccess;
     const int before = currentDevice();
     const ncclResult_t result = launch(std::exchange(grouped.transfers, {}));
+    for (ncclComm* communicator : std::exchange(grouped.leaving, {}))
+        reclaim(communicator);
     setCurrentDevice(before);
     return result;
 }
