@@ -3,7 +3,6 @@
 #include "app/command.h"
 #include "app/gpus.h"
 #include "app/progress.h"
-#include "app/ranks.h"
 #include "app/table.h"
 #include "app/terminal.h"
 
@@ -32,6 +31,8 @@
 namespace pipewright::app {
 
 namespace {
+
+constexpr const char* aboutRanks = "a process for each device, started here or by mpirun, srun or torchrun";
 
 struct HostDevice {
     std::string name = "CPU";
@@ -137,8 +138,7 @@ void print(const HostDevice& host, const CudaStatus& cuda, const std::optional<M
     else if (mapping && !hasErrors(mapping->diagnostics))
         printText("           {}: its {} devices fit here\n", mapping->located.source,
                   mapping->located.design.schedule.devices());
-    const std::string whyNoMpi = whyNoRanks();
-    printText("mpi   {}  {}\n", whyNoMpi.empty() ? "on " : "off", whyNoMpi.empty() ? ranksDescription() : whyNoMpi);
+    printText("mpi   on   {}\n", aboutRanks);
     if (!torch.reason.empty())
         printText("torch off  {}\n", torch.reason);
     else
@@ -164,10 +164,10 @@ Json toJson(const HostDevice& host, const CudaStatus& cuda, const std::optional<
     if (host.cores > 0)
         entry["cores"] = host.cores;
     entry["memory_bytes"] = host.memory;
-    const std::string whyNoMpi = whyNoRanks();
-    const Json mpi = whyNoMpi.empty() ? Json{{"available", true}, {"name", ranksDescription()}}
-                                      : Json{{"available", false}, {"reason", whyNoMpi}};
-    return {{"host", std::move(entry)}, {"cuda", toJson(cuda, mapping)}, {"mpi", mpi}, {"torch", toJson(torch)}};
+    return {{"host", std::move(entry)},
+            {"cuda", toJson(cuda, mapping)},
+            {"mpi", {{"available", true}, {"name", aboutRanks}}},
+            {"torch", toJson(torch)}};
 }
 
 struct DevicesOptions {

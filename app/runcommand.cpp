@@ -215,7 +215,6 @@ RunOptions runOptions(const RunCommandOptions& given, bool speaks)
     options.runtime.cancel = cancelOnSignals();
     options.runtime.abandon = [](const Diagnostics& why) {
         printDiagnostics(why);
-        leaveVerdict(exitBadInput, FromRank::Any);
         endProcess(exitBadInput);
     };
     return options;
@@ -354,8 +353,6 @@ int runDesign(const RunCommandOptions& given)
         return runThroughTorch(given);
     const bool several = given.backend == "mpi";
     const RankEnvironment ranks = several ? ownRank() : RankEnvironment{};
-    if (several)
-        holdVerdict();
     RunOptions options = runOptions(given, ranks.rank == 0);
     LocatedDesign located = readLocatedDesign(given.file);
     std::optional<ScaleReport> scale;
@@ -389,15 +386,17 @@ int runDesign(const RunCommandOptions& given)
                          given.attention};
     Diagnostics doubts;
     bool met = false; // whether this process is connected, so that the others learn of its failure
-    if (several)      // missing GPUs must be reported before any process is started
-        options.createBackend = [&met,
-                                 create = rankBackendOrLaunch(
-                                     ranks, devicesOfRun(located.design, meansOf(options)), options.runtime.deadline,
-                                     given.onGpus() ? cudaRank(gpus, doubts) : RankCreator(hostRank))](int devices) {
+    if (several) {
+        // Missing GPUs are reported before any process is started.
+        const RankCreator rank = given.onGpus() ? cudaRank(gpus, doubts) : RankCreator(hostRank);
+        if (!ranks.launched)
+            return runOnLocalRanks(devicesOfRun(located.design, meansOf(options)));
+        options.createBackend = [&met, create = rankBackend(ranks, options.runtime.deadline, rank)](int devices) {
             std::unique_ptr<Backend> backend = create(devices);
             met = true;
             return backend;
         };
+    }
     if (options.data.empty())
         options.data = defaultData(located.design);
     if (given.backend == "cuda")
@@ -429,22 +428,7 @@ void addRunCommand(CommandLine& line, int& exitCode)
 {
     Command command = line.add("run", "Executes a design and records a trace");
     const auto options = std::make_shared<RunCommandOptions>(command);
-    command.onCall([options, &exitCode] {
-        const auto tellLauncher = [&](int code) {
-            if (options->backend == "mpi")
-                leaveVerdict(code);
-        };
-        try {
-            exitCode = runDesign(*options);
-            tellLauncher(exitCode);
-        } catch (const Finding&) {
-            tellLauncher(exitFinding);
-            throw;
-        } catch (const Error&) {
-            tellLauncher(exitBadInput);
-            throw;
-        }
-    });
+    command.onCall([options, &exitCode] { exitCode = runDesign(*options); });
 }
 
 } // namespace pipewright::app

@@ -5,10 +5,10 @@
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 # What every build needs; what the designer adds; what the tests add; what is merely nice to have.
-packages_build="g++ cmake ninja-build pkg-config libfmt-dev nlohmann-json3-dev libsqlite3-dev libsqlitecpp-dev libsimdjson-dev zlib1g-dev libcli11-dev libopenblas-pthread-dev libglpk-dev"
+packages_build="g++ cmake ninja-build pkg-config libfmt-dev nlohmann-json3-dev libsqlite3-dev libsqlitecpp-dev libsimdjson-dev zlib1g-dev libcli11-dev libopenblas-pthread-dev libglpk-dev libsodium-dev"
 packages_gui="qt6-base-dev libqt6opengl6-dev qt6-charts-dev qt6-svg-dev libgl-dev fonts-inter fonts-jetbrains-mono fonts-dejavu-core"
 packages_tests="librapidcheck-dev libbenchmark-dev procps"
-packages_nice="ccache lld libgecode-dev libopenmpi-dev openmpi-bin"
+packages_nice="ccache lld libgecode-dev"
 packages_window="xvfb openbox xdotool" # a real window for the tests that want one
 
 # Bold on a terminal only.

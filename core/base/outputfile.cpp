@@ -4,6 +4,7 @@
 #include "core/base/outputfile.h"
 
 #include "core/base/diagnostic.h"
+#include "core/base/ownmark.h"
 
 #include <cerrno>
 #include <filesystem>
@@ -147,9 +148,9 @@ Descriptor lockExisting(const std::string& path, const std::string& target)
     return isStill(descriptor, target) ? std::move(descriptor) : Descriptor(-1);
 }
 
-constexpr std::string_view unfinished = ".unfinished-"; ///< and six characters, behind the name of the target
+constexpr std::string_view unfinished = ".unfinished-"; ///< and a mark (ownmark.h), behind the name of the target
 
-/// Removes what killed processes left of this file: temporary files without a lock.
+/// Removes what killed processes left of this file: temporary files with our mark and without a lock.
 void removeLeftovers(const std::string& target, const std::vector<std::string>& companions)
 {
     const fs::path folder = fs::path(target).parent_path();
@@ -158,12 +159,12 @@ void removeLeftovers(const std::string& target, const std::vector<std::string>& 
     std::vector<std::string> found;
     for (fs::directory_iterator entry(folder.empty() ? "." : folder, error), end; !error && entry != end;
          entry.increment(error))
-        if (const std::string name = entry->path().filename().string();
-            name.size() == beginning.size() + 6 && name.starts_with(beginning))
+        if (const std::string name = entry->path().filename().string(); name.starts_with(beginning))
             found.push_back((folder / name).string());
     for (const std::string& path : found) {
         const Descriptor left(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-        if (left < 0 || tryLock(left, F_WRLCK) != Locking::Done || !isStill(left, path))
+        if (left < 0 || path != markedName((folder / beginning).string(), left)
+            || tryLock(left, F_WRLCK) != Locking::Done || !isStill(left, path))
             continue;
         ::unlink(path.c_str());
         for (const std::string& ending : companions)
@@ -209,22 +210,17 @@ OutputFile::OutputFile(std::string path, bool overwrite, std::vector<std::string
             throw Error(m_path, m_path + ending + " of an earlier file of this name is left over",
                         "remove " + m_path + ending + ", name another file, or pass --force");
     removeLeftovers(m_target, m_companions);
-    for (;;) {
-        std::string name = m_target + std::string(unfinished) + "XXXXXX";
-        m_descriptor = ::mkostemp(name.data(), O_CLOEXEC);
-        if (m_descriptor < 0) {
-            const int error = errno;
-            throw Error(m_path, "cannot be written: " + reason(error),
-                        error == ENOSPC || error == EDQUOT ? remedy(error, isThere(m_target))
-                                                           : "choose a folder that exists and may be written to");
-        }
-        // Another process may take it for a leftover until it is locked.
-        if (tryLock(m_descriptor, F_WRLCK) != Locking::Held && isStill(m_descriptor, name)) {
-            m_temporary = std::move(name);
-            return;
-        }
-        ::close(m_descriptor);
+    const std::string beginning = m_target + std::string(unfinished);
+    m_temporary = beginning + "XXXXXX";
+    m_descriptor = ::mkostemp(m_temporary.data(), O_CLOEXEC);
+    if (m_descriptor < 0) {
+        const int error = errno;
+        throw Error(m_path, "cannot be written: " + reason(error),
+                    error == ENOSPC || error == EDQUOT ? remedy(error, isThere(m_target))
+                                                       : "choose a folder that exists and may be written to");
     }
+    tryLock(m_descriptor, F_WRLCK); // before the mark: no other process takes it for a leftover
+    m_temporary = markAsOwn(m_temporary, beginning, m_descriptor);
 }
 
 OutputFile::~OutputFile()

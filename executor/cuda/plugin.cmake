@@ -114,7 +114,7 @@ if(PIPEWRIGHT_CUDA)
                            -DCMAKE_CUDA_FLAGS=${CMAKE_CUDA_FLAGS} -DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE}
                            -DCMAKE_EXE_LINKER_FLAGS=${CMAKE_EXE_LINKER_FLAGS} -DCMAKE_SHARED_LINKER_FLAGS=${CMAKE_SHARED_LINKER_FLAGS}
                            -DPIPEWRIGHT_CUDNN_FRONTEND=${PIPEWRIGHT_CUDNN_FRONTEND}
-                           -DPIPEWRIGHT_GUI=OFF -DPIPEWRIGHT_TESTS=OFF -DPIPEWRIGHT_MPI=OFF -DPIPEWRIGHT_GECODE=OFF
+                           -DPIPEWRIGHT_GUI=OFF -DPIPEWRIGHT_TESTS=OFF -DPIPEWRIGHT_GECODE=OFF
                 LIST_SEPARATOR | BUILD_ALWAYS ON BUILD_BYPRODUCTS ${second_files} INSTALL_COMMAND ""
                 BUILD_COMMAND ${CMAKE_COMMAND} --build <BINARY_DIR> --target pipewright_cuda pipewright_gpucheck pipewright_slicecheck)
             # Beside the first, where the program looks.

@@ -4,7 +4,8 @@
 #include "core/base/diagnostic.h"
 
 #include <charconv>
-#include <unistd.h>
+#include <cstdint>
+#include <optional>
 
 namespace pipewright {
 
@@ -24,80 +25,76 @@ int number(const EnvironmentLookup& lookup, const char* name, int least)
     return result;
 }
 
+/// What a launcher says of its processes.
+struct Launcher {
+    const char *rank, *size;
+    const char* here = nullptr;     ///< how many of them are on this machine
+    const char* jobs[2] = {};       ///< one of these names the job
+    const char* required = nullptr; ///< has to be set too
+};
+constexpr Launcher launchers[] = {
+    {"OMPI_COMM_WORLD_RANK",
+     "OMPI_COMM_WORLD_SIZE",
+     "OMPI_COMM_WORLD_LOCAL_SIZE",
+     {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}}, // Open MPI
+    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},     // MPICH
+    {"RANK", "WORLD_SIZE"},                          // torchrun, and this program
+    {"SLURM_PROCID", "SLURM_NTASKS", nullptr, {}, "SLURM_STEP_ID"},
+};
+
+/// 20000 to 39999, the same for equal names (FNV-1a).
+int portOf(const std::string& job)
+{
+    std::uint64_t hash = 14695981039346656037u;
+    for (const char letter : job)
+        hash = (hash ^ static_cast<unsigned char>(letter)) * 1099511628211u;
+    return 20000 + static_cast<int>(hash % 20000);
+}
+
+std::optional<std::string> jobOf(const EnvironmentLookup& lookup, const Launcher& launcher)
+{
+    for (const char* name : launcher.jobs)
+        if (const char* job = name ? lookup(name) : nullptr)
+            return job;
+    return std::nullopt;
+}
+
 } // namespace
 
 RankEnvironment rankEnvironment(const EnvironmentLookup& lookup)
 {
     RankEnvironment result;
-    for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})
-        if (lookup(name)) {
-            result.launcher = RankEnvironment::Launcher::Mpi;
-            result.rank = number(lookup, name, 0);
-            return result;
-        }
-    const bool torch = lookup("RANK") && lookup("WORLD_SIZE");
-    const bool slurm = lookup("SLURM_PROCID") && lookup("SLURM_NTASKS") && lookup("SLURM_STEP_ID");
-    if (!torch && !slurm)
+    for (const Launcher& launcher : launchers) {
+        if (!lookup(launcher.rank) || !lookup(launcher.size) || (launcher.required && !lookup(launcher.required)))
+            continue;
+        result.launched = true;
+        result.rank = number(lookup, launcher.rank, 0);
+        result.size = number(lookup, launcher.size, 1);
+        if (result.rank >= result.size)
+            throw Error(launcher.rank, std::to_string(result.rank) + " of " + std::to_string(result.size),
+                        "ranks count from 0");
+        const bool allHere = launcher.here && lookup(launcher.here) && number(lookup, launcher.here, 1) == result.size;
+        const char* master = lookup("MASTER_ADDR");
+        const char* node = lookup("SLURM_STEP_ID") ? lookup("SLURM_LAUNCH_NODE_IPADDR") : nullptr;
+        if (master || node)
+            result.address = master ? master : node;
+        else if (allHere)
+            result.address = "127.0.0.1";
+        else
+            throw Error("MASTER_ADDR", "is not set",
+                        "set it to the host of rank 0, for all ranks (mpirun -x MASTER_ADDR=HOST -x MASTER_PORT=PORT)");
+        if (lookup("MASTER_PORT"))
+            result.port = number(lookup, "MASTER_PORT", 1) + 1;
+        else if (lookup("SLURM_STEP_ID"))
+            result.port = 20000 + number(lookup, "SLURM_JOB_ID", 0) % 20000;
+        else if (const std::optional<std::string> job = jobOf(lookup, launcher))
+            result.port = portOf(*job);
+        else
+            throw Error("MASTER_PORT", "is not set",
+                        "set it to a number whose successor is a free port on rank 0's host");
         return result;
-    result.launcher = RankEnvironment::Launcher::Sockets;
-    result.rank = number(lookup, torch ? "RANK" : "SLURM_PROCID", 0);
-    result.size = number(lookup, torch ? "WORLD_SIZE" : "SLURM_NTASKS", 1);
-    if (result.rank >= result.size)
-        throw Error(torch ? "RANK" : "SLURM_PROCID", std::to_string(result.rank) + " of " + std::to_string(result.size),
-                    "ranks count from 0");
-    if (const char* master = lookup("MASTER_ADDR"))
-        result.address = master;
-    else if (const char* host = slurm ? lookup("SLURM_LAUNCH_NODE_IPADDR") : nullptr)
-        result.address = host;
-    else
-        throw Error("MASTER_ADDR", "is not set", "set it to the host of rank 0");
-    if (lookup("MASTER_PORT"))
-        result.port = number(lookup, "MASTER_PORT", 1) + 1;
-    else if (slurm)
-        result.port = 20000 + number(lookup, "SLURM_JOB_ID", 0) % 20000;
-    else
-        throw Error("MASTER_PORT", "is not set", "set it to a number whose successor is a free port on rank 0's host");
+    }
     return result;
-}
-
-std::vector<std::string> launchCommand(const std::string& program, int ranks, const std::vector<std::string>& command,
-                                       bool asRoot)
-{
-    // The surviving ranks must be able to report a lost one. There may also be more ranks than cores, which then must
-    // not spin.
-    std::vector<std::string> words{program,
-                                   "-n",
-                                   std::to_string(ranks),
-                                   "--oversubscribe",
-                                   "--enable-recovery",
-                                   "--quiet",
-                                   "--bind-to",
-                                   "none",
-                                   "--mca",
-                                   "mpi_yield_when_idle",
-                                   "1",
-                                   "--mca",
-                                   "btl_vader_single_copy_mechanism",
-                                   "none"};
-    if (asRoot)
-        words.emplace_back("--allow-run-as-root");
-    // A word ":" would end the command for the launcher; only a file name can be ":".
-    for (const std::string& word : command)
-        words.push_back(word == ":" ? "./:" : word);
-    return words;
-}
-
-std::string findLauncher(const std::string& path)
-{
-    for (const char* name : {"mpirun", "mpiexec"})
-        for (std::size_t begin = 0; begin <= path.size();) {
-            const std::size_t end = std::min(path.find(':', begin), path.size());
-            const std::string candidate = path.substr(begin, end - begin) + "/" + name;
-            if (end > begin && access(candidate.c_str(), X_OK) == 0)
-                return candidate;
-            begin = end + 1;
-        }
-    return {};
 }
 
 } // namespace pipewright

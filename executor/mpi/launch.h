@@ -1,23 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Finds this process's rank and the number of processes in what the launcher (mpirun, srun, torchrun) left in the
-// environment. Without a launcher the program starts its own processes with mpirun.
+// Finds this process's rank, the number of processes and the place where they meet in what a launcher (mpirun, srun,
+// torchrun) left in the environment. Without a launcher the program starts the processes of a run itself, and leaves
+// what torchrun does.
 #pragma once
 
 #include "core/base/units.h"
 
 #include <functional>
 #include <string>
-#include <vector>
 
 namespace pipewright {
 
 struct RankEnvironment {
-    enum class Launcher {
-        None,
-        Mpi,     ///< MPI_Init knows the size
-        Sockets, ///< rank, size and the place to meet are given below
-    };
-    Launcher launcher = Launcher::None;
+    bool launched = false; ///< by a launcher; without one this process is the only one
     int rank = 0, size = 1;
     std::string address{}; ///< of rank 0's host
     int port = 0;
@@ -25,17 +20,11 @@ struct RankEnvironment {
 
 using EnvironmentLookup = std::function<const char*(const char* name)>; ///< std::getenv, or a test's
 
-/// Open MPI's, MPICH's and PMIx's own variables come first; then RANK and WORLD_SIZE with MASTER_ADDR and
-/// MASTER_PORT (torchrun, whose own store keeps that port: the ranks meet on the next); then SLURM_PROCID and
-/// SLURM_NTASKS. Throws Error when they are incomplete.
+/// Rank and size come from Open MPI's or MPICH's own variables, else from RANK and WORLD_SIZE (torchrun), else from
+/// SLURM_PROCID and SLURM_NTASKS within a step. The place is MASTER_ADDR and the port after MASTER_PORT (torchrun's own
+/// store keeps that port) where they are set. Else Slurm's launching node and a port from its job; under an mpirun
+/// whose ranks are all on this machine the loopback address and a port from the job's name. Throws Error when something
+/// is missing or no number.
 RankEnvironment rankEnvironment(const EnvironmentLookup& lookup);
-
-/// The arguments that start `ranks` processes of this command line; `program` is mpirun's path. Open MPI has to be told
-/// explicitly that it may run as root.
-std::vector<std::string> launchCommand(const std::string& program, int ranks, const std::vector<std::string>& command,
-                                       bool asRoot);
-
-/// mpirun or mpiexec in `path` (like PATH); empty when there is none.
-std::string findLauncher(const std::string& path);
 
 } // namespace pipewright

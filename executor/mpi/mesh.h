@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Messages between the processes of a run: a small fixed header and optional bytes, which are written straight to where
-// the receiver wants them. Messages from one process to another arrive in order. One thread uses a mesh. There is a
-// mesh over sockets and one over MPI; all that is built on top (links, all-reduces, failures) is the same for both.
+// the receiver wants them. Messages from one process to another arrive in order. One thread uses a mesh.
 #pragma once
 
 #include "executor/runtime/backend.h"

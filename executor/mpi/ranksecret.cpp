@@ -2,6 +2,7 @@
 #include "executor/mpi/ranksecret.h"
 
 #include "core/base/diagnostic.h"
+#include "executor/mpi/rankproof.h"
 
 #include <array>
 #include <cerrno>
@@ -9,7 +10,6 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fmt/format.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,18 +32,6 @@ std::filesystem::path secretFile(const EnvironmentLookup& lookup)
 {
     throw Error(file.string(), why,
                 fmt::format("set {} to the same 16 to 64 characters for all processes of the run", rankSecretVariable));
-}
-
-std::string randomDigits()
-{
-    std::array<unsigned char, longestRankSecret / 2> bytes{};
-    if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
-        throw Error("ranks", std::string("no random numbers: ") + std::strerror(errno),
-                    fmt::format("set {}", rankSecretVariable));
-    std::string digits;
-    for (const unsigned char byte : bytes)
-        digits += fmt::format("{:02x}", byte);
-    return digits;
 }
 
 /// Empty when there is no such file.
@@ -76,7 +64,7 @@ void makeSecret(const std::filesystem::path& file)
     const int made = mkstemp(temporary.data()); // readable by this user only
     if (made < 0)
         cannotKeep(file, std::string("cannot be made: ") + std::strerror(errno));
-    const std::string digits = randomDigits();
+    const std::string digits = freshSecret();
     const bool written = write(made, digits.data(), digits.size()) == static_cast<ssize_t>(digits.size());
     const bool named = written && (link(temporary.c_str(), file.c_str()) == 0 || errno == EEXIST);
     const int why = errno;
@@ -87,6 +75,14 @@ void makeSecret(const std::filesystem::path& file)
 }
 
 } // namespace
+
+std::string freshSecret()
+{
+    std::string digits;
+    for (const unsigned char byte : freshNonce())
+        digits += fmt::format("{:02x}", byte);
+    return digits;
+}
 
 std::string rankSecret(const EnvironmentLookup& lookup)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A secret that only the processes of a run know: a process that connects to a rank's port sends it first. It is sent
-// unencrypted, so it keeps out other users and stray connections, but not somebody who can read the network.
+// A secret that only the processes of a run know: each proves to the others that it knows it (rankproof.h), and never
+// sends it.
 #pragma once
 
 #include "executor/mpi/launch.h"
@@ -18,5 +18,8 @@ inline constexpr std::size_t shortestRankSecret = 16, longestRankSecret = 64;
 /// Error when the secret is too short or too long, or the file cannot be made, belongs to another user or can be read
 /// by others.
 std::string rankSecret(const EnvironmentLookup& lookup);
+
+/// 64 random hexadecimal digits.
+std::string freshSecret();
 
 } // namespace pipewright

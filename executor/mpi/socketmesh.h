@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A mesh of stream sockets, one between each two processes: for launchers that start processes but bring no MPI
-// (torchrun, srun without PMI), and for tests within one process. When a process ends, its sockets close, so the others
+// A mesh of stream sockets, one between each two processes. When a process ends, its sockets close, so the others
 // notice at once.
 #pragma once
 
@@ -14,7 +13,7 @@ namespace pipewright {
 std::unique_ptr<Mesh> createSocketMesh(int rank, std::vector<int> sockets);
 
 /// Rank 0 listens on `port` of `address`; all others connect to it and learn the addresses of the rest. A process
-/// without the right `secret` is refused (ranksecret.h). Throws Error when not all have connected within `deadline`.
+/// that does not know the `secret` is refused (rankproof.h). Throws Error when not all have connected within `deadline`.
 std::unique_ptr<Mesh> connectSocketMesh(int rank, int size, const std::string& address, int port,
                                         const std::string& secret, Nanoseconds deadline);
 

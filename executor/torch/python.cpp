@@ -2,8 +2,10 @@
 #include "executor/torch/python.h"
 
 #include "core/base/diagnostic.h"
+#include "core/base/findprogram.h"
 #include "core/base/formattedtext.h"
 #include "core/base/inputfile.h"
+#include "core/base/ownmark.h"
 
 #include <fmt/format.h>
 
@@ -21,22 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string findOnPath(const std::string& program)
-{
-    if (program.find('/') != std::string::npos)
-        return access(program.c_str(), X_OK) == 0 ? program : std::string();
-    const char* path = std::getenv("PATH");
-    const std::string folders = path != nullptr ? path : "";
-    for (std::size_t begin = 0; begin <= folders.size();) {
-        const std::size_t end = std::min(folders.find(':', begin), folders.size());
-        const std::string candidate = folders.substr(begin, end - begin) + "/" + program;
-        if (end > begin && access(candidate.c_str(), X_OK) == 0)
-            return candidate;
-        begin = end + 1;
-    }
-    return {};
-}
-
 const std::string beginningOfName = "pipewright-torch-";
 
 /// The descriptor of the locked folder; below 0: another process has it, another user owns it, or it is no folder. The
@@ -52,7 +38,7 @@ int lockedFolder(const fs::path& folder)
     return -1;
 }
 
-/// Removes the folders of killed processes.
+/// Removes the folders of killed processes: those with our mark and without a lock.
 void removeLeftovers(const fs::path& folder)
 {
     std::error_code error;
@@ -62,7 +48,8 @@ void removeLeftovers(const fs::path& folder)
             found.push_back(entry->path());
     for (const fs::path& left : found)
         if (const int lock = lockedFolder(left); lock >= 0) {
-            fs::remove_all(left, error);
+            if (left == markedName((folder / beginningOfName).string(), lock))
+                fs::remove_all(left, error);
             close(lock);
         }
 }
@@ -97,21 +84,18 @@ RunFolder::RunFolder()
 {
     const fs::path folder = fs::temp_directory_path();
     removeLeftovers(folder);
-    std::error_code error;
-    // Until it is locked, another process may remove the folder as a leftover.
-    for (int tries = 0; tries < 8; ++tries) {
-        std::string name = (folder / (beginningOfName + "XXXXXX")).string();
-        if (mkdtemp(name.data()) == nullptr)
-            throw Error(name, "this folder cannot be made", "is the disk full?");
-        m_path = name;
-        m_lock = lockedFolder(m_path);
-        if (m_lock >= 0 && fs::exists(m_path, error))
-            return;
-        if (m_lock >= 0)
-            close(m_lock);
-        fs::remove_all(m_path, error);
+    const std::string beginning = (folder / beginningOfName).string();
+    std::string name = beginning + "XXXXXX";
+    if (mkdtemp(name.data()) == nullptr)
+        throw Error(name, "this folder cannot be made", "is the disk full?");
+    m_path = name;
+    m_lock = lockedFolder(m_path);
+    if (m_lock < 0) {
+        std::error_code ignored;
+        fs::remove(m_path, ignored);
+        throw Error(folder.string(), "no folder in it can be locked", "name another one in TMPDIR");
     }
-    throw Error(folder.string(), "no folder in it can be locked", "name another one in TMPDIR");
+    m_path = markAsOwn(name, beginning, m_lock); // now that it is locked, no other process takes it for a leftover
 }
 
 RunFolder::~RunFolder()
@@ -131,7 +115,7 @@ void requireModuleFile(const std::string& module)
 
 ProcessToStart pythonCode(const std::string& python, const std::string& code)
 {
-    const std::string program = findOnPath(python);
+    const std::string program = findProgram(python);
     if (program.empty())
         throw Error("--python", fmt::format("there is no program {}", python),
                     "name a Python that has PyTorch: --python /path/to/python3");

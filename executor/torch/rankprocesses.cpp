@@ -73,6 +73,8 @@ RankProcesses::~RankProcesses()
 
 void RankProcesses::start(const ProcessToStart& wanted)
 {
+    if (!wanted.words.front().starts_with('/'))
+        throw Error(wanted.words.front(), "is not the absolute path of a program", "find it with findProgram()");
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
         throw Error(wanted.words.front(), std::string("no pipe can be made: ") + std::strerror(errno),
@@ -80,6 +82,7 @@ void RankProcesses::start(const ProcessToStart& wanted)
     std::vector<std::string> words = wanted.words, environment = environmentWith(wanted.environment);
     const std::vector<char*> arguments = pointers(words), variables = pointers(environment);
     const pid_t parent = getpid();
+    const bool ownOutput = wanted.ownOutput;
     // This process's signal handlers must not run in the child: signals are blocked until the child has reset them.
     sigset_t all, before;
     sigfillset(&all);
@@ -99,7 +102,8 @@ void RankProcesses::start(const ProcessToStart& wanted)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
             _exit(127);
-        dup2(STDERR_FILENO, STDOUT_FILENO);
+        if (!ownOutput)
+            dup2(STDERR_FILENO, STDOUT_FILENO);
         if (ends[1] == reportDescriptor)
             fcntl(ends[1], F_SETFD, 0);
         else
@@ -109,7 +113,7 @@ void RankProcesses::start(const ProcessToStart& wanted)
         sigset_t none;
         sigemptyset(&none);
         pthread_sigmask(SIG_SETMASK, &none, nullptr);
-        execvpe(arguments[0], arguments.data(), variables.data());
+        execve(arguments[0], arguments.data(), variables.data());
         _exit(127);
     }
     setpgid(id, id); // in parent and child, whichever runs first
@@ -177,13 +181,15 @@ bool RankProcesses::anyRuns() const
     return false;
 }
 
+void RankProcesses::send(int signal) const
+{
+    for (const Process& process : m_processes)
+        if (process.runs)
+            kill(-process.id, signal);
+}
+
 void RankProcesses::end(std::chrono::milliseconds grace)
 {
-    const auto all = [this](int number) {
-        for (const Process& process : m_processes)
-            if (process.runs)
-                kill(-process.id, number);
-    };
     const auto collect = [this] {
         for (Process& process : m_processes)
             if (process.runs && waitpid(process.id, nullptr, WNOHANG) == process.id) {
@@ -191,11 +197,11 @@ void RankProcesses::end(std::chrono::milliseconds grace)
                 process.runs = false;
             }
     };
-    all(SIGTERM);
+    send(SIGTERM);
     const auto last = std::chrono::steady_clock::now() + grace;
     for (collect(); anyRuns() && std::chrono::steady_clock::now() < last; collect())
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    all(SIGKILL);
+    send(SIGKILL);
     for (Process& process : m_processes)
         if (process.runs) {
             waitpid(process.id, nullptr, 0);

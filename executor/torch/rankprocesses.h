@@ -14,8 +14,9 @@
 namespace pipewright {
 
 struct ProcessToStart {
-    std::vector<std::string> words; ///< the program, found on the path, and its arguments
+    std::vector<std::string> words; ///< the program's absolute path (findProgram), and its arguments
     std::vector<std::pair<std::string, std::string>> environment{}; ///< in addition to this process's own
+    bool ownOutput = false; ///< its output is this process's own; else it goes to standard error
 };
 
 struct ProcessEvent {
@@ -27,7 +28,7 @@ struct ProcessEvent {
 
 class RankProcesses {
 public:
-    /// The processes' output goes to standard error. Throws Error when one cannot be started; then none runs.
+    /// Throws Error when one cannot be started; then none runs.
     explicit RankProcesses(const std::vector<ProcessToStart>& processes);
     ~RankProcesses(); ///< as end()
     RankProcesses(const RankProcesses&) = delete;
@@ -36,6 +37,7 @@ public:
     /// Waits for reports, at most so long. All lines of a process come before its end.
     std::vector<ProcessEvent> wait(std::chrono::milliseconds atMost = std::chrono::milliseconds(100));
     bool anyRuns() const;
+    void send(int signal) const; ///< to all that run, and to what they started
     /// Asks all processes to end, and kills those that do not within `grace`.
     void end(std::chrono::milliseconds grace = std::chrono::milliseconds(2000));
 

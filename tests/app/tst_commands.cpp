@@ -156,19 +156,6 @@ private Q_SLOTS:
                  QString());
     }
 
-    void noVariableMakesARunWriteAFile()
-    {
-        m_work.run("new 1f1b --devices 2 --microbatches 2 -o own.json --force");
-        const QByteArray before = m_work.read("own.json");
-        for (const char* words : {"run own.json --backend host --maths timed --steps 1 -o verdict.db --force",
-                                  "run nowhere.json --backend mpi --steps 1 -o verdict.db --force"})
-            for (const char* file : {"own.json", "new-file"})
-                m_work.shell(
-                    QString("PIPEWRIGHT_VERDICT=%1 OMPI_COMM_WORLD_RANK=0 \"$pipewright\" %2").arg(file, words));
-        QCOMPARE(m_work.read("own.json"), before);
-        QVERIFY(!QFile::exists(m_work.path("new-file")));
-    }
-
     void filesAreReplacedOnlyByForce()
     {
         const QString make = "new 1f1b --devices 2 --microbatches 2 -o kept.json";
@@ -193,9 +180,9 @@ private Q_SLOTS:
         QVERIFY(object["host"]["available"].toBool());
         QVERIFY(object["host"]["threads"].toInt() >= 1);
         QVERIFY(object["host"]["memory_bytes"].toInteger() > 1 << 20);
-        for (const char* backend : {"cuda", "mpi"})
-            if (!object[backend]["available"].toBool())
-                QVERIFY2(!object[backend]["reason"].toString().isEmpty(), backend);
+        QVERIFY(object["mpi"]["available"].toBool());
+        if (!object["cuda"]["available"].toBool())
+            QVERIFY(!object["cuda"]["reason"].toString().isEmpty());
     }
 
     void withoutAScreenTheDesignerSaysSo()

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Faults done to runs of several processes: over sockets, by the launcher of MPI, and through PyTorch."""
+"""Faults done to runs of several processes: as launchers start them, started by the program, and through PyTorch."""
+import hashlib
+import hmac
 import json
 import os
 import signal
@@ -80,8 +82,30 @@ def strangers(work, random):
     work.require_nobody_left()
 
 
-INTRODUCTION = "@Iiii64s"  # of executor/mpi/connect.cpp: magic, rank, ranks, port, secret
+HELLO = "<Iiii32s"  # of executor/mpi/rankdoor.cpp: magic, ranks, rank, rank of the listener, nonce
 MESSAGE = "@IIIIqqqq"  # of executor/mpi/mesh.h: kind, link, sequence, task, bytes, time, a, b
+
+
+def auth(key, text):
+    """libsodium's crypto_auth: the first half of an HMAC with SHA-512."""
+    return hmac.new(key, text, hashlib.sha512).digest()[:32]
+
+
+def prove(liar, secret, port, own_port):
+    """Proves to rank 0 that this is rank 1 of two, as executor/mpi/rankproof.cpp does."""
+    key = hashlib.blake2b(b"pipewright ranks\0" + struct.pack("<ii", 2, port), key=secret.encode(), digest_size=32)
+    nonce = os.urandom(32)
+    liar.send(struct.pack(HELLO, 0x50577233, 2, 1, 0, nonce))
+    challenge = b""
+    while len(challenge) < 64:
+        part = liar.recv(64 - len(challenge))
+        if not part:
+            raise OSError("rank 0 went away")
+        challenge += part
+    said = struct.pack("<ii", 1, 0) + nonce + challenge[:32]
+    require(challenge[32:] == auth(key.digest(), struct.pack("<i", 1) + said), "rank 0 has not proved itself")
+    liar.send(struct.pack("<i", own_port)
+              + auth(key.digest(), struct.pack("<i", 2) + said + struct.pack("<i", own_port)))
 
 
 @fault
@@ -101,7 +125,7 @@ def liar_among_ranks(work, random):
             except OSError:
                 time.sleep(0.02)
         try:
-            liar.send(struct.pack(INTRODUCTION, 0x50577232, 1, 2, random.choice([0, 1, port, -1]), secret.encode()))
+            prove(liar, secret, port + 1, random.choice([0, 1, port, -1]))
             if random.random() < 0.7:  # as a rank does it: who it is, and on which machine
                 liar.send(struct.pack(MESSAGE, 0, 0, 0, 0, 0, 1, run.pid, 1))
             for _ in range(random.randint(1, 20)):
@@ -127,7 +151,7 @@ def has(work, backend):
 
 @fault
 def launcher_ends(work, random):
-    """The program's own launcher over MPI or PyTorch, or one of its ranks, gets a signal at any time."""
+    """The program that started the ranks, its own or PyTorch's, or one of them gets a signal at any time."""
     design(work, random)
     backend = random.choice(["mpi", "mpi", "torch"])
     if not has(work, backend):

@@ -130,7 +130,7 @@ private Q_SLOTS:
         const OutputFile living(at("a"), false, {"-wal"});
         QCOMPARE(files(), 1);
         // One that is being written stays, and so do files that only look alike.
-        for (const char* name : {"a.backup", "a.unfinished-", "a.unfinished-1234567", "ba.unfinished-123456"})
+        for (const char* name : {"a.backup", "a.unfinished-", "a.unfinished-123456", "a.unfinished-notes1"})
             put(at(name), "kept");
         write(at("a"), "done", false);
         QCOMPARE(files(), 6);

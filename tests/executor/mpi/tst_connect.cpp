@@ -3,8 +3,11 @@
 // that announce more than there is.
 #include "core/base/diagnostic.h"
 #include "executor/mpi/rankhub.h"
+#include "executor/mpi/rankproof.h"
 #include "executor/mpi/ranksecret.h"
 #include "executor/mpi/socketmesh.h"
+#include "executor/mpi/tcp.h"
+#include "executor/runtime/clock.h"
 #include "sanitized.h"
 #include "testmain.h"
 
@@ -98,6 +101,53 @@ std::string failureOf(Met& met)
     }
 }
 
+/// Listens on a loopback port, as whoever was there before rank 0.
+struct Listener {
+    Listener()
+    {
+        TcpAddress at;
+        auto& four = reinterpret_cast<sockaddr_in&>(at.address);
+        four.sin_family = AF_INET;
+        four.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        at.length = sizeof four;
+        socket = listenTcp(at);
+        port = ownAddressOf(socket).port();
+    }
+    ~Listener() { close(socket); }
+    int accepted() const ///< waits for a connection
+    {
+        int come = -1;
+        while ((come = accept4(socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)) < 0)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        return come;
+    }
+    int socket = -1, port = 0;
+};
+
+/// Passes on all that two connections say, until one of them ends; gives what the first one said.
+std::string relayed(int from, int to)
+{
+    std::string said;
+    char text[4096];
+    for (bool over = false; !over;) {
+        for (const auto& [in, out] : {std::pair(from, to), std::pair(to, from)}) {
+            const ssize_t got = recv(in, text, sizeof text, MSG_DONTWAIT);
+            over = over || got == 0;
+            if (got <= 0)
+                continue;
+            if (in == from)
+                said.append(text, static_cast<std::size_t>(got));
+            (void)send(out, text, static_cast<std::size_t>(got), MSG_NOSIGNAL);
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    close(from);
+    close(to);
+    return said;
+}
+
+constexpr std::size_t helloBytes = 48, challengeBytes = 64; // rankdoor.cpp
+
 /// Both ends of a connection to rank 1, which is played by the test.
 struct Impostor {
     Impostor()
@@ -142,6 +192,95 @@ private Q_SLOTS:
         QVERIFY2(why.find("missing are ranks 1") != std::string::npos, why.c_str());
         QVERIFY2(why.find("another secret") != std::string::npos, why.c_str());
         QVERIFY2(whyNot.find("another secret") != std::string::npos, whyNot.c_str());
+    }
+
+    void whoHoldsThePortLearnsNothingAndIsFound()
+    {
+        const Listener stranger;
+        Met other = meet(1, 2, stranger.port);
+        const int connection = stranger.accepted();
+        std::string said(helloBytes, 0);
+        QVERIFY(receiveAll(connection, said.data(), said.size(), steadyNow() + deadline));
+        const std::string guess(challengeBytes, 'x');
+        QVERIFY(sendAll(connection, guess.data(), guess.size(), steadyNow() + deadline));
+        const std::string why = failureOf(other);
+        QVERIFY2(why.find("who listens as rank 0 knows another secret") != std::string::npos, why.c_str());
+        char more = 0;
+        QVERIFY(!receiveAll(connection, &more, 1, steadyNow() + shortly)); // no proof came
+        QVERIFY(said.find(ourSecret) == std::string::npos);
+        close(connection);
+    }
+
+    /// What a rank once said lets nobody in, here or in another run with the same secret.
+    void whatWasSaidCannotBeSaidAgain()
+    {
+        const Listener middle;
+        const int port = freePort();
+        std::string said;
+        {
+            Met first = meet(0, 2, port, ourSecret, shortly);
+            Met other = meet(1, 2, middle.port, ourSecret, deadline);
+            said = relayed(middle.accepted(), knockPatiently(port));
+            QVERIFY(!failureOf(other).empty()); // it takes the run at that port for another one
+            QVERIFY(failureOf(first).find("another secret") != std::string::npos);
+        }
+        Met first = meet(0, 2, port, ourSecret, shortly);
+        Met other = meet(1, 2, port, otherSecret, shortly);
+        const int again = knockPatiently(port);
+        (void)send(again, said.data(), said.size(), MSG_NOSIGNAL);
+        QVERIFY(!failureOf(other).empty());
+        QVERIFY(failureOf(first).find("missing are ranks 1") != std::string::npos);
+        close(again);
+    }
+
+    void anAnswerIsGoodForOneConnection()
+    {
+        const RankKey key = rankKey(ourSecret, 2, 1234);
+        const RankConversation said{1, 0, 99, freshNonce(), freshNonce()};
+        const RankProof proof = prove(Prover::Comer, said, key);
+        QVERIFY(isProof(proof, Prover::Comer, said, key));
+        QVERIFY(!isProof(proof, Prover::Listener, said, key));
+        for (const RankConversation& other : {RankConversation{2, 0, 99, said.comersNonce, said.listenersNonce},
+                                              RankConversation{1, 2, 99, said.comersNonce, said.listenersNonce},
+                                              RankConversation{1, 0, 98, said.comersNonce, said.listenersNonce},
+                                              RankConversation{1, 0, 99, freshNonce(), said.listenersNonce},
+                                              RankConversation{1, 0, 99, said.comersNonce, freshNonce()}})
+            QVERIFY(!isProof(proof, Prover::Comer, other, key));
+        QVERIFY(!isProof(proof, Prover::Comer, said, rankKey(ourSecret, 2, 1235)));
+        QVERIFY(!isProof(proof, Prover::Comer, said, rankKey(otherSecret, 2, 1234)));
+        QVERIFY(freshSecret() != freshSecret());
+    }
+
+    /// The kernel drops what comes to a listener that lets nobody in.
+    void connectingEndsInTime()
+    {
+        const Listener full;
+        listen(full.socket, 0);
+        std::vector<int> waiting;
+        const TcpAddress at = ownAddressOf(full.socket);
+        int last = 0, why = 0;
+        for (int i = 0; i < 20 && last >= 0; ++i) {
+            last = connectTcp(at, steadyNow() + shortly);
+            why = errno;
+            waiting.push_back(last);
+        }
+        QCOMPARE(last, -1);
+        QCOMPARE(why, ETIMEDOUT);
+        for (const int socket : waiting)
+            if (socket >= 0)
+                close(socket);
+    }
+
+    void aHostThatIsNowhereIsNamed()
+    {
+        try {
+            addressesOf("nowhere.invalid", 1, steadyNow() + deadline);
+            QFAIL("it was found");
+        } catch (const Error& error) {
+            QVERIFY(std::string(error.what()).find("MASTER_ADDR nowhere.invalid") != std::string::npos);
+        }
+        QVERIFY_THROWS_EXCEPTION(Error, addressesOf("nowhere.invalid", 1, steadyNow())); // at once
+        QCOMPARE(addressesOf("127.0.0.1", 7, steadyNow() + deadline).front().port(), 7);
     }
 
     /// Connections that say nothing, or something else, hold up nobody, however many there are.

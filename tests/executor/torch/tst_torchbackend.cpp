@@ -14,6 +14,9 @@
 #include <QFileInfo>
 #include <QTest>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -114,15 +117,25 @@ wait
         const QTemporaryDir temporary;
         const QByteArray before = qgetenv("TMPDIR");
         qputenv("TMPDIR", temporary.path().toUtf8());
-        QVERIFY(QDir(temporary.path()).mkpath("pipewright-torch-killed/deeper"));
-        QVERIFY(QDir(temporary.path()).mkpath("another"));
+        const pid_t killed = ::fork();
+        if (killed == 0) {
+            const RunFolder left;
+            QFile(QString::fromStdString(left.file("job.json"))).open(QIODevice::WriteOnly);
+            ::_exit(0);
+        }
+        QCOMPARE(::waitpid(killed, nullptr, 0), killed);
+        const QStringList leftover = QDir(temporary.path()).entryList(QDir::Dirs | QDir::NoDotAndDotDot);
+        QCOMPARE(leftover.size(), 1);
+        for (const char* users : {"another", "pipewright-torch-notes/deeper", "pipewright-torch-12345/deeper"})
+            QVERIFY(QDir(temporary.path()).mkpath(users));
         {
             const RunFolder first, second; // those that live leave each other alone
-            QVERIFY(!QFile::exists(temporary.filePath("pipewright-torch-killed")));
+            QVERIFY(!QFile::exists(temporary.filePath(leftover.front() + "/job.json"))); // the name may be used again
             QVERIFY(QFile::exists(QFileInfo(QString::fromStdString(first.file("job.json"))).path()));
             QVERIFY(QFile::exists(QFileInfo(QString::fromStdString(second.file("job.json"))).path()));
         }
-        QCOMPARE(QDir(temporary.path()).entryList(QDir::AllEntries | QDir::NoDotAndDotDot), QStringList{"another"});
+        QCOMPARE(QDir(temporary.path()).entryList(QDir::AllEntries | QDir::NoDotAndDotDot),
+                 (QStringList{"another", "pipewright-torch-12345", "pipewright-torch-notes"})); // the user's own
         qputenv("TMPDIR", before);
         if (before.isEmpty())
             qunsetenv("TMPDIR");

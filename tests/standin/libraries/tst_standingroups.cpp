@@ -164,8 +164,6 @@ private Q_SLOTS:
         QFETCH(QString, family);
         QFETCH(QString, options);
         const StandInMachine machine(4);
-        if (!machine.run("devices --json").json["mpi"].toObject()["available"].toBool())
-            QSKIP("there is no MPI");
         QVERIFY(makeGroups(machine, family, "transformer"));
         const StandInOutcome ran =
             machine.run("run design.json --backend mpi --device cuda --steps 3 --json --progress "

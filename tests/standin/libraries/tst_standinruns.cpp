@@ -321,8 +321,6 @@ private Q_SLOTS:
         QFETCH(int, gpus);
         QFETCH(QString, model);
         const StandInMachine machine(gpus);
-        if (!machine.run("devices --json").json["mpi"].toObject()["available"].toBool())
-            QSKIP("no MPI here");
         QVERIFY(machine.deepModel("deep.json"));
         QVERIFY(machine.design(family, gpus, "--model " + model));
         const StandInOutcome threads = machine.run(onGpus + "2");
