@@ -45,6 +45,8 @@ std::string_view word(Severity severity)
 
 Json toJson(const MemoryPeak& peak)
 {
+    if (peak.during.empty() && peak.persistent == 0) // of a group's member: its parts are not worked out
+        return {{"member", peak.device}, {"limit_bytes", peak.limit}, {"peak_bytes", peak.peak}};
     Json saved = Json::array();
     for (const MemoryPeak::Saved& stage : peak.saved)
         saved.push_back({{"stage", stage.stage}, {"microbatches", stage.microbatches}, {"bytes", stage.bytes}});

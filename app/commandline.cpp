@@ -63,7 +63,7 @@ template CommandOption Command::option(const std::string&, std::vector<double>&,
 
 void Command::flag(const std::string& names, bool& value, const std::string& meaning)
 {
-    m_app->add_flag(names, value, meaning);
+    m_app->add_flag(names, value, meaning)->disable_flag_override(); // --flag=VALUE is an error
 }
 
 Command Command::group(const std::string& title, const std::string& meaning)

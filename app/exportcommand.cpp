@@ -163,14 +163,22 @@ void run(const ExportCommandOptions& options)
     exportOptions.predicted = &prediction;
     OutputFile file(options.output, options.force);
     std::size_t bytes = 0;
+    std::exception_ptr unwritten; // the file's fault, and no finding about the design
     const Diagnostics diagnostics = orFind(located, [&] {
         return format.writeTo(
             [&](std::string_view piece) {
-                file.write(piece);
                 bytes += piece.size();
+                try {
+                    if (!unwritten)
+                        file.write(piece);
+                } catch (const Error&) {
+                    unwritten = std::current_exception();
+                }
             },
             located.design, exportOptions);
     });
+    if (unwritten)
+        std::rethrow_exception(unwritten);
     file.keep();
     printDiagnostics(located.locate(diagnostics));
     if (options.json) {

@@ -45,6 +45,17 @@ bool isPrintable(const Utf8Character& character)
     return character.valid && !control && !directs;
 }
 
+std::string shortened(std::string_view text, std::size_t most)
+{
+    std::size_t end = 0;
+    for (std::size_t count = 0; end < text.size(); ++count) {
+        if (count == most)
+            return std::string(text.substr(0, end)) + "…";
+        end += firstCharacter(text.substr(end)).length;
+    }
+    return std::string(text);
+}
+
 std::string escapedForTerminal(std::string_view text)
 {
     std::string result;

@@ -21,6 +21,9 @@ Utf8Character firstCharacter(std::string_view text);
 /// No control character, and none that changes the direction of the text around it.
 bool isPrintable(const Utf8Character& character);
 
+/// The text, or its first `most` characters and "…".
+std::string shortened(std::string_view text, std::size_t most);
+
 /// For a terminal: what is not printable becomes \u001b, a byte that is no UTF-8 \x9b; line feeds and tabs stay.
 /// JSON stays the same value.
 std::string escapedForTerminal(std::string_view text);

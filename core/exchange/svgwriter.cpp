@@ -101,11 +101,13 @@ void SvgWriter::line(double x1, double y1, double x2, double y2, std::string_vie
 
 void SvgWriter::text(double x, double baseline, std::string_view text, const TextStyle& style)
 {
+    constexpr std::size_t most = 300; ///< characters: longer names pass every edge, and take painters minutes
     constexpr std::string_view anchors[] = {"", " text-anchor=\"middle\"", " text-anchor=\"end\""};
-    m_text += fmt::format("<text x=\"{}\" y=\"{}\" font-family=\"{}\" font-size=\"{}\"{}{} fill=\"{}\"{}>{}</text>\n",
-                          number(x), number(baseline), style.mono ? "monospace" : "sans-serif", number(style.size),
-                          style.bold ? " font-weight=\"bold\"" : "", anchors[static_cast<int>(style.anchor)],
-                          style.colour, optional("fill-opacity", style.opacity), escapedForMarkup(text));
+    m_text +=
+        fmt::format("<text x=\"{}\" y=\"{}\" font-family=\"{}\" font-size=\"{}\"{}{} fill=\"{}\"{}>{}</text>\n",
+                    number(x), number(baseline), style.mono ? "monospace" : "sans-serif", number(style.size),
+                    style.bold ? " font-weight=\"bold\"" : "", anchors[static_cast<int>(style.anchor)], style.colour,
+                    optional("fill-opacity", style.opacity), escapedForMarkup(shortened(text, most)));
 }
 
 void SvgWriter::strokedPath(std::string_view data, std::string_view colour, double strokeWidth, double opacity,

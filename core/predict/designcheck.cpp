@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/predict/designcheck.h"
 
+#include "core/base/stageranges.h"
 #include "core/design/groupstages.h"
 #include "core/design/stagecosts.h"
 #include "core/predict/busqueues.h"
@@ -11,6 +12,11 @@
 #include "core/schedule/validate.h"
 
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <span>
+#include <tuple>
 
 namespace pipewright {
 
@@ -53,14 +59,42 @@ std::vector<MemoryPeak> crossedLimits(const Design& design, const Prediction& pr
     return crossed;
 }
 
-Diagnostic explain(const MemoryPeak& peak)
+/// "device 3", "devices 1-6, 9".
+std::string devicesText(const std::vector<int>& devices)
 {
-    return {Severity::Error, fmt::format("device {}", peak.device),
-            fmt::format("needs {} at {}{}, {} more than the {} of {}: {}", formatSize(peak.peak),
-                        formatDuration(peak.time), peak.during.empty() ? "" : " (" + peak.during + ")",
-                        formatSize(peak.peak - peak.limit), formatSize(peak.limit),
-                        peak.deviceName.empty() ? "the device" : peak.deviceName, describeParts(peak)),
-            remedy(peak)};
+    if (devices.size() == 1)
+        return fmt::format("device {}", devices.front());
+    std::vector<bool> named(static_cast<std::size_t>(*std::max_element(devices.begin(), devices.end())) + 1);
+    for (const int device : devices)
+        named[static_cast<std::size_t>(device)] = true;
+    return "devices " + textOf(named);
+}
+
+/// One error for all devices whose peaks and limits read alike; it describes the first of them.
+Diagnostics explain(std::span<const MemoryPeak> peaks)
+{
+    std::map<std::tuple<std::string, std::string, std::string>, std::size_t> known;
+    std::vector<std::pair<const MemoryPeak*, std::vector<int>>> alike;
+    for (const MemoryPeak& peak : peaks) {
+        const auto [place, isNew] =
+            known.try_emplace({formatSize(peak.peak), formatSize(peak.limit), peak.deviceName}, alike.size());
+        if (isNew)
+            alike.push_back({&peak, {}});
+        alike[place->second].second.push_back(peak.device);
+    }
+    Diagnostics diagnostics;
+    for (const auto& [peak, devices] : alike) {
+        const bool several = devices.size() > 1;
+        diagnostics.push_back(
+            {Severity::Error, devicesText(devices),
+             fmt::format("{} {}{} at {}{}, {} more than the {} of {}: {}", several ? "each need" : "needs",
+                         formatSize(peak->peak), several ? fmt::format(", device {}", peak->device) : std::string(),
+                         formatDuration(peak->time), peak->during.empty() ? "" : " (" + peak->during + ")",
+                         formatSize(peak->peak - peak->limit), formatSize(peak->limit),
+                         peak->deviceName.empty() ? "the device" : peak->deviceName, describeParts(*peak)),
+             remedy(*peak)});
+    }
+    return diagnostics;
 }
 
 /// When the partition was edited by hand, the stages' bytes still belong to the old one and the predicted memory is
@@ -88,26 +122,39 @@ Diagnostics checkBytes(const Design& design)
     return diagnostics;
 }
 
-/// The members run in an order of their own, each with a memory of its own.
-Diagnostics checkMembers(const Design& design, const Program& groups)
+/// The members run in an order of their own, each with a memory of its own. Appends to `crossed` those that exceed it.
+Diagnostics checkMembers(const Design& design, const Program& groups, std::vector<MemoryPeak>& crossed)
 {
     const Program members =
         memberProgram(groups, groupStages(design), design.costs, design.schedule.transferOrder).program;
     Diagnostics diagnostics = checkDeadlock(members, communicationOf(members));
+    std::map<std::tuple<Bytes, Bytes, std::string>, std::vector<int>> alike;
     std::size_t member = 0;
     for (const DeviceSpec& device : design.cluster.devices)
         for (std::size_t m = 0; m < (device.group ? device.group->devices.size() : 1); ++m, ++member) {
             if (!device.group || member >= members.devices.size())
                 continue;
             const DeviceSpec& own = device.group->devices[m];
-            if (const Bytes peak = members.devices[member].peakBytes; own.memory > 0 && peak > own.memory)
-                diagnostics.push_back({Severity::Error, fmt::format("device {}", member),
-                                       fmt::format("a group's member, needs {}, {} more than the {} of {}",
-                                                   formatSize(peak), formatSize(peak - own.memory),
-                                                   formatSize(own.memory), own.name.empty() ? "the device" : own.name),
-                                       "give it a smaller share of its stages (--plan), recompute or offload, or use "
-                                       "fewer microbatches at a time"});
+            if (const Bytes peak = members.devices[member].peakBytes; own.memory > 0 && peak > own.memory) {
+                alike[{peak, own.memory, own.name}].push_back(static_cast<int>(member));
+                MemoryPeak& over = crossed.emplace_back();
+                over.device = static_cast<int>(member);
+                over.deviceName = own.name;
+                over.limit = own.memory;
+                over.peak = peak;
+            }
         }
+    for (const auto& [what, devices] : alike) {
+        const auto& [peak, limit, name] = what;
+        diagnostics.push_back(
+            {Severity::Error, devicesText(devices),
+             fmt::format("{}, {} more than the {} of {}",
+                         devices.size() == 1 ? fmt::format("a group's member, needs {}", formatSize(peak))
+                                             : fmt::format("members of groups, each need {}", formatSize(peak)),
+                         formatSize(peak - limit), formatSize(limit), name.empty() ? "the device" : name),
+             "give it a smaller share of its stages (--plan), recompute or offload, or use "
+             "fewer microbatches at a time"});
+    }
     return diagnostics;
 }
 
@@ -152,15 +199,16 @@ Diagnostics checkDesign(const Design& design, std::vector<MemoryPeak>* crossed)
                 diagnostics.push_back(std::move(blocking));
             }
         std::vector<MemoryPeak> peaks = crossedLimits(design, prediction);
+        std::vector<MemoryPeak> ofMembers;
         if (hasGroups(design) && whyNoMembers(design).empty()) {
-            append(diagnostics, checkMembers(design, prediction.program));
+            append(diagnostics, checkMembers(design, prediction.program, ofMembers));
             // A group's own memory is that of its smallest member, and its bytes are those of its fullest one.
             std::erase_if(peaks, [&](const MemoryPeak& peak) {
                 return design.cluster.devices[static_cast<std::size_t>(peak.device)].group != nullptr;
             });
         }
-        for (const MemoryPeak& peak : peaks)
-            diagnostics.push_back(explain(peak));
+        append(diagnostics, explain(peaks));
+        peaks.insert(peaks.end(), ofMembers.begin(), ofMembers.end());
         if (crossed != nullptr)
             *crossed = std::move(peaks);
     } catch (const Error& error) {

@@ -10,8 +10,8 @@
 namespace pipewright {
 
 /// Empty when the design can run. Exceeded memory is an error; communication that would hang only where
-/// sends and receives block is a warning. `crossed` receives the breakdown of the peak for every device whose memory is
-/// too small. O(blocks).
+/// sends and receives block is a warning. What is alike of several devices is said once. `crossed` receives the peak of
+/// every device or member of a group whose memory is too small; only a device's has its breakdown. O(blocks).
 Diagnostics checkDesign(const Design& design, std::vector<MemoryPeak>* crossed = nullptr);
 
 /// "transfers share switch: " and the bus discipline; empty when the Program has no bus.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/designer/editdifferences.h"
 
-#include "gui/widgets/factlist.h"
 #include "gui/widgets/words.h"
 
 #include <QLabel>
 #include <QVBoxLayout>
+
+#include <algorithm>
 
 namespace pipewright {
 
@@ -49,18 +50,25 @@ EditDifferences::EditDifferences(Document& document, QWidget* parent)
     remember();
 }
 
+/// Of the device whose peak changes most; the fullest one's change is said beside it.
+Fact EditDifferences::peakFact(const PeakChange& change, Bytes ofFullest, const QString& source, Tone tone) const
+{
+    if (change.device < 0)
+        return {tr("peak memory"), signedSize(0), source, tone};
+    return {tr("peak memory"),
+            tr("%1 on %2").arg(signedSize(change.difference), deviceLabel(m_document.design(), change.device)),
+            source
+                + tr(": the device whose peak changes most. The fullest device's peak: %1").arg(signedSize(ofFullest)),
+            tone};
+}
+
 EditDifferences::Numbers EditDifferences::numbersOf(const Prediction& prediction) const
 {
     const Metrics& metrics = prediction.metrics;
-    const int fullest = fullestDevice(metrics);
-    std::optional<Bytes> peak;
-    if (!isMemoryPending(m_document.design(), prediction))
-        peak = fullest >= 0 ? metrics.devices[fullest].peakBytes : 0;
     return {metrics.makespan,
             prediction.memoryOfMembers ? std::optional(prediction.membersMakespan) : std::nullopt,
             metrics.rateMakespan,
-            peak,
-            fullest,
+            isMemoryPending(m_document.design(), prediction) ? std::vector<Bytes>() : devicePeaks(metrics),
             prediction.transfers,
             m_document.unplaced().empty()};
 }
@@ -140,8 +148,11 @@ void EditDifferences::refresh()
     const double makespan = shareOf(before->makespan, after->makespan);
     const bool areMembersKnown = before->members && after->members;
     const double members = areMembersKnown ? shareOf(*before->members, *after->members) : 0;
-    const bool known = before->peak && after->peak;
-    const Bytes peak = known ? *after->peak - *before->peak : 0;
+    const bool known = !before->peaks.empty() && !after->peaks.empty();
+    const auto fullest = [](const Numbers& numbers) {
+        return *std::max_element(numbers.peaks.begin(), numbers.peaks.end());
+    };
+    const Bytes peak = known ? fullest(*after) - fullest(*before) : 0;
     const std::int64_t transfers = after->transfers - before->transfers;
     const double bubble = after->bubble - before->bubble;
     // With different blocks the amount of work differs, so numbers are not comparable.
@@ -154,16 +165,16 @@ void EditDifferences::refresh()
         facts.push_back({tr("members"), signedPercent(members),
                          source + tr(": the makespan of what the members of the groups run"), tone(members)});
     facts.push_back({tr("bubble"), signedPoints(bubble), source, tone(bubble)});
-    if (known)
-        facts.push_back({tr("peak memory"), signedSize(peak),
-                         source + tr(" (%1)").arg(deviceLabel(m_document.design(), after->peakDevice)),
-                         tone(double(peak))});
-    else
+    if (known) {
+        const PeakChange most = peakChange(before->peaks, after->peaks);
+        facts.push_back(peakFact(most, peak, source, tone(double(most.difference))));
+    } else {
         facts.push_back(
-            unknownPeak(m_preview && !after->peak
+            unknownPeak(m_preview && after->peaks.empty()
                             ? pendingUntilDrop()
                             : m_document.pendingMemory().value_or(PendingMemory{
                                 QStringLiteral("–"), tr("It was not worked out yet when the edit was made")})));
+    }
     facts.push_back({tr("transfers"),
                      transfers == 0
                          ? tr("unchanged")

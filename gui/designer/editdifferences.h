@@ -3,7 +3,9 @@
 // kept per index of the undo stack, so undo and redo show the differences of each edit.
 #pragma once
 
+#include "core/predict/peakchange.h"
 #include "gui/document/document.h"
+#include "gui/widgets/factlist.h"
 
 #include <QWidget>
 
@@ -12,8 +14,6 @@
 class QLabel;
 
 namespace pipewright {
-
-class FactList;
 
 class EditDifferences : public QWidget {
     Q_OBJECT
@@ -29,7 +29,7 @@ public:
     struct Changes {
         double makespan = 0, bubble = 0;
         double members = 0; ///< makespan of the groups' members; 0 while not known
-        Bytes peak = 0;     ///< 0 while not known
+        Bytes peak = 0;     ///< of the fullest device; 0 while not known
     };
     const std::optional<Changes>& changes() const { return m_changes; }
 
@@ -41,12 +41,12 @@ private:
         Nanoseconds makespan = 0;
         std::optional<Nanoseconds> members; ///< makespan of the groups' members; none: no groups, or not known yet
         double bubble = 0;
-        std::optional<Bytes> peak; ///< none: it is not known yet
-        int peakDevice = -1;
+        std::vector<Bytes> peaks; ///< per device; empty: not known yet
         std::int64_t transfers = 0;
         bool complete = true; ///< every block has its place
     };
     Numbers numbersOf(const Prediction& prediction) const; ///< of the current blocks in any order
+    Fact peakFact(const PeakChange& change, Bytes ofFullest, const QString& source, Tone tone) const;
     void remember();
     void takeMemory();
     void refresh();

@@ -346,7 +346,7 @@ void MainWindow::placeNext()
 void MainWindow::showDiagnostics()
 {
     if (!m_diagnostics)
-        m_diagnostics = new DiagnosticList(m_document, this);
+        m_diagnostics = new DiagnosticList(m_document, *m_findings, this);
     m_diagnostics->show();
     m_diagnostics->raise();
     m_diagnostics->activateWindow();

@@ -29,6 +29,7 @@ class DiagnosticList;
 class EditDifferences;
 class ExperimentWindow;
 class FamilyList;
+class Findings;
 class FirstHints;
 class HistoryWindow;
 class Inspector;
@@ -216,6 +217,7 @@ private:
     std::unique_ptr<Autosave> m_autosave;
 
     WindowActions* m_actions;
+    Findings* m_findings = nullptr;
     TopBar* m_topBar = nullptr;
     SideSwitch* m_side = nullptr;
     Tray* m_tray = nullptr;

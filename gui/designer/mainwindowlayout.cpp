@@ -74,7 +74,8 @@ void MainWindow::build()
     m_run =
         new RunController(m_options.traceFolder.isEmpty() ? dataFolder(QStringLiteral("runs")) : m_options.traceFolder,
                           m_options.program, this);
-    m_topBar = new TopBar(m_document, bar, *m_run, this);
+    m_findings = new Findings(m_document, this);
+    m_topBar = new TopBar(m_document, *m_findings, bar, *m_run, this);
     m_runStrip = new RunStrip(*m_run, this);
     m_side = new SideSwitch(m_document, *m_settings, this);
     for (const Side side : allSides)

@@ -29,14 +29,14 @@ constexpr int barHeight = 52;
 constexpr int buttonHeight = 28;
 constexpr int barMargin = 14, barSpacing = 6;
 constexpr int narrowestCrumbs = 200, widestCrumbs = 560;
-constexpr int validityWidth = 106, overlayWidth = 132, runWidth = 78, symbolWidth = 34;
+constexpr int validityWidth = 112, overlayWidth = 132, runWidth = 78, symbolWidth = 34;
 
 } // namespace
 
-TopBar::TopBar(Document& document, const Actions& actions, RunController& run, QWidget* parent)
-    : QWidget(parent), m_document(document), m_actions(actions), m_breadcrumb(new Breadcrumb(this)),
-      m_state(makeCaption({}, TextSize::Normal, this)), m_undo(makeButton(actions.undo, QStringLiteral("↶"))),
-      m_redo(makeButton(actions.redo, QStringLiteral("↷"))),
+TopBar::TopBar(Document& document, Findings& findings, const Actions& actions, RunController& run, QWidget* parent)
+    : QWidget(parent), m_document(document), m_findings(findings), m_actions(actions),
+      m_breadcrumb(new Breadcrumb(this)), m_state(makeCaption({}, TextSize::Normal, this)),
+      m_undo(makeButton(actions.undo, QStringLiteral("↶"))), m_redo(makeButton(actions.redo, QStringLiteral("↷"))),
       m_overlay(makeMenuButton(actions.overlay, {}, tr("Overlay"))),
       m_more(makeMenuButton(new QMenu(this), QStringLiteral("⋯"), tr("More"))),
       m_recorded(makeButton(actions.recordedRun, tr("See a recorded run"))), m_search(new QLineEdit(this)),
@@ -92,6 +92,7 @@ TopBar::TopBar(Document& document, const Actions& actions, RunController& run, Q
     m_search->installEventFilter(this);
     connect(m_run, &QPushButton::clicked, actions.run, &QAction::trigger);
     connect(&m_document, &Document::designChanged, this, &TopBar::refresh);
+    connect(&m_findings, &Findings::changed, this, &TopBar::showValidity);
     connect(&m_document, &Document::overlayChanged, this, &TopBar::refresh);
     connect(&m_document, &Document::pathChanged, this, &TopBar::refresh);
     connect(m_document.undoStack(), &QUndoStack::cleanChanged, this, &TopBar::refresh);
@@ -142,30 +143,7 @@ void TopBar::refresh()
     // Useful only as long as no recording is overlaid.
     m_recorded->setEnabled(m_document.overlayPath().isEmpty());
 
-    const Diagnostics& diagnostics = m_document.diagnostics();
-    const auto errors = std::count_if(diagnostics.begin(), diagnostics.end(),
-                                      [](const Diagnostic& d) { return d.severity == Severity::Error; });
-    const auto warnings = std::count_if(diagnostics.begin(), diagnostics.end(),
-                                        [](const Diagnostic& d) { return d.severity == Severity::Warning; });
-    const std::size_t unplaced = m_document.unplaced().size();
-    if (errors > 0)
-        m_validity->setText(errors == 1 ? tr("1 conflict") : tr("%1 conflicts").arg(errors));
-    else if (warnings > 0)
-        m_validity->setText(warnings == 1 ? tr("1 warning") : tr("%1 warnings").arg(warnings));
-    else if (unplaced > 0)
-        m_validity->setText(tr("%1 unplaced").arg(unplaced));
-    else
-        m_validity->setText(tr("✓ No conflicts"));
-    const Theme& theme = Theme::of(*this);
-    // The application's style sheet sets button colours, so this button needs its own.
-    m_validity->setStyleSheet(QStringLiteral("color: %1")
-                                  .arg((errors > 0                     ? theme.bad
-                                        : warnings > 0 || unplaced > 0 ? theme.text
-                                                                       : theme.good)
-                                           .name()));
-    m_validity->setToolTip(unplaced > 0 && diagnostics.empty() ? tr("It can run once every block has a place")
-                           : diagnostics.empty() ? tr("The schedule can run: no cycle, nothing missing, memory fits")
-                                                 : proseText(diagnostics));
+    showValidity();
     // A recording that no longer fits after an edit returns when the edit is undone.
     const bool waits = !m_document.overlay() && !m_document.overlayPath().isEmpty();
     const QString overlay = m_document.overlay()
@@ -180,6 +158,41 @@ void TopBar::refresh()
                       .arg(m_document.overlayPath())
                 : tr("Lay a recorded run over the prediction"));
     fold();
+}
+
+/// Green only when nothing at all is found.
+void TopBar::showValidity()
+{
+    const Diagnostics& diagnostics = m_findings.all();
+    const auto errors = std::count_if(diagnostics.begin(), diagnostics.end(),
+                                      [](const Diagnostic& d) { return d.severity == Severity::Error; });
+    const auto warnings = std::count_if(diagnostics.begin(), diagnostics.end(),
+                                        [](const Diagnostic& d) { return d.severity == Severity::Warning; });
+    const std::size_t unplaced = m_document.unplaced().size();
+    const int over = m_findings.overMemory();
+    if (!m_findings.isKnown())
+        m_validity->setText(tr("checking…"));
+    else if (over > 0)
+        m_validity->setText(tr("%1 over memory").arg(over));
+    else if (errors > 0)
+        m_validity->setText(errors == 1 ? tr("1 conflict") : tr("%1 conflicts").arg(errors));
+    else if (warnings > 0)
+        m_validity->setText(warnings == 1 ? tr("1 warning") : tr("%1 warnings").arg(warnings));
+    else if (unplaced > 0)
+        m_validity->setText(tr("%1 unplaced").arg(unplaced));
+    else
+        m_validity->setText(tr("✓ No conflicts"));
+    const Theme& theme = Theme::of(*this);
+    // The application's style sheet sets button colours, so this button needs its own.
+    m_validity->setStyleSheet(QStringLiteral("color: %1")
+                                  .arg((errors > 0                                              ? theme.bad
+                                        : !m_findings.isKnown() || warnings > 0 || unplaced > 0 ? theme.text
+                                                                                                : theme.good)
+                                           .name()));
+    m_validity->setToolTip(!m_findings.isKnown() ? tr("Dependencies, deadlock and memory are being checked")
+                           : unplaced > 0 && diagnostics.empty() ? tr("It can run once every block has a place")
+                           : diagnostics.empty() ? tr("The schedule can run: no cycle, nothing missing, memory fits")
+                                                 : proseText(diagnostics));
 }
 
 void TopBar::fold()

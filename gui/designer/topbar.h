@@ -4,7 +4,7 @@
 // first; their places do not depend on names and numbers.
 #pragma once
 
-#include "gui/document/document.h"
+#include "gui/document/findings.h"
 
 #include <QWidget>
 
@@ -41,7 +41,8 @@ public:
         QMenu* all;
     };
 
-    TopBar(Document& document, const Actions& actions, RunController& run, QWidget* parent = nullptr);
+    TopBar(Document& document, Findings& findings, const Actions& actions, RunController& run,
+           QWidget* parent = nullptr);
     QPushButton* validity() const { return m_validity; }
     QPushButton* runButton() const { return m_run; }
     RunStatus& runStatus() const { return *m_runStatus; }
@@ -73,12 +74,14 @@ private:
         QMenu* menu;
     };
     void refresh();
+    void showValidity();
     void fold();
     void showMore();
     QToolButton* makeButton(QAction* action, const QString& text);
     QToolButton* makeMenuButton(QMenu* menu, const QString& text, const QString& name);
 
     Document& m_document;
+    Findings& m_findings;
     Actions m_actions;
     Breadcrumb* m_breadcrumb;
     QLabel* m_state;

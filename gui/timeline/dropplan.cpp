@@ -3,6 +3,7 @@
 // neighbours. O(log blocks) per question. The exact prediction of a plan is made by the evaluator.
 #include "gui/timeline/dropplan.h"
 
+#include "core/predict/peakchange.h"
 #include "gui/document/namededits.h"
 #include "gui/timeline/timelineview.h"
 #include "gui/widgets/words.h"
@@ -163,17 +164,7 @@ QString describeChange(const Design& design, const Prediction& before, const Pre
     }
     if (isMemoryPending(design, before) || isMemoryPending(design, after))
         return result + TimelineView::tr(", memory after the drop");
-    // The largest increase is shown; only where nothing grows the largest decrease.
-    int device = -1;
-    Bytes grown = 0;
-    const std::size_t devices = std::min(before.metrics.devices.size(), after.metrics.devices.size());
-    for (std::size_t i = 0; i < devices; ++i) {
-        const Bytes difference = after.metrics.devices[i].peakBytes - before.metrics.devices[i].peakBytes;
-        if (grown <= 0 ? difference > 0 || difference < grown : difference > grown) {
-            grown = difference;
-            device = static_cast<int>(i);
-        }
-    }
+    const auto [device, grown] = peakChange(devicePeaks(before.metrics), devicePeaks(after.metrics));
     if (device < 0)
         return result + TimelineView::tr(", memory unchanged");
     result += TimelineView::tr(", peak %1%2 on %3")

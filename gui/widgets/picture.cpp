@@ -20,6 +20,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <system_error>
+#include <thread>
 
 namespace pipewright {
 
@@ -35,6 +37,17 @@ void checkReadable(const QSvgRenderer& renderer, QSizeF size, const std::string&
         throw Error(path, "the picture is no valid SVG");
 }
 
+/// Qt's painter hands pieces of large shapes to threads and waits for them, for ever where none can be started.
+void requireThreads(const std::string& path)
+{
+    try {
+        std::thread([] {}).join();
+    } catch (const std::system_error& error) {
+        throw Error(path, std::string("no thread can be started to paint the picture: ") + error.what(),
+                    "end other programs or allow more processes (ulimit -u), or write .svg");
+    }
+}
+
 QImage imageOf(const std::string& svg, QSizeF size, const std::string& path, double dotsPerInch)
 {
     QSvgRenderer renderer(QByteArray::fromStdString(svg));
@@ -44,6 +57,7 @@ QImage imageOf(const std::string& svg, QSizeF size, const std::string& path, dou
     if (dots.isEmpty() || std::max(dots.width(), dots.height()) > longestSide)
         throw Error(path, fmt::format("a picture of {} x {} dots cannot be made", dots.width(), dots.height()),
                     fmt::format("at most {} a side: a lower resolution, or .svg or .pdf", longestSide));
+    requireThreads(path);
     QImage image(dots, QImage::Format_ARGB32_Premultiplied);
     if (image.isNull())
         throw Error(path, "not enough memory for the picture", "write .svg or .pdf instead");

@@ -113,6 +113,35 @@ private Q_SLOTS:
         QCOMPARE(run.json()["step_ns"].toArray().size(), 2000); // the numbers are not lost with the trace
     }
 
+    /// The design is not to blame.
+    void anExportThatCannotBeWrittenNamesTheFile()
+    {
+        QCOMPARE(m_work.run("new 1f1b --devices 8 --microbatches 64 -o exported.json --force").code, 0);
+        const Outcome outcome =
+            m_work.shell("ulimit -f 1; \"$pipewright\" export exported.json --to chrome -o exported-trace.json");
+        QCOMPARE(outcome.code, 2);
+        QVERIFY2(outcome.errors.contains("exported-trace.json: error: cannot be written"), qPrintable(outcome.errors));
+        QVERIFY(m_work.read("exported-trace.json").isEmpty());
+    }
+
+    void flagsTakeNoValues()
+    {
+        for (const char* words : {"predict exported.json --json=1us", "new 1f1b --devices 2 --microbatches 2 -o f.json "
+                                                                      "--force=no"})
+            QCOMPARE(m_work.run(words).code, 2);
+    }
+
+    void aPictureWithoutThreadsIsRefused()
+    {
+        if (!m_work.run("render --help").output.contains("png"))
+            QSKIP("this build makes no PNG");
+        // No stack of that size fits into the memory, so no thread can be started.
+        const Outcome outcome = m_work.shell("ulimit -s 4000000; ulimit -v 3000000; timeout -k 1 100 \"$pipewright\" "
+                                             "render exported.json -o threads.png");
+        QVERIFY2(outcome.code == 0 || outcome.code == 2, qPrintable(QString::number(outcome.code)));
+        QVERIFY2(outcome.code == 0 || outcome.errors.contains("thread"), qPrintable(outcome.errors));
+    }
+
     void whatNeverEndsIsReadToAStatedLength()
     {
         const Outcome outcome = m_work.shell("exec timeout -k 1 100 \"$pipewright\" check /dev/zero");

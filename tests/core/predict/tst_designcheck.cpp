@@ -12,6 +12,7 @@
 #include <QTest>
 
 #include <algorithm>
+#include <map>
 
 using namespace pipewright;
 
@@ -81,6 +82,34 @@ private Q_SLOTS:
         std::vector<MemoryPeak> crossed;
         const Diagnostics found = checkDesign(design, &crossed);
         QVERIFY2(found.empty() && crossed.empty(), toString(found).c_str());
+    }
+
+    void whatIsAlikeOfSeveralDevicesIsSaidOnce()
+    {
+        Design design = twoStages();
+        design.schedule.deviceOfStage = {0, 1, 2, 3, 4, 5, 6, 7};
+        design.schedule.order.clear();
+        for (int d = 0; d < 8; ++d)
+            design.schedule.order.push_back({{Op::F, d, 0}, {Op::F, d, 1}, {Op::B, d, 0}, {Op::B, d, 1}});
+        design.costs.stages.assign(8, design.costs.stages.front());
+        design.cluster.devices.assign(8, design.cluster.devices.front());
+        const Prediction prediction = predict(design);
+        for (DeviceSpec& device : design.cluster.devices)
+            device.memory = prediction.program.devices[1].peakBytes - 1;
+        std::vector<MemoryPeak> crossed;
+        const Diagnostics found = checkDesign(design, &crossed);
+        std::map<Bytes, int> peaks;
+        for (const MemoryPeak& peak : crossed)
+            ++peaks[peak.peak];
+        QCOMPARE(std::count_if(found.begin(), found.end(),
+                               [](const Diagnostic& one) { return one.severity == Severity::Error; }),
+                 std::ptrdiff_t(peaks.size()));
+        QVERIFY(peaks[prediction.program.devices[1].peakBytes] >= 6);
+        const auto several = std::find_if(found.begin(), found.end(), [](const Diagnostic& one) {
+            return one.where.starts_with("devices ") && one.what.starts_with("each need ");
+        });
+        QVERIFY2(several != found.end(), toString(found).c_str());
+        QVERIFY2(several->where.find("1-6") != std::string::npos, several->where.c_str());
     }
 
     void theMomentAndThePartsOfAPeakAreNamed()

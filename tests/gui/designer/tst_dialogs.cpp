@@ -271,7 +271,8 @@ private Q_SLOTS:
     {
         Document document;
         document.reset(exampleDesign());
-        DiagnosticList dialog(document);
+        Findings findings(document);
+        DiagnosticList dialog(document, findings);
         dialog.show();
         QCOMPARE(dialog.list()->count(), int(document.diagnostics().size()));
         Design broken = document.design();

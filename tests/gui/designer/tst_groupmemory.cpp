@@ -2,6 +2,7 @@
 // The memory of groups before any run: everywhere that of each group's fullest member, as a run allocates it, also
 // after an edit and while a block is dragged; and what is said instead while it is not known.
 #include "core/design/redesign.h"
+#include "core/predict/peakchange.h"
 #include "core/schedule/edits.h"
 #include "executor/run/grouprun.h"
 #include "gui/designer/editdifferences.h"
@@ -147,9 +148,11 @@ private Q_SLOTS:
         const std::vector<Bytes> expected = peaksOf(*preview);
         QCOMPARE(expected, allocatedBy(fixture.window.timeline().previewDesign()));
         const FactList& facts = fixture.window.differences().facts();
+        const PeakChange most = peakChange(before, expected);
         QCOMPARE(facts.value(QStringLiteral("peak memory")),
-                 signedSize(*std::max_element(expected.begin(), expected.end())
-                            - *std::max_element(before.begin(), before.end())));
+                 most.device < 0 ? signedSize(0)
+                                 : QStringLiteral("%1 on %2")
+                                       .arg(signedSize(most.difference), deviceLabel(document.design(), most.device)));
         const auto old = static_cast<double>(makespanOf(document.design())),
                    now = static_cast<double>(makespanOf(fixture.window.timeline().previewDesign()));
         QVERIFY(now != old); // the block is moved out of its order

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/design/redesign.h"
+#include "core/families/family.h"
+#include "core/predict/designcheck.h"
+#include "core/predict/memoryremedies.h"
+#include "core/predict/peakchange.h"
+#include "core/predict/predict.h"
+#include "makers/designs.h"
+#include "testmain.h"
+
+#include <QTest>
+
+#include <algorithm>
+
+using namespace pipewright;
+
+class TestMemoryRemedies : public QObject {
+    Q_OBJECT
+
+private:
+    /// A GPipe whose devices have this share of its highest peak.
+    static Design crowded(double share)
+    {
+        Design design = withFamily(test::presetDesign(), *findFamily("gpipe"));
+        Bytes peak = 0;
+        for (const Bytes each : devicePeaks(predict(design).metrics))
+            peak = std::max(peak, each);
+        for (DeviceSpec& device : design.cluster.devices)
+            device.memory = static_cast<Bytes>(share * static_cast<double>(peak));
+        return design;
+    }
+
+private Q_SLOTS:
+    void whatIsOfferedFits()
+    {
+        const Design design = crowded(0.6);
+        QVERIFY(hasErrors(checkDesign(design)));
+        const std::vector<MemoryRemedy> remedies = memoryRemedies(design, 3);
+        QVERIFY(!remedies.empty() && remedies.size() <= 3);
+        Nanoseconds last = 0;
+        for (const MemoryRemedy& remedy : remedies) {
+            QVERIFY2(!hasErrors(checkDesign(remedy.design)), remedy.name.c_str());
+            const Prediction prediction = predict(remedy.design);
+            QCOMPARE(remedy.makespan, prediction.metrics.makespan);
+            const std::vector<Bytes> peaks = devicePeaks(prediction.metrics);
+            QCOMPARE(remedy.peak, *std::max_element(peaks.begin(), peaks.end()));
+            QVERIFY(remedy.makespan >= last);
+            last = remedy.makespan;
+        }
+    }
+
+    void whereNothingFitsNothingIsOffered()
+    {
+        QVERIFY(memoryRemedies(crowded(1e-6), 3).empty());
+        QVERIFY(memoryRemedies(crowded(0.6), 3, [] { return true; }).empty());
+    }
+
+    void theDeviceThatAnEditChangesMostIsNamed()
+    {
+        const auto change = [](std::vector<Bytes> before, std::vector<Bytes> after) {
+            const PeakChange most = peakChange(before, after);
+            return std::pair(most.device, most.difference);
+        };
+        QCOMPARE(change({10, 50}, {18, 50}), std::pair(0, Bytes{8})); // the fullest one stays as it was
+        QCOMPARE(change({10, 50}, {12, 40}), std::pair(0, Bytes{2})); // what grows comes first
+        QCOMPARE(change({10, 50}, {9, 40}), std::pair(1, Bytes{-10}));
+        QCOMPARE(change({10, 50}, {10, 50}), std::pair(-1, Bytes{0}));
+    }
+};
+
+PIPEWRIGHT_TEST(TestMemoryRemedies, QCoreApplication)
+#include "tst_memoryremedies.moc"
