@@ -181,6 +181,32 @@ def time_limits(work, random):
 
 
 @fault
+def others_files(work, random):
+    """Folders and files of others that are called like ours stay, and programs of the current folder are not run."""
+    words, result = commands(work, random)
+    kept = []
+    for name in ("pipewright-torch-notes", f"pipewright-torch-{random.randrange(10**7)}", "pipewright-ranks-mine"):
+        os.makedirs(work.path(os.path.join("tmp", name)))
+        kept.append(os.path.join("tmp", name, "mine"))
+    kept += [f"{result}.unfinished-{random.choice(['notes', 'abcdef', '123456', ''])}"]
+    for name in kept:
+        with open(work.path(name), "w", encoding="utf-8") as file:
+            file.write("mine")
+    for name in ("python3", "mpirun", "rm", "sh", "env", "pipewright"):
+        with open(work.path(name), "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\n: >planted-ran\n")
+        os.chmod(work.path(name), 0o700)
+    work.fault("command")
+    path = os.environ.get("PATH", "/usr/bin:/bin")
+    outcome = work.run(*words, TMPDIR=work.path("tmp"), PATH=random.choice([f":{path}", f".:{path}", f"{path}:"]))
+    require_answer(outcome, "beside others' files: ")
+    for name in kept:
+        require(os.path.exists(work.path(name)), f"{name} is gone after {outcome}")
+        os.remove(work.path(name))
+    require(not os.path.exists(work.path("planted-ran")), f"a program of the current folder ran: {outcome}")
+
+
+@fault
 def read_while_written(work, random):
     """A trace that grows is read by others, who are killed; its run and its steps do not mind."""
     design(work, random)

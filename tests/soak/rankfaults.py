@@ -144,6 +144,47 @@ def liar_among_ranks(work, random):
     work.require_nobody_left()
 
 
+@fault
+def thief_at_the_port(work, random):
+    """Who holds the port before rank 0 does learns nothing, and passes for nobody; what a rank said lets nobody in."""
+    work.make("new", "1f1b", "--devices", "2", "--microbatches", "4", "-o", "design.json")
+    secret = "%032x" % random.getrandbits(128)
+    port = work.free_port(random)
+    environment = dict(WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), PIPEWRIGHT_RANK_SECRET=secret)
+    words = ["run", "design.json", "--backend", "mpi", "--steps", "2", "-o", "trace.db", "--force", "--deadline", "4s"]
+    with socket.socket() as thief:
+        thief.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        thief.bind(("127.0.0.1", port + 1))
+        thief.listen()
+        thief.settimeout(30)
+        rank = work.start(*words, RANK="1", **environment)
+        victim, _ = thief.accept()
+        victim.settimeout(5)
+        heard = victim.recv(4096)
+        try:
+            victim.send(random.choice([b"", os.urandom(64), heard, heard[-32:] * 2, os.urandom(4096)]))
+            heard += victim.recv(4096)
+        except OSError:
+            pass
+        work.fault("sockets")
+        victim.close()
+    require(secret.encode() not in heard and len(heard) <= struct.calcsize(HELLO), f"it heard {len(heard)} bytes")
+    outcome = work.finish(rank, within=40)
+    require(outcome.code == 2 and outcome.err.strip(), f"with a thief at its port: {outcome}")
+    first = work.start(*words, RANK="0", **environment)
+    with socket.socket() as thief:
+        while first.poll() is None:
+            try:
+                thief.connect(("127.0.0.1", port + 1))
+                thief.send(heard)
+                break
+            except OSError:
+                time.sleep(0.02)
+        outcome = work.finish(first, within=40)
+    require(outcome.code == 2 and outcome.err.strip(), f"with a thief in place of rank 1: {outcome}")
+    work.require_nobody_left()
+
+
 def has(work, backend):
     state = json.loads(work.make("devices", "--json", "--python", work.python).out)
     return state.get(backend, {}).get("available", False)

@@ -91,8 +91,7 @@ class Workplace:
 
     def environment(self, **more):
         state = self.path("state")
-        return {**os.environ, "XDG_STATE_HOME": state, "XDG_RUNTIME_DIR": self.folder,
-                "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", **more}
+        return {**os.environ, "XDG_STATE_HOME": state, "XDG_RUNTIME_DIR": self.folder, **more}
 
     def fault(self, against):
         """One fault was done to a command of this backend: host, mpi, sockets, torch, or command for all others."""
