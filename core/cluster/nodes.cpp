@@ -105,22 +105,28 @@ LinkSpec NodeLayout::between(int from, int to) const
     return slowest;
 }
 
-LinkSpec NodeLayout::ring(std::int64_t stride, int count) const
+bool NodeLayout::within(std::int64_t devices, int first, int last) const
 {
-    if (count < 2 || m_cluster.nodes.devices == 0)
+    const std::int64_t perStage = m_members * m_sizes.data;
+    return devices == 0 || first * perStage / devices == (last * perStage + perStage - 1) / devices;
+}
+
+LinkSpec NodeLayout::ring(const Axis& inner, const Axis& outer) const
+{
+    if (std::int64_t{inner.count} * outer.count < 2 || m_cluster.nodes.devices == 0)
         return m_cluster.link;
+    /// One step on the axis, from its last place back to its first.
+    const auto step = [](const Axis& axis, std::int64_t at) {
+        return at / axis.stride % axis.count + 1 < axis.count ? axis.stride : -axis.stride * (axis.count - 1);
+    };
     LinkSpec slowest;
-    bool any = false;
-    const std::int64_t span = stride * count;
-    for (std::int64_t first = 0; first < m_sizes.devices(); first += span)
-        for (std::int64_t offset = 0; offset < stride; ++offset)
-            for (int i = 0; i < count; ++i) {
-                const std::int64_t from = first + offset + i * stride, to = first + offset + (i + 1) % count * stride;
-                const LinkSpec link = hop(from, to, m_cluster.nodes.devices);
-                if (!any || isSlower(link, slowest))
-                    slowest = link;
-                any = true;
-            }
+    for (std::int64_t from = 0; from < m_sizes.devices(); ++from) {
+        const std::int64_t inside = step(inner, from);
+        const std::int64_t to = from + inside + (inside > 0 ? 0 : step(outer, from));
+        const LinkSpec link = hop(from, to, m_cluster.nodes.devices);
+        if (from == 0 || isSlower(link, slowest))
+            slowest = link;
+    }
     return slowest;
 }
 

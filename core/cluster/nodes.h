@@ -42,14 +42,29 @@ public:
 
     /// Between the same members of two pipeline devices: the slowest over all members.
     LinkSpec between(int from, int to) const;
+    /// Whether all members of these pipeline devices and of those between them stand on one node, or under one switch.
+    /// Precondition: first <= last.
+    bool onOneNode(int first, int last) const { return within(m_cluster.nodes.devices, first, last); }
+    bool underOneSwitch(int first, int last) const
+    {
+        return within(std::int64_t{m_cluster.nodes.devices} * m_cluster.nodes.perSwitch, first, last);
+    }
     /// The slowest ring of tensor-parallel members, of context-parallel members, and of `copies` data-parallel members
     /// with a distance of `apart` copies.
-    LinkSpec tensorRing() const { return ring(1, m_sizes.tensor); }
-    LinkSpec contextRing() const { return ring(m_sizes.tensor, m_sizes.context); }
-    LinkSpec dataRing(int copies, int apart = 1) const { return ring(m_members * apart, copies); }
+    LinkSpec tensorRing() const { return ring({1, m_sizes.tensor}); }
+    LinkSpec contextRing() const { return ring({m_sizes.tensor, m_sizes.context}); }
+    LinkSpec dataRing(int copies, int apart = 1) const { return ring({m_members * apart, copies}); }
 
 private:
-    LinkSpec ring(std::int64_t stride, int count) const;
+    /// Members that differ in their place on one axis.
+    struct Axis {
+        std::int64_t stride = 1;
+        int count = 1;
+    };
+    bool within(std::int64_t devices, int first, int last) const; ///< of one run of so many; 0: of all
+    /// Through all members of `inner`, for each of `outer`.
+    LinkSpec ring(const Axis& inner, const Axis& outer) const;
+    LinkSpec ring(const Axis& axis) const { return ring(axis, {}); }
     /// `senders`: devices of a node that send at the same time.
     LinkSpec hop(std::int64_t from, std::int64_t to, std::int64_t senders) const;
 

@@ -79,10 +79,54 @@ Bytes Costs::scaled(Bytes bytes, int microbatch) const
     return std::llround(static_cast<double>(bytes) * microbatches[microbatch].bytes);
 }
 
+const LinkCosts* NodeLinks::between(int from, int to) const
+{
+    if (std::max(from, to) >= std::ssize(nodeOfDevice) || nodeOfDevice[from] == nodeOfDevice[to])
+        return nullptr;
+    const Node &here = nodes[nodeOfDevice[from]], &there = nodes[nodeOfDevice[to]];
+    return here.underSwitch == there.underSwitch ? &here.network : &here.beyondSwitch;
+}
+
 const LinkCosts& Costs::linkBetween(int fromDevice, int toDevice) const
 {
-    const auto pair = linkOfPair.find({fromDevice, toDevice});
-    return pair == linkOfPair.end() ? link : pair->second;
+    if (const auto pair = linkOfPair.find({fromDevice, toDevice}); pair != linkOfPair.end())
+        return pair->second;
+    const LinkCosts* ofNodes = nodeLinks.between(fromDevice, toDevice);
+    return ofNodes != nullptr ? *ofNodes : link;
+}
+
+bool Costs::hasBus() const
+{
+    return !link.bus.empty() || std::any_of(linkOfPair.begin(), linkOfPair.end(), [](const auto& entry) {
+        return !entry.second.bus.empty();
+    }) || std::any_of(nodeLinks.nodes.begin(), nodeLinks.nodes.end(), [](const NodeLinks::Node& node) {
+        return !node.network.bus.empty() || !node.beyondSwitch.bus.empty();
+    });
+}
+
+void Costs::setAllLinks(LinkCosts every)
+{
+    link = std::move(every);
+    nodeLinks = {};
+    linkOfPair.clear();
+}
+
+const LinkCosts& Costs::slowestHop(int devices) const
+{
+    constexpr Bytes probe = Bytes{1} << 20;
+    const LinkCosts* slowest = &link;
+    for (int d = 1; nodeLinks.any() && d < devices; ++d)
+        for (const LinkCosts* hop : {nodeLinks.between(d - 1, d), nodeLinks.between(d, d - 1)})
+            if (hop != nullptr && hop->transferTime(probe) > slowest->transferTime(probe))
+                slowest = hop;
+    return *slowest;
+}
+
+Nanoseconds Costs::reduceTime(int device, int peer, Bytes bytes) const
+{
+    if (reduce != 0 || !nodeLinks.any() || device == peer)
+        return reduce;
+    return linkBetween(device, peer).transferTime(bytes) + linkBetween(peer, device).transferTime(bytes);
 }
 
 CostOrigin Costs::sourceOrigin() const

@@ -125,6 +125,24 @@ struct LinkCosts {
     bool operator==(const LinkCosts&) const = default;
 };
 
+/// The links of devices that stand on several nodes (cluster/nodes.h): which link two of them have follows from where
+/// they stand, so it is known of every pair, whatever is exchanged and wherever a stage is moved to.
+struct NodeLinks {
+    struct Node {
+        int underSwitch = 0;
+        LinkCosts network{};      ///< from here to another node under the same switch
+        LinkCosts beyondSwitch{}; ///< and to one under another
+        bool operator==(const Node&) const = default;
+    };
+    std::vector<Node> nodes;
+    std::vector<int> nodeOfDevice; ///< a group of devices that no node holds whole has one to itself
+
+    bool any() const { return !nodes.empty(); }
+    /// Null for two on one node, and for devices of which it is not known where they stand.
+    const LinkCosts* between(int from, int to) const;
+    bool operator==(const NodeLinks&) const = default;
+};
+
 /// The host's time before the blocks of one device: kernel launch, autograd, Python, a thread that wakes up. A block
 /// begins this much after its device is free and its inputs have arrived. The device is idle meanwhile.
 struct HostGaps {
@@ -152,13 +170,15 @@ struct Costs {
     std::vector<StageCosts> stages;
     std::vector<MicrobatchScale> microbatches;           ///< per microbatch; empty: all alike
     LinkCosts link;                                      ///< between any two devices …
-    std::map<std::pair<int, int>, LinkCosts> linkOfPair; ///< … unless this directed pair is listed
+    NodeLinks nodeLinks;                                 ///< … unless they stand on different nodes …
+    std::map<std::pair<int, int>, LinkCosts> linkOfPair; ///< … or this directed pair is listed
     std::optional<LinkCosts> hostLink; ///< between a device and the host's memory, a wire each way; unset: not known
     std::vector<HostGaps> hostGaps;    ///< per device; of devices behind the last one: none
     bool blockingTransfers = false;    ///< sends and receives hold up the compute stream on both devices
     double overlapFactor = 1;          ///< an overlapped pair without parts takes this times the sum of its two blocks
-    Nanoseconds reduce = 0;            ///< one reduction of a shared parameter's gradient after the loop
-    std::string source = "given";      ///< "given", "formula: …", "measured: run.db"; shown beside numbers
+    /// One reduction of a shared parameter's gradient after the loop; see reduceTime().
+    Nanoseconds reduce = 0;
+    std::string source = "given"; ///< "given", "formula: …", "measured: run.db"; shown beside numbers
 
     Nanoseconds duration(Op op, int stage) const; ///< of a usual microbatch
     Nanoseconds duration(Op op, int stage, int microbatch) const;
@@ -168,6 +188,14 @@ struct Costs {
     bool hasHostGaps() const;
     Bytes scaled(Bytes bytes, int microbatch) const;
     const LinkCosts& linkBetween(int fromDevice, int toDevice) const;
+    bool allLinksAlike() const { return !nodeLinks.any() && linkOfPair.empty(); }
+    bool hasBus() const; ///< of any link
+    void setAllLinks(LinkCosts every);
+    /// The slowest link between the first `devices` devices, one behind the other: of a hop whose place is not known.
+    const LinkCosts& slowestHop(int devices) const;
+    /// Reducing a shared parameter's gradient of `bytes` between two devices: as stated, or on nodes, where pairs
+    /// differ and no time is stated, there and back again over their link.
+    Nanoseconds reduceTime(int device, int peer, Bytes bytes) const;
     bool isFormula() const { return source.starts_with("formula"); }
     CostOrigin sourceOrigin() const; ///< the origin of times without their own, from `source`
     CostOrigin originOf(Op op, int stage) const;

@@ -3,6 +3,7 @@
 
 #include "core/base/diagnostic.h"
 #include "core/cluster/devicename.h"
+#include "core/design/clusterlinks.h"
 #include "core/design/redesign.h"
 #include "core/design/stagecosts.h"
 #include "core/families/workers.h"
@@ -248,8 +249,8 @@ void takeGivenTimes(const DesignRequest& request, const Costs& given, Design& de
         cost.fitParts();
     }
     if (request.transfer) {
-        costs.link = given.link;
-        costs.linkOfPair.clear();
+        keepReduceTime(design.dataflow, design.schedule.deviceOfStage, costs);
+        costs.setAllLinks(given.link);
     }
     if (request.forward || request.inputGrad || request.weightGrad || request.transfer)
         costs.source += ", times given";
@@ -293,7 +294,7 @@ void takeFormulaTimes(const DesignRequest& request, FamilyParameters& parameters
     if (!request.weightGrad)
         parameters.weightGrad = perDevice(&StageCosts::weightGrad);
     if (!request.transfer)
-        parameters.transfer = costs.link.transferTime(costs.stages.front().output);
+        parameters.transfer = costs.slowestHop(devices).transferTime(costs.stages.front().output);
 }
 
 /// The costs of another schedule already fix model and machine; options that state them must agree.

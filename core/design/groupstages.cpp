@@ -377,10 +377,7 @@ Diagnostics whyNoMembers(const Design& design)
            "name the stages that hold these, or leave it out");
     refuse(design.costs.hasHostGaps(), "costs.host_gaps", "host gaps are of devices, and groups run member by member",
            "leave the gaps out");
-    refuse(!design.costs.link.bus.empty()
-               || std::any_of(design.costs.linkOfPair.begin(), design.costs.linkOfPair.end(),
-                              [](const auto& link) { return !link.second.bus.empty(); }),
-           "costs.link.bus", "groups do not share a bus", "give the links wires of their own");
+    refuse(design.costs.hasBus(), "costs.link.bus", "groups do not share a bus", "give the links wires of their own");
     return why;
 }
 

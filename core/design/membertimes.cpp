@@ -2,18 +2,16 @@
 // O(devices) for the rings, then O(1) per exchange.
 #include "core/design/membertimes.h"
 
-#include "core/design/stagecosts.h"
-
 #include <algorithm>
 
 namespace pipewright {
 
-MemberTimes::MemberTimes(const Cluster& cluster, const Parallelism& parallel, int pipelineDevices)
+MemberTimes::MemberTimes(const Cluster& cluster, const Parallelism& parallel)
     : m_cluster(cluster), m_parallel(parallel),
-      m_layout(cluster, {parallel.tensor, parallel.context, parallel.data, pipelineDevices}),
+      m_layout(cluster, {parallel.tensor, parallel.context, parallel.data, static_cast<int>(cluster.devices.size())}),
       m_tensor(m_layout.tensorRing()), m_context(m_layout.contextRing()), m_expert(m_layout.dataRing(parallel.expert)),
-      m_data(m_layout.dataRing(parallel.data)),
-      m_expertData(m_layout.dataRing(parallel.data / parallel.expert, parallel.expert))
+      m_gradients(m_layout.dataRing(parallel.data)),
+      m_expertGradients(m_layout.dataRing(parallel.data / parallel.expert, parallel.expert))
 {
 }
 
@@ -62,37 +60,16 @@ double MemberTimes::exposed(double seconds, double computing) const
     return seconds - std::min(m_parallel.overlap * seconds, computing);
 }
 
-double MemberTimes::dataSum(std::span<const Layer> layers, int gradientBytesPerParameter) const
+double MemberTimes::gradientSum(std::span<const Layer> layers, int gradientBytesPerParameter) const
 {
     double experts = 0, others = 0;
     for (const Layer& layer : layers) {
         experts += static_cast<double>(layer.expertParameters) * gradientBytesPerParameter;
         others += static_cast<double>(layer.parameters - layer.expertParameters) * gradientBytesPerParameter;
     }
-    return 2 * ringSeconds(m_data, m_parallel.data, others)
-           + (experts > 0 ? 2 * ringSeconds(m_expertData, m_parallel.data / m_parallel.expert, experts) : 0);
-}
-
-void MemberTimes::fillLinks(const std::vector<int>& deviceOfStage, Costs& costs) const
-{
-    costs.link = linkCosts(m_cluster.link);
-    if (m_cluster.nodes.devices == 0)
-        return;
-    bool any = false;
-    for (std::size_t s = 1; s < deviceOfStage.size(); ++s)
-        for (const auto& [from, to] :
-             {std::pair{deviceOfStage[s - 1], deviceOfStage[s]}, std::pair{deviceOfStage[s], deviceOfStage[s - 1]}}) {
-            if (from == to)
-                continue;
-            const LinkCosts link = linkCosts(m_layout.between(from, to));
-            costs.linkOfPair[{from, to}] = link;
-            const Bytes probe = Bytes{1} << 20;
-            if (!any || link.transferTime(probe) > costs.link.transferTime(probe))
-                costs.link = link;
-            any = true;
-        }
-    costs.link.bus.clear(); // of no node in particular
-    std::erase_if(costs.linkOfPair, [&](const auto& entry) { return entry.second == costs.link; });
+    const int holders = m_parallel.data;
+    return 2 * ringSeconds(m_gradients, holders, others)
+           + (experts > 0 ? 2 * ringSeconds(m_expertGradients, holders / m_parallel.expert, experts) : 0);
 }
 
 } // namespace pipewright

@@ -5,7 +5,6 @@
 #pragma once
 
 #include "core/cluster/nodes.h"
-#include "core/design/costs.h"
 #include "core/workload/workload.h"
 
 #include <optional>
@@ -15,8 +14,8 @@ namespace pipewright {
 
 class MemberTimes {
 public:
-    /// Throws Error when the cluster has fewer devices than the groups need.
-    MemberTimes(const Cluster& cluster, const Parallelism& parallel, int pipelineDevices);
+    /// Of groups in place of the cluster's devices. Throws Error when its nodes have fewer devices than these need.
+    MemberTimes(const Cluster& cluster, const Parallelism& parallel);
 
     struct Seconds {
         double forward = 0, inputGrad = 0, weightGrad = 0;
@@ -30,10 +29,7 @@ public:
     double exposed(double seconds, double computing) const;
 
     /// The time to sum the gradients of these layers over the copies of the pipeline, once per step.
-    double dataSum(std::span<const Layer> layers, int gradientBytesPerParameter) const;
-
-    /// Links between the devices of neighbouring stages, and the slowest of them for all others.
-    void fillLinks(const std::vector<int>& deviceOfStage, Costs& costs) const;
+    double gradientSum(std::span<const Layer> layers, int gradientBytesPerParameter) const;
 
 private:
     double seconds(const GroupTraffic& traffic) const;
@@ -41,7 +37,7 @@ private:
     const Cluster& m_cluster;
     Parallelism m_parallel;
     NodeLayout m_layout;
-    LinkSpec m_tensor, m_context, m_expert, m_data, m_expertData;
+    LinkSpec m_tensor, m_context, m_expert, m_gradients, m_expertGradients;
 };
 
 } // namespace pipewright

@@ -4,6 +4,7 @@
 #include "core/design/redesign.h"
 #include "core/design/recutcosts.h"
 
+#include "core/design/clusterlinks.h"
 #include "core/design/newdesign.h"
 #include "core/design/stagecosts.h"
 #include "core/design/stageplans.h"
@@ -27,7 +28,7 @@ DeviceWorth worthOf(const Costs& costs, int devices)
 {
     DeviceWorth worth;
     worth.forward = worth.inputGrad = worth.weightGrad = 0;
-    worth.transfer = costs.link.latency;
+    worth.transfer = costs.slowestHop(devices).latency;
     // The mean host gap before a block, over the devices.
     const auto gap = [&](Op op) {
         Nanoseconds sum = 0;
@@ -49,7 +50,7 @@ DeviceWorth worthOf(const Costs& costs, int devices)
     worth.saved /= count;
     worth.savedForWeightGrad /= count;
     if (!costs.stages.empty())
-        worth.transfer = costs.link.transferTime(costs.stages.front().output);
+        worth.transfer = costs.slowestHop(devices).transferTime(costs.stages.front().output);
     return worth;
 }
 
@@ -142,6 +143,11 @@ std::vector<Choice> inProportion(const std::vector<Choice>& ofStage, int stages)
     return result;
 }
 
+NodeLinks nodeLinksOf(const Design& design)
+{
+    return nodeLinksOf(design.cluster, design.workload ? design.workload->shape.parallel : Parallelism{});
+}
+
 /// After a recut: takes the links of the pairs of devices that still exist, and the shared parameters of the new cut.
 void takeLinks(const Design& base, Design& design)
 {
@@ -154,7 +160,8 @@ void takeLinks(const Design& base, Design& design)
     design.dataflow.shared = sharedParametersOf(*design.workload, design.layersPerStage);
     if (base.dataflow.shared.empty()) // the time of a reduction is unknown: one transfer each way
         for (const SharedParameter& shared : design.dataflow.shared)
-            design.costs.reduce = std::max(design.costs.reduce, 2 * design.costs.link.transferTime(shared.bytes));
+            if (!design.costs.nodeLinks.any())
+                design.costs.reduce = std::max(design.costs.reduce, 2 * design.costs.link.transferTime(shared.bytes));
 }
 
 } // namespace
@@ -412,6 +419,8 @@ Design withDevices(const Design& base, int devices)
     cluster.gpus.clear();
     std::erase_if(cluster.linkOfPair,
                   [&](const auto& entry) { return std::max(entry.first.first, entry.first.second) >= devices; });
+    if (base.costs.link == linkCosts(base.cluster.link) && base.costs.nodeLinks == nodeLinksOf(base))
+        design.costs.nodeLinks = nodeLinksOf(design);
     return design;
 }
 
@@ -464,6 +473,8 @@ Design withCluster(const Design& base, Cluster cluster)
     design.plans = carriedPlans(base, design);
     if (!(design.cluster.link == base.cluster.link))
         design.costs.link = linkCosts(design.cluster.link);
+    if (const NodeLinks links = nodeLinksOf(design); links != nodeLinksOf(base))
+        design.costs.nodeLinks = links;
     if (design.cluster.hostLink != base.cluster.hostLink)
         design.costs.hostLink =
             design.cluster.hostLink ? std::optional(linkCosts(*design.cluster.hostLink)) : std::nullopt;

@@ -4,6 +4,7 @@
 #include "core/design/stagecosts.h"
 
 #include "core/base/diagnostic.h"
+#include "core/design/clusterlinks.h"
 #include "core/design/expertparts.h"
 #include "core/design/groupcosts.h"
 #include "core/design/membertimes.h"
@@ -199,7 +200,7 @@ void fillTimes(std::span<const Layer> layers, const Layer& attention, const Devi
     const Bytes touched = 2 * (stage.parameters + stage.optimizerState) + stage.gradients;
     stage.update =
         toNanoseconds((device.memoryBandwidth > 0 ? static_cast<double>(touched) / device.memoryBandwidth : 0)
-                      + members.exposed(members.dataSum(layers, gradientBytesPerParameter), backwardWork));
+                      + members.exposed(members.gradientSum(layers, gradientBytesPerParameter), backwardWork));
 }
 
 const DeviceSpec& deviceOf(const Cluster& cluster, const std::vector<int>& deviceOfStage, std::size_t stage)
@@ -247,11 +248,6 @@ std::string describeSource(const Cluster& cluster, const std::vector<int>& devic
 }
 
 } // namespace
-
-LinkCosts linkCosts(const LinkSpec& link)
-{
-    return {link.latency, link.bandwidth, link.bus};
-}
 
 std::vector<SharedParameter> sharedParametersOf(const Workload& workload, const std::vector<int>& layersPerStage)
 {
@@ -307,8 +303,7 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
     Costs costs;
     applyBytes(workload, layersPerStage, recompute, costs);
     const Parallelism& parallel = workload.shape.parallel;
-    const int devices = 1 + *std::max_element(deviceOfStage.begin(), deviceOfStage.end());
-    const MemberTimes members(cluster, parallel, devices);
+    const MemberTimes members(cluster, parallel);
     sharding::SharedStages own;
     Layer attention;
     if (workload.shape.experts > 0)
@@ -337,17 +332,12 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
                                           * recomputedShares(workload, layersPerStage, Recompute::Selective)[stage]);
     }
 
-    members.fillLinks(deviceOfStage, costs);
-    if (cluster.hostLink)
-        costs.hostLink = linkCosts(*cluster.hostLink);
-    for (const auto& [pair, link] : cluster.linkOfPair)
-        costs.linkOfPair[pair] = linkCosts(link);
-
+    takeClusterLinks(cluster, parallel, costs);
     const std::vector<SharedParameter> shared = sharedParametersOf(workload, layersPerStage);
     for (const SharedParameter& parameter : shared) {
         const int from = deviceOfStage[parameter.otherStage], to = deviceOfStage[parameter.rootStage];
-        // There and back again; on one device there is nothing to carry.
-        if (from != to)
+        // There and back again; on one device there is nothing to carry. On nodes every pair has its own time.
+        if (from != to && !costs.nodeLinks.any())
             costs.reduce = std::max(costs.reduce, 2 * costs.linkBetween(from, to).transferTime(parameter.bytes));
     }
     if (dataflow)

@@ -49,6 +49,4 @@ std::vector<std::span<const Layer>> layersOfStages(const Workload& workload, con
 /// The shared parameter of a tied head, when the partition separates it from its embedding.
 std::vector<SharedParameter> sharedParametersOf(const Workload& workload, const std::vector<int>& layersPerStage);
 
-LinkCosts linkCosts(const LinkSpec& link);
-
 } // namespace pipewright

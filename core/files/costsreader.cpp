@@ -2,6 +2,7 @@
 #include "core/files/costsreader.h"
 
 #include "core/base/limits.h"
+#include "core/files/buildingblockreader.h"
 #include "core/files/locateddesign.h"
 #include "core/json/locatedjson.h"
 
@@ -45,6 +46,7 @@ public:
                 entry.finish();
             }
         }
+        readNodes(reader, costs.nodeLinks);
         if (const Json* link = reader.object("host_link")) {
             ObjectReader linkReader = object(*link, "/costs/host_link");
             costs.hostLink = readLinkCosts(linkReader);
@@ -88,6 +90,33 @@ private:
     ObjectReader object(const Json& value, std::string pointer)
     {
         return ObjectReader(m_document, value, std::move(pointer), m_diagnostics);
+    }
+
+    void readNodes(ObjectReader& reader, NodeLinks& links)
+    {
+        const Json* json = reader.object("nodes");
+        if (json == nullptr)
+            return;
+        ObjectReader nodes = object(*json, "/costs/nodes");
+        if (const Json* list = nodes.array("links", Presence::Required))
+            for (std::size_t i = 0; i < std::min(list->size(), static_cast<std::size_t>(maxDevices)); ++i) {
+                const std::string pointer = fmt::format("/costs/nodes/links/{}", i);
+                ObjectReader entry = object((*list)[i], pointer);
+                NodeLinks::Node& node = links.nodes.emplace_back();
+                entry.read("under_switch", node.underSwitch, 0, maxDevices - 1);
+                for (const auto& [key, link] :
+                     {std::pair{"network", &node.network}, {"beyond_switch", &node.beyondSwitch}})
+                    if (const Json* value = entry.object(key)) {
+                        ObjectReader each = object(*value, pointer + "/" + key);
+                        *link = readLinkCosts(each);
+                        each.finish();
+                    }
+                entry.finish();
+            }
+        if (const Json* list = nodes.array("of_devices", Presence::Required))
+            links.nodeOfDevice = readIntegers(m_document, *list, "/costs/nodes/of_devices", 0,
+                                              std::max(0, static_cast<int>(links.nodes.size()) - 1), m_diagnostics);
+        nodes.finish();
     }
 
     void readHostGaps(ObjectReader& reader, Costs& costs)

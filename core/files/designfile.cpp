@@ -226,6 +226,16 @@ OrderedJson costsToJson(const Costs& costs)
         addLinkCosts(link, entry);
         json["links"].push_back(std::move(entry));
     }
+    if (costs.nodeLinks.any()) {
+        OrderedJson& nodes = json["nodes"];
+        nodes["of_devices"] = costs.nodeLinks.nodeOfDevice;
+        for (const NodeLinks::Node& node : costs.nodeLinks.nodes) {
+            OrderedJson entry{{"under_switch", node.underSwitch}};
+            addLinkCosts(node.network, entry["network"]);
+            addLinkCosts(node.beyondSwitch, entry["beyond_switch"]);
+            nodes["links"].push_back(std::move(entry));
+        }
+    }
     if (costs.hostLink)
         addLinkCosts(*costs.hostLink, json["host_link"]);
     for (const HostGaps& gaps : costs.hostGaps) {

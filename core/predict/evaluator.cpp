@@ -51,7 +51,12 @@ void Evaluator::setCosts(const Costs& costs)
         case TaskKind::PutInPlace:
         case TaskKind::SetOut: duration = 0; break;
         case TaskKind::Collective: duration = 0; break; // member programs set their durations: setDurations()
-        case TaskKind::Reduce: duration = costs.reduce; break;
+        case TaskKind::Reduce:
+            duration =
+                task.device == task.peer // nothing is moved
+                    ? costs.reduce
+                    : costs.reduceTime(task.device, task.peer, m_program.buffers.bytes(m_program.writes(t).front()));
+            break;
         case TaskKind::ReplicaSum:
             duration = replicaSumTime(m_program, task.stage, pairOf(m_program, task), costs);
             break;

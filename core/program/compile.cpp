@@ -62,6 +62,11 @@ Diagnostics checkCosts(const Schedule& schedule, const Costs& costs, const Dataf
             {Severity::Error, "costs.host_gaps",
              fmt::format("gaps of {} devices for a schedule of {}", costs.hostGaps.size(), schedule.devices()),
              "give one entry per device, or none"});
+    if (costs.nodeLinks.any() && std::ssize(costs.nodeLinks.nodeOfDevice) < schedule.devices())
+        diagnostics.push_back({Severity::Error, "costs.nodes",
+                               fmt::format("they say where {} devices stand, and the schedule has {}",
+                                           costs.nodeLinks.nodeOfDevice.size(), schedule.devices()),
+                               "give every device its node, or leave the nodes out"});
     for (const HostGaps& gaps : costs.hostGaps)
         if (*std::min_element(gaps.before.begin(), gaps.before.end()) < 0)
             diagnostics.push_back({Severity::Error, "costs.host_gaps", "a negative time", "a gap takes 0 or more"});
@@ -184,8 +189,7 @@ private:
 
 void findBuses(Program& program, const Costs& costs)
 {
-    const auto hasBus = [](const auto& pair) { return !pair.second.bus.empty(); };
-    if (costs.link.bus.empty() && std::none_of(costs.linkOfPair.begin(), costs.linkOfPair.end(), hasBus))
+    if (!costs.hasBus())
         return;
     const auto see = [&](int from, int to) {
         if (const std::string& bus = costs.linkBetween(from, to).bus; !bus.empty())

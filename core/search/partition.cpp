@@ -48,7 +48,7 @@ public:
         const int count = design.schedule.devices();
         for (int d = 1; d < count; ++d)
             m_devicesDiffer = m_devicesDiffer || !(design.cluster.devices[d] == design.cluster.devices[0]);
-        m_devicesDiffer = m_devicesDiffer || !design.costs.linkOfPair.empty();
+        m_devicesDiffer = m_devicesDiffer || !design.costs.allLinksAlike();
     }
 
     /// The cuts to search in full, best first: the best few, or all possible cuts of a small design.

@@ -33,13 +33,6 @@ void note(Diagnostics& found, std::string where, std::string what, std::string h
     found.push_back({Severity::Note, std::move(where), std::move(what), std::move(hint)});
 }
 
-bool hasBus(const Costs& costs)
-{
-    return !costs.link.bus.empty()
-           || std::any_of(costs.linkOfPair.begin(), costs.linkOfPair.end(),
-                          [](const auto& pair) { return !pair.second.bus.empty(); });
-}
-
 /// Notes for what training does differently from the design.
 void noteOfTraining(const Design& design, Diagnostics& found)
 {
@@ -61,7 +54,7 @@ void noteOfTimedBlocks(const Design& design, const RunMeans& means, Diagnostics&
                          "time one after the other",
                          means.backend),
              "use --backend host, which runs them on two threads of each device, or the virtual clock");
-    if (!means.virtualClock && means.backend != "host" && hasBus(design.costs))
+    if (!means.virtualClock && means.backend != "host" && design.costs.hasBus())
         if (const Program program = compile(design.schedule, design.costs, design.dataflow); !program.busOfLink.empty())
             note(found, "costs.link.bus",
                  fmt::format("the {} backend emulates every link as if it had a wire of its own, so transfers do not "

@@ -77,6 +77,10 @@ Costs scaledCosts(const Costs& costs, const SyntheticScale& scale)
     result.link = scaledLink(result.link, scale);
     for (auto& [pair, link] : result.linkOfPair)
         link = scaledLink(link, scale);
+    for (NodeLinks::Node& node : result.nodeLinks.nodes) {
+        node.network = scaledLink(node.network, scale);
+        node.beyondSwitch = scaledLink(node.beyondSwitch, scale);
+    }
     if (result.hostLink)
         result.hostLink = scaledLink(*result.hostLink, scale);
     scaleAll({&result.reduce}, scale.time, longestTime);

@@ -3,6 +3,7 @@
 #include "traces/analysis/achievedrates.h"
 
 #include "core/cluster/devicename.h"
+#include "core/design/clusterlinks.h"
 #include "core/program/replicasums.h"
 #include "core/workload/recomputedtensors.h"
 #include "traces/store/database.h"
@@ -140,12 +141,13 @@ std::vector<AchievedRate> achievedRates(const Design& design, const Program& pro
         rate.ceiling = d < design.cluster.devices.size() ? design.cluster.devices[d].peakFlops : 0;
         rates.push_back(rate);
     }
+    Costs ofCluster;
+    takeClusterLinks(design.cluster, design.workload ? design.workload->shape.parallel : Parallelism{}, ofCluster);
     for (auto& [pair, rate] : links) {
         rate.what = fmt::format("link {} to {}", pair.first, pair.second);
         std::tie(rate.device, rate.peer) = pair;
         // The cluster's bandwidth where there is one, else that of the costs.
-        const auto spec = design.cluster.linkOfPair.find(pair);
-        rate.ceiling = spec != design.cluster.linkOfPair.end() ? spec->second.bandwidth : design.cluster.link.bandwidth;
+        rate.ceiling = ofCluster.linkBetween(pair.first, pair.second).bytesPerSecond;
         if (rate.ceiling <= 0)
             rate.ceiling = design.costs.linkBetween(pair.first, pair.second).bytesPerSecond;
         rates.push_back(rate);

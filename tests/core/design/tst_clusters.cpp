@@ -2,10 +2,12 @@
 // Clusters of nodes: where a pipeline's devices stand, which links follow, and what is predicted for published runs on
 // up to 16,384 GPUs, kept beside their published step times in resources/experiments/published-steps.md.
 #include "core/cluster/nodes.h"
+#include "core/design/clusterlinks.h"
 #include "core/design/redesign.h"
 #include "core/files/designfile.h"
 #include "core/predict/predict.h"
 #include "core/predict/throughput.h"
+#include "core/search/placement.h"
 #include "makers/clusters.h"
 #include "makers/designs.h"
 #include "testmain.h"
@@ -18,6 +20,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <random>
 
 using namespace pipewright;
 
@@ -84,6 +87,16 @@ const std::vector<Published>& publishedRuns()
          .38},
     };
     return runs;
+}
+
+QString threw(const DesignRequest& wanted)
+{
+    try {
+        (void)makeDesign(wanted);
+    } catch (const Error& error) {
+        return QString::fromUtf8(error.what());
+    }
+    return {};
 }
 
 struct Predicted {
@@ -219,6 +232,121 @@ private Q_SLOTS:
         const auto [alone, bytes] = update(1);
         // A ring of 16 nodes: 30 hops of a sixteenth of the gradients, one card to a device.
         QVERIFY(std::abs(update(16).first - alone - 30 * (15'000 + bytes / 16 / 25e9 * 1e9)) < 1000);
+    }
+
+    /// The slowest way over the members, one by one, by the place of each: on nodes that are full, that pipeline
+    /// devices straddle, under one switch and under several.
+    void everyPairHasTheLinkOfWhereItStands()
+    {
+        std::mt19937 random(7);
+        const auto upTo = [&](int most) { return 1 + static_cast<int>(random() % static_cast<unsigned>(most)); };
+        for (int round = 0; round < 300; ++round) {
+            Cluster cluster = fourNodes();
+            cluster.devices.resize(static_cast<std::size_t>(upTo(12)), cluster.devices.front());
+            Nodes& nodes = cluster.nodes;
+            nodes.devices = upTo(8);
+            nodes.count = 1000;
+            nodes.cards = upTo(nodes.devices);
+            nodes.perSwitch = upTo(4) - 1;
+            const Parallelism parallel{upTo(4), false, upTo(2), 1, upTo(3)};
+            const int members = static_cast<int>(parallel.devicesPerStage());
+            Costs costs;
+            takeClusterLinks(cluster, parallel, costs);
+            const int devices = static_cast<int>(cluster.devices.size());
+            for (int from = 0; from < devices; ++from)
+                for (int to = 0; to < devices; ++to) {
+                    if (from == to)
+                        continue;
+                    bool leaves = false, leavesSwitch = false;
+                    for (int m = 0; m < members; ++m) {
+                        const int a = (from * members + m) / nodes.devices, b = (to * members + m) / nodes.devices;
+                        leaves = leaves || a != b;
+                        leavesSwitch =
+                            leavesSwitch || (nodes.perSwitch > 0 && a / nodes.perSwitch != b / nodes.perSwitch);
+                    }
+                    const int senders = std::min(members, nodes.devices);
+                    double rate = leaves ? 4e10 * std::min(1.0, double(nodes.cards) / senders) : 3e11;
+                    if (leavesSwitch)
+                        rate = std::min(rate, 4e10 * nodes.cards / nodes.devices / nodes.oversubscription);
+                    const LinkCosts& link = costs.linkBetween(from, to);
+                    QVERIFY(std::abs(link.bytesPerSecond / rate - 1) < 1e-12);
+                    QCOMPARE(link.latency, Nanoseconds(leaves ? 15'000 : 5'000));
+                    const bool queues = leaves && members < nodes.devices && nodes.cards < nodes.devices;
+                    QCOMPARE(!link.bus.empty(), queues);
+                }
+        }
+    }
+
+    /// Steps in which replicas and workers exchange over the network, worked out by hand: of the first, 4.84 s of
+    /// blocks, 85 ms of updates and two rounds of 35.3 GB over cards of 50 GB/s.
+    void stepsAreAsLongAsTheirLinksMakeThem_data()
+    {
+        QTest::addColumn<QString>("family");
+        QTest::addColumn<int>("devices");
+        QTest::addColumn<int>("replicas");
+        QTest::addColumn<int>("microbatches");
+        QTest::addColumn<QString>("model");
+        QTest::addColumn<int>("perNode");
+        QTest::addColumn<int>("tensor");
+        QTest::addColumn<double>("milliseconds");
+        QTest::newRow("each replica fills a node") << "1f1b" << 4 << 4 << 16 << "llama-3-70b" << 8 << 8 << 6336.;
+        QTest::newRow("a replica to a node") << "1f1b" << 16 << 2 << 16 << "gpt-21b" << 8 << 1 << 733.7;
+        QTest::newRow("replicas across nodes") << "1f1b" << 24 << 2 << 24 << "gpt-21b" << 8 << 1 << 694.8;
+        QTest::newRow("a worker to a node") << "dp" << 4 << 1 << 4 << "qwen2.5-7b" << 1 << 1 << 708.;
+    }
+    void stepsAreAsLongAsTheirLinksMakeThem()
+    {
+        QFETCH(QString, family);
+        QFETCH(int, devices);
+        QFETCH(int, replicas);
+        QFETCH(int, microbatches);
+        QFETCH(QString, model);
+        QFETCH(int, perNode);
+        QFETCH(int, tensor);
+        QFETCH(double, milliseconds);
+        DesignRequest r =
+            request(qPrintable(family), devices, microbatches, qPrintable(model), "h100-nodes", {tensor, tensor > 1});
+        r.replicas = replicas;
+        r.layout = family == "dp" ? WorkerLayout::Workers : WorkerLayout::Pipeline;
+        r.nodes.devices = perNode;
+        const double predicted = double(predict(makeDesign(r)).metrics.makespan) / 1e6;
+        QVERIFY2(std::abs(predicted / milliseconds - 1) < 1e-3, qPrintable(QString::number(predicted)));
+        // The devices of all replicas have to stand somewhere.
+        r.nodes.count = devices * tensor / perNode - 1;
+        QVERIFY(r.nodes.count == 0 || threw(r).contains(QString("%1 devices are needed").arg(devices * tensor)));
+    }
+
+    /// Replica 0 stands on one node, replica 1 on two.
+    void sharedGradientsAreReducedOverTheLinkOfTheTwo()
+    {
+        DesignRequest r = request("1f1b", 12, 12, "gpt-21b", "h100-nodes", {});
+        r.replicas = 2;
+        const Design design = makeDesign(r);
+        const Prediction prediction = predict(design);
+        std::vector<Nanoseconds> times;
+        for (TaskId t = 0; t < prediction.program.tasks.size(); ++t)
+            if (prediction.program.tasks[t].kind == TaskKind::Reduce)
+                times.push_back(prediction.timeline.end[t] - prediction.timeline.start[t]);
+        const auto bytes = double(design.dataflow.shared.front().bytes);
+        QCOMPARE(times.size(), std::size_t{2});
+        QVERIFY(std::abs(double(times[0]) - 2 * (10'000 + bytes / 450e9 * 1e9)) < 3);
+        QVERIFY(std::abs(double(times[1]) - 2 * (15'000 + bytes / 50e9 * 1e9)) < 3);
+    }
+
+    void aStageThatMovesToAnotherNodeTakesItsLinks()
+    {
+        const Design design = makeDesign(request("1f1b", 16, 16, "gpt-28.3b", "h100-nodes", {}));
+        std::vector<int> swapped = design.schedule.deviceOfStage;
+        std::swap(swapped[1], swapped[9]);
+        const Design moved = withPlacement(design, swapped, design.layersPerStage);
+        QCOMPARE(moved.costs.linkBetween(0, 9).bytesPerSecond, 50e9);
+        QCOMPARE(moved.costs.linkBetween(0, 1).bytesPerSecond, moved.cluster.link.bandwidth);
+        // Times that were given keep the links of the nodes, also on more devices.
+        DesignRequest given = request("1f1b", 8, 16, "gpt-28.3b", "h100-nodes", {});
+        given.forward = given.inputGrad = given.weightGrad = 1'000'000;
+        DesignRequest wider = test::requestFor("1f1b", 16, 16);
+        wider.costsFrom = makeDesign(given);
+        QCOMPARE(makeDesign(wider).costs.linkBetween(7, 8).bytesPerSecond, 50e9);
     }
 
     void thousandsOfDevicesArePredictedAtOnce()

@@ -151,6 +151,12 @@ rc::Gen<Design> arbitraryDesign()
         design.costs.link = {time(), rate(), {}};
         if (upTo(1))
             design.costs.linkOfPair[{1, 0}] = {time(), rate(), text(), static_cast<CostOrigin>(upTo(4))};
+        if (upTo(1)) {
+            design.costs.nodeLinks.nodes = {{0, {time(), rate(), text()}, {time(), rate(), text()}},
+                                            {static_cast<int>(upTo(3)), {time(), rate()}, {}}};
+            for (int device = 0; device < devices; ++device)
+                design.costs.nodeLinks.nodeOfDevice.push_back(static_cast<int>(upTo(1)));
+        }
         design.costs.blockingTransfers = upTo(1) != 0;
         design.costs.overlapFactor = 0.25 * static_cast<double>(upTo(8));
         for (std::int64_t i = upTo(devices); i > 0; --i)
@@ -285,6 +291,12 @@ private slots:
         row("bad size", "\"1MiB\"", "\"1Mib\"", "design.json:19: error: \"output\": \"Mib\" is not a unit of a size");
         row("negative rate", "\"bytes_per_second\": 0", "\"bytes_per_second\": -1",
             "design.json:16: error: \"bytes_per_second\" is -1");
+        row("a device on no node", "\"bytes_per_second\": 0}",
+            "\"bytes_per_second\": 0}, \"nodes\": {\"of_devices\": [0, 1], \"links\": [{\"under_switch\": 0}]}",
+            "design.json:16: error: 1 is out of range");
+        row("nodes without links", "\"bytes_per_second\": 0}",
+            "\"bytes_per_second\": 0}, \"nodes\": {\"of_devices\": [0, 0]}",
+            "design.json:16: error: the key \"links\" is missing");
         row("unparsable block", "\"F1.0\"", "\"F1-0\"",
             "design.json:11: error: device 1, position 0: \"F1-0\" is not a block");
         row("a block that is no text", "\"F1.0\"", "7",
