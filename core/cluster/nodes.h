@@ -54,6 +54,11 @@ public:
     LinkSpec tensorRing() const { return ring({1, m_sizes.tensor}); }
     LinkSpec contextRing() const { return ring({m_sizes.tensor, m_sizes.context}); }
     LinkSpec dataRing(int copies, int apart = 1) const { return ring({m_members * apart, copies}); }
+    /// The slowest ring of those that hold the same parameters: the context-parallel members of such copies.
+    LinkSpec gradientRing(int copies, int apart = 1) const
+    {
+        return ring({m_sizes.tensor, m_sizes.context}, {m_members * apart, copies});
+    }
 
 private:
     /// Members that differ in their place on one axis.

@@ -10,8 +10,8 @@ MemberTimes::MemberTimes(const Cluster& cluster, const Parallelism& parallel)
     : m_cluster(cluster), m_parallel(parallel),
       m_layout(cluster, {parallel.tensor, parallel.context, parallel.data, static_cast<int>(cluster.devices.size())}),
       m_tensor(m_layout.tensorRing()), m_context(m_layout.contextRing()), m_expert(m_layout.dataRing(parallel.expert)),
-      m_gradients(m_layout.dataRing(parallel.data)),
-      m_expertGradients(m_layout.dataRing(parallel.data / parallel.expert, parallel.expert))
+      m_gradients(m_layout.gradientRing(parallel.data)),
+      m_expertGradients(m_layout.gradientRing(parallel.data / parallel.expert, parallel.expert))
 {
 }
 
@@ -67,7 +67,7 @@ double MemberTimes::gradientSum(std::span<const Layer> layers, int gradientBytes
         experts += static_cast<double>(layer.expertParameters) * gradientBytesPerParameter;
         others += static_cast<double>(layer.parameters - layer.expertParameters) * gradientBytesPerParameter;
     }
-    const int holders = m_parallel.data;
+    const int holders = m_parallel.context * m_parallel.data;
     return 2 * ringSeconds(m_gradients, holders, others)
            + (experts > 0 ? 2 * ringSeconds(m_expertGradients, holders / m_parallel.expert, experts) : 0);
 }

@@ -28,7 +28,9 @@ public:
     /// backward.
     double exposed(double seconds, double computing) const;
 
-    /// The time to sum the gradients of these layers over the copies of the pipeline, once per step.
+    /// The time to sum the gradients of these layers over all that hold the same parameters and saw other tokens, once
+    /// per step: the context-parallel members of all copies of the pipeline, or, for an expert, of the copies that have
+    /// it. Members of tensor parallelism hold other parameters, of experts too.
     double gradientSum(std::span<const Layer> layers, int gradientBytesPerParameter) const;
 
 private:

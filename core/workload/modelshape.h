@@ -74,7 +74,7 @@ enum class Architecture {
 struct Parallelism {
     int tensor = 1;        ///< members that split every matrix
     bool sequence = false; ///< between matrices, tensor-parallel members split the tokens
-    int context = 1;       ///< members with a part of every sequence each
+    int context = 1;       ///< members with a part of every sequence each, which sum their gradients too
     int expert = 1;        ///< data-parallel copies that split the experts among them
     int data = 1;          ///< copies of the pipeline, which sum their gradients at the end of a step
     double overlap = 0; ///< share of their exchanges that overlaps with computation, where there is enough of it: 0 … 1

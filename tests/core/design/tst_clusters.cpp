@@ -234,6 +234,41 @@ private Q_SLOTS:
         QVERIFY(std::abs(update(16).first - alone - 30 * (15'000 + bytes / 16 / 25e9 * 1e9)) < 1000);
     }
 
+    /// A ring of 16 over two nodes, once there and once back; the members of a sequence hold the same weights.
+    void contextParallelMembersSumTheirGradients()
+    {
+        const auto update = [](const char* model, const Parallelism& parallel) {
+            return makeDesign(request("1f1b", 4, 8, model, "h100-nodes", parallel)).costs.stages[1];
+        };
+        const StageCosts alone = update("llama-3-8b", {}), sixteen = update("llama-3-8b", {1, false, 16});
+        QCOMPARE(sixteen.gradients, alone.gradients);
+        const auto ring = [](double bytes, int count, double latency, double rate) {
+            return 2 * (count - 1) * (latency + bytes / count / rate * 1e9);
+        };
+        const auto sum = [&](const StageCosts& of, int count) { return ring(double(of.gradients), count, 15e3, 50e9); };
+        QVERIFY(std::abs(double(sixteen.update - alone.update) - sum(alone, 16)) < 3);
+        // Over copies and members alike; inside a node over its link.
+        const StageCosts both = update("llama-3-8b", {1, false, 4, 1, 8});
+        QVERIFY(std::abs(double(both.update - alone.update) - sum(alone, 32)) < 3);
+        const StageCosts inside = update("llama-3-8b", {1, false, 4});
+        QVERIFY(std::abs(double(inside.update - alone.update) - ring(double(alone.gradients), 4, 10e3, 450e9)) < 3);
+        // An expert is on every fourth of 8 copies, with two members each.
+        const Parallelism experts{1, false, 2, 4, 8};
+        const Design design = makeDesign(request("1f1b", 4, 8, "mixtral-8x7b", "h100-nodes", experts));
+        const Design one = makeDesign(request("1f1b", 4, 8, "mixtral-8x7b", "h100-nodes", {1, false, 1, 4, 4}));
+        double expert = 0, other = 0; // bytes of the second stage's gradients
+        for (int l = design.layersPerStage[0]; l < design.layersPerStage[0] + design.layersPerStage[1]; ++l) {
+            const Layer& layer = design.workload->layers[static_cast<std::size_t>(l)];
+            expert += double(layer.expertParameters * design.workload->state.gradient);
+            other += double((layer.parameters - layer.expertParameters) * design.workload->state.gradient);
+        }
+        const double wanted = ring(expert, 4, 15e3, 50e9) + ring(other, 16, 15e3, 50e9) - ring(other, 4, 10e3, 450e9);
+        QVERIFY(std::abs(double(design.costs.stages[1].update - one.costs.stages[1].update) - wanted) < 5);
+        const Nanoseconds step =
+            predict(makeDesign(request("1f1b", 4, 8, "llama-3-8b", "h100-nodes", {1, false, 16}))).metrics.makespan;
+        QVERIFY(std::abs(double(step) / 770.8e6 - 1) < 1e-3); // 429.8 ms without
+    }
+
     /// The slowest way over the members, one by one, by the place of each: on nodes that are full, that pipeline
     /// devices straddle, under one switch and under several.
     void everyPairHasTheLinkOfWhereItStands()
