@@ -11,6 +11,7 @@
 #include "core/design/stageplans.h"
 #include "core/predict/busqueues.h"
 #include "core/predict/criticalpath.h"
+#include "core/predict/leftout.h"
 #include "core/predict/throughput.h"
 #include "core/presets/scaledshape.h"
 #include "core/program/pairtimes.h"
@@ -148,7 +149,8 @@ Json toJson(const Design& design, const Prediction& prediction, const OfMembers*
         if (design.workload->shape.architecture != Architecture::Table) // a table has no FLOPs
             object["model_flops_utilization"] = modelFlopsUtilization(design, metrics.makespan);
     }
-    object["costs"] = {{"source", design.costs.source}, {"estimated", estimatesText(design)}};
+    object["costs"] = {
+        {"source", design.costs.source}, {"estimated", estimatesText(design)}, {"left_out", leftOut(design)}};
     object["costs"]["origins"] = Json::array();
     for (int stage = 0; stage < program.stages(); ++stage) {
         Json origins;
@@ -222,6 +224,8 @@ void print(const Design& design, const Prediction& prediction, const OfMembers* 
               design.costs.source);
     if (const std::string estimates = estimatesText(design); !estimates.empty())
         printText("estimated, not measured: {}\n", estimates);
+    if (const std::vector<std::string> list = leftOut(design); !list.empty())
+        printText("left out: {}\n", joined(list, "; "));
     if (const std::string pairs = pairLengthsText(design.schedule, design.costs); !pairs.empty())
         printText("overlapped pairs: {}\n", pairs);
     const std::string gaps = hostGapsText(design);

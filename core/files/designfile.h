@@ -19,6 +19,13 @@
 // Then "schedule" and each of its keys are optional and default to the unrolled building block. A given "order" takes
 // precedence, and the building block is only stored.
 //
+// In "costs", the nodes that the devices stand on: devices of one node have the link of "link", others that of the
+// sender's node, unless "links" lists their pair.
+//
+//   "nodes": {"of_devices": [0, 0, 1, 1],
+//             "links": [{"under_switch": 0, "network": {"latency": "15us", "bytes_per_second": 5e10},
+//                        "beyond_switch": {…}}, …]}   of every node
+//
 // In "costs", the host's gap before the blocks of every device (launch, autograd, Python); left out: no gap.
 //
 //   "host_gaps": [{"forward": "60us", "backward": "85us", "origin": {"forward": "measured"}}, …]

@@ -3,9 +3,7 @@
 // the heads, of the MLP's width and of the vocabulary; sequence parallelism (arXiv 2205.05198) also a part of the
 // tokens between matrix products. With context parallelism a member has a part of every sequence and gathers the keys
 // and values of the others. Expert parallelism splits the experts over copies of the pipeline, which exchange tokens.
-//
-// Not counted: what Megatron hides behind products (gathering a layer's split input again for its weight gradient), the
-// few numbers per token of a split softmax, and load imbalance of experts or of causal masks.
+// What is not counted is listed in core/predict/leftout.cpp.
 #pragma once
 
 #include "core/base/diagnostic.h"

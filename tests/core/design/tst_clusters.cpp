@@ -366,6 +366,11 @@ private Q_SLOTS:
         QCOMPARE(times.size(), std::size_t{2});
         QVERIFY(std::abs(double(times[0]) - 2 * (10'000 + bytes / 450e9 * 1e9)) < 3);
         QVERIFY(std::abs(double(times[1]) - 2 * (15'000 + bytes / 50e9 * 1e9)) < 3);
+        // Measured or given links say nothing of it: then it is stated.
+        Costs other = design.costs;
+        keepReduceTime(design.dataflow, design.schedule.deviceOfStage, other);
+        other.setAllLinks({1'000});
+        QCOMPARE(other.reduceTime(12, 23, design.dataflow.shared.front().bytes), times[0]);
     }
 
     void aStageThatMovesToAnotherNodeTakesItsLinks()
@@ -382,6 +387,9 @@ private Q_SLOTS:
         DesignRequest wider = test::requestFor("1f1b", 16, 16);
         wider.costsFrom = makeDesign(given);
         QCOMPARE(makeDesign(wider).costs.linkBetween(7, 8).bytesPerSecond, 50e9);
+        Design unknown = design;
+        unknown.costs.nodeLinks.nodeOfDevice.resize(12);
+        QVERIFY_THROWS_EXCEPTION(Error, predict(unknown));
     }
 
     void thousandsOfDevicesArePredictedAtOnce()
