@@ -90,7 +90,7 @@ if [ "${1:-}" != --quick ]; then
     python3 "$root/tests/rooms/filesalone.py" "$root/build/dev" || failed=1
     find_python
     # The thread sanitizer has had a part of the rows of those on GPUs.
-    run_tests dev -R "^(kernels|gui|app|rooms|standin|gpu|torch)\.|$on_gpus" || failed=1
+    run_tests dev -R "^(kernels|gui|app|relations|rooms|standin|gpu|torch)\.|$on_gpus" || failed=1
 else
     build dev quick_tests
     check_layout || failed=1
