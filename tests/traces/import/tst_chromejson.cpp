@@ -230,7 +230,7 @@ private Q_SLOTS:
         QCOMPARE(data.activities.size(), std::size_t{events - 2});
         QCOMPARE(countOf(data, "events that are no JSON"), std::int64_t{2});
         QCOMPARE(countOf(data, "characters that JSON does not allow"), std::int64_t{1});
-        QCOMPARE(data.report.entries().at("events that are no JSON").example, std::string("event 7001"));
+        QVERIFY(data.report.entries().at("events that are no JSON").example.starts_with("event 7001, at byte "));
         QVERIFY(find(data, "tab here"));
         QCOMPARE(data.ranks, 4);
         QCOMPARE(data.originEpochNs, std::int64_t{1'700'000'000'000'000'000});
