@@ -49,7 +49,7 @@ constexpr std::array<Member, 11> members{{{"ph", &ChromeEvent::phase},
                                           {"id2", &ChromeEvent::id},
                                           {"bind_id", nullptr}}};
 
-constexpr std::array<Member, 20> arguments{{{"correlation", &ChromeEvent::correlation},
+constexpr std::array<Member, 21> arguments{{{"correlation", &ChromeEvent::correlation},
                                             {"device", &ChromeEvent::device},
                                             {"stream", &ChromeEvent::stream},
                                             {"bytes", &ChromeEvent::bytes},
@@ -68,7 +68,8 @@ constexpr std::array<Member, 20> arguments{{{"correlation", &ChromeEvent::correl
                                             {"Device Id", &ChromeEvent::deviceId},
                                             {"Total Allocated", &ChromeEvent::totalAllocated},
                                             {"Total Reserved", &ChromeEvent::totalReserved},
-                                            {"rank", &ChromeEvent::rank}}};
+                                            {"rank", &ChromeEvent::rank},
+                                            {"predicted", &ChromeEvent::predicted}}};
 
 template<std::size_t count>
 const Member* find(const std::array<Member, count>& table, const ondemand::raw_json_string& key)

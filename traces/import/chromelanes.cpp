@@ -88,6 +88,7 @@ void ChromeLanes::describe(const ChromeEvent& event)
         process.process = event.newName;
         if (const std::int64_t rank = numberOr(event.rank, -1); rank >= 0 && rank <= 1'000'000)
             process.rank = static_cast<int>(rank);
+        process.predicted = event.predicted == "true";
     } else if (event.name == "process_labels")
         process.label = event.newName;
     else if (event.name == "process_sort_index")
@@ -272,6 +273,7 @@ void ChromeLanes::finish()
             if (!process->second.label.empty() && process->second.label != "CPU")
                 lane.processName += (lane.processName.empty() ? "" : ", ") + process->second.label;
             lane.sortIndex = process->second.sortIndex;
+            lane.predicted = process->second.predicted;
         }
         if (lane.processName.empty())
             lane.processName = stream ? "GPU " + std::to_string(lane.device) : "process " + m_processOf[i];
@@ -302,10 +304,14 @@ void ChromeLanes::finish()
     finishMemory();
     markCommunicationStreams(m_data);
     for (TraceLane& lane : m_data.lanes)
-        lane.unknown = true;
-    for (const Activity& activity : m_data.activities)
-        if (activity.kind() != ActivityKind::Other)
-            m_data.lanes[activity.lane].unknown = false;
+        lane.unknown = !lane.predicted;
+    for (const Activity& activity : m_data.activities) {
+        TraceLane& lane = m_data.lanes[activity.lane];
+        lane.unknown = lane.unknown && activity.kind() == ActivityKind::Other;
+        if (lane.predicted)
+            m_data.report.repair("slices of a prediction beside the recording; shown, and no blocks of it",
+                                 lane.processName);
+    }
 }
 
 Nanoseconds moveToZero(TraceData& data)

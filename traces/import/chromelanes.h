@@ -45,6 +45,7 @@ private:
         std::string process, label;
         std::int64_t sortIndex = 0;
         std::optional<int> rank;
+        bool predicted = false;
     };
     const std::string& key(const ChromeEvent& event, std::string_view more);
     std::uint32_t newLane(const ChromeEvent& event);

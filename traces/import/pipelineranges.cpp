@@ -85,8 +85,7 @@ NamedRanges namedRanges(TraceData& data)
     const ZeroBubbleNames zeroBubble(data);
     std::unordered_map<std::uint64_t, std::vector<PytorchAction>> actions; // by rank and name
     for (const Activity& a : data.activities) {
-        const ActivityKind kind = a.kind();
-        if (!mayNameBlocks(kind))
+        if (!mayNameBlock(data, a))
             continue;
         const int rank = data.lanes[a.lane].rank;
         const auto [known, isNew] = actions.try_emplace(static_cast<std::uint64_t>(rank) << 32 | a.name);
@@ -98,7 +97,7 @@ NamedRanges namedRanges(TraceData& data)
         }
         if (known->second.empty())
             continue;
-        auto& to = kind == ActivityKind::GpuRange ? ranges.device[{rank, a.name}] : ranges.host;
+        auto& to = a.kind() == ActivityKind::GpuRange ? ranges.device[{rank, a.name}] : ranges.host;
         PipelineRange& range = to.emplace_back();
         range.start = a.start;
         range.end = a.end;

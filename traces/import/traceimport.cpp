@@ -152,8 +152,8 @@ ImportedTrace importTraces(const std::vector<std::string>& given, const std::str
         data = merged(std::move(traces));
     }
     clipToNextStart(data);
-    nameUnknownLanes(data);
     const RecognisedBlocks blocks = recogniseBlocks(data);
+    nameUnknownLanes(data);
     ImportedTrace result;
     for (const Activity& activity : data.activities)
         result.length = std::max(result.length, activity.end);

@@ -77,7 +77,7 @@ Ranges rangesOf(const TraceData& data, const std::unordered_map<std::uint32_t, s
 {
     Ranges ranges;
     for (const Activity& a : data.activities) {
-        if (!mayNameBlocks(a.kind()))
+        if (!mayNameBlock(data, a))
             continue;
         const std::optional<Name>& name = known.at(a.name);
         if (!name && data.strings.text(a.name).starts_with(clearing)) {
@@ -131,13 +131,13 @@ bool isV(const std::map<int, OfRank>& ranks)
 
 } // namespace
 
-bool mayNameBlocks(ActivityKind kind)
+bool mayNameBlock(const TraceData& data, const Activity& activity)
 {
-    switch (kind) {
+    switch (activity.kind()) {
     case ActivityKind::Range:
     case ActivityKind::GpuRange:
     case ActivityKind::Operator:
-    case ActivityKind::Other: return true;
+    case ActivityKind::Other: return !data.lanes[activity.lane].predicted;
     case ActivityKind::Kernel:
     case ActivityKind::Memcpy:
     case ActivityKind::Memset:
@@ -156,7 +156,7 @@ ZeroBubbleNames::ZeroBubbleNames(TraceData& data)
     bool splits = false;
     std::set<int> partsSeen;
     for (const Activity& a : data.activities) {
-        if (!mayNameBlocks(a.kind()))
+        if (!mayNameBlock(data, a))
             continue;
         const auto [name, isNew] = known.try_emplace(a.name);
         if (!isNew)

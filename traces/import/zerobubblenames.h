@@ -18,8 +18,8 @@
 
 namespace pipewright {
 
-/// Whether slices of the kind can be ranges that name blocks.
-bool mayNameBlocks(ActivityKind kind);
+/// Whether the slice can be a range that names a block: by its kind, and as it was recorded.
+bool mayNameBlock(const TraceData& data, const Activity& activity);
 
 class ZeroBubbleNames {
 public:
