@@ -92,7 +92,7 @@ private Q_SLOTS:
     void tablesWithTheirVersionInTheirNameAreRead()
     {
         // The names of a zero-bubble runtime: all 36 ranges of either rank are blocks.
-        std::vector<std::string> statements{kernels(), calls(), ranges()};
+        std::vector<std::string> statements{kernels(), calls(), ranges(), "BEGIN"};
         statements[2].insert(statements[2].find(" ("), "_V2");
         std::int64_t clock = 1'000'000, correlation = 0;
         for (int rank = 0; rank < 2; ++rank)
@@ -110,6 +110,7 @@ private Q_SLOTS:
                                          + text(global(11 + rank, 0)) + ", 1, 1, NULL)");
                     clock += 1'100'000;
                 }
+        statements.emplace_back("COMMIT");
         const std::string path = write(statements), store = m_folder / "versions.db";
         QCOMPARE(importTraces({path}, store, true).blocks, std::int64_t{72});
         QCOMPARE(importNsight(path).activities.size(), std::size_t{3 * 72});
