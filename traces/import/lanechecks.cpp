@@ -38,33 +38,45 @@ std::string nameOf(const TraceLane& lane)
 
 void clipToNextStart(TraceData& data)
 {
+    constexpr Nanoseconds clockTick = 1000; // profilers round starts and durations, some of them to microseconds
     const auto ofGraph = [&](const Activity& a) { return data.details[a.detail].graphNode != 0; };
-    std::int64_t clipped = 0;
+    std::int64_t clipped = 0, rounded = 0;
     Nanoseconds removed = 0, most = 0;
     std::string example;
-    Activity* last = nullptr;
+    const auto clip = [&](Activity& activity, Nanoseconds end) {
+        const Nanoseconds beyond = activity.end - end;
+        if (beyond <= 0)
+            return;
+        activity.end = end;
+        if (beyond <= clockTick) {
+            ++rounded;
+            return;
+        }
+        ++clipped;
+        removed += beyond;
+        if (beyond > most) {
+            most = beyond;
+            example = data.strings.text(activity.name) + " on " + nameOf(data.lanes[activity.lane]);
+        }
+    };
+    std::vector<Activity*> running; // one, or several of a graph
     // What has no length, because its duration is missing, says nothing about the end of others.
     for (const std::uint32_t i : inOrder(data, [&](const Activity& a) {
              return runsOnDevice(a.kind()) && a.end > a.start && data.lanes[a.lane].kind == TraceLane::Kind::Stream;
          })) {
         Activity& next = data.activities[i];
-        if (last && last->lane == next.lane && next.start < last->end) {
-            if (ofGraph(*last) && ofGraph(next)) {
-                if (next.end > last->end)
-                    last = &next;
-                continue;
-            }
-            const Nanoseconds beyond = last->end - next.start;
-            last->end = next.start;
-            ++clipped;
-            removed += beyond;
-            if (beyond > most) {
-                most = beyond;
-                example = data.strings.text(last->name) + " on " + nameOf(data.lanes[last->lane]);
-            }
+        if (!running.empty() && running.back()->lane != next.lane)
+            running.clear();
+        if (!running.empty() && !(ofGraph(*running.back()) && ofGraph(next))) {
+            for (Activity* activity : running)
+                clip(*activity, next.start);
+            running.clear();
         }
-        last = &next;
+        running.push_back(&next);
     }
+    data.report.repair("kernels and copies that lasted up to a microsecond beyond the start of the next one on their "
+                       "stream, as rounding leaves them; ended there",
+                       "", rounded);
     if (clipped > 0)
         data.report.warn(fmt::format("{} of the kernels and copies lasted beyond the start of the next one on their "
                                      "stream; ended there, which takes {} off",

@@ -105,10 +105,14 @@ private Q_SLOTS:
             files.push_back(folder / ("rank" + std::to_string(rank) + ".json").c_str());
             std::string text = kineto(prediction.program, prediction.timeline, rank, 2, 2, 50'000'000, true);
             const std::string more =
-                R"({"ph":"X","cat":"gpu_memcpy","name":"Memcpy HtoD","pid":3,"tid":9,"ts":800,"dur":100,"args":{"device":3,"stream":9,"correlation":9001}},
-                   {"ph":"X","cat":"cuda_runtime","name":"cudaMemcpyAsync","pid":100,"tid":1,"ts":750,"dur":5,"args":{"correlation":9001}},
-                   {"ph":"X","cat":"gpu_memset","name":"Memset","pid":0,"tid":9,"ts":990,"dur":20,"args":{"device":0,"stream":9}},
-                   {"ph":"X","cat":"kernel","name":"ncclDevKernel_AllReduce","pid":0,"tid":13,"ts":1500,"dur":900,"args":{"device":0,"stream":13}},
+                R"({"ph":"X","cat":"gpu_memcpy","name":"Memcpy HtoD","pid":3,"tid":9,"ts":800,"dur":100,
+                    "args":{"device":3,"stream":9,"correlation":9001}},
+                   {"ph":"X","cat":"cuda_runtime","name":"cudaMemcpyAsync","pid":100,"tid":1,"ts":750,"dur":5,
+                    "args":{"correlation":9001}},
+                   {"ph":"X","cat":"gpu_memset","name":"Memset","pid":0,"tid":9,"ts":990,"dur":20,
+                    "args":{"device":0,"stream":9}},
+                   {"ph":"X","cat":"kernel","name":"ncclDevKernel_AllReduce","pid":0,"tid":13,"ts":1500,"dur":900,
+                    "args":{"device":0,"stream":13}},
                    {"ph":"X","cat":"cpu_op","name":"aten::mm","pid":100,"tid":2,"ts":700,"dur":40},
                    {"ph":"X","cat":"user_annotation","name":"crossing","pid":100,"tid":2,"ts":720,"dur":900},
                    {"ph":"i","s":"t","name":"here","pid":100,"tid":2,"ts":710},

@@ -82,7 +82,7 @@ private Q_SLOTS:
         addActivity(data, stream, ActivityKind::Memcpy, "touching", 100, 200);
         for (const std::int64_t node : {4, 5}) { // two branches of a graph
             data.details.emplace_back().graphNode = node;
-            addActivity(data, other, ActivityKind::Kernel, "branch", 1000 + node, 2000).detail =
+            addActivity(data, other, ActivityKind::Kernel, "branch", 1000 + node, 9000).detail =
                 static_cast<std::uint32_t>(data.details.size() - 1);
         }
         const std::vector<Activity> before = data.activities;
@@ -91,11 +91,23 @@ private Q_SLOTS:
         for (std::size_t i = 0; i < before.size(); ++i)
             QCOMPARE(data.activities[i].end, before[i].end);
         // What is not of a graph is clipped, also behind branches.
-        addActivity(data, other, ActivityKind::Kernel, "late", 1500, 1600);
+        addActivity(data, other, ActivityKind::Kernel, "late", 5000, 6000);
         clipToNextStart(data);
         QCOMPARE(std::count_if(data.activities.begin(), data.activities.end(),
-                               [](const Activity& a) { return a.end == 1500; }),
-                 std::ptrdiff_t{1});
+                               [](const Activity& a) { return a.end == 5000; }),
+                 std::ptrdiff_t{2}); // both branches
+    }
+
+    void whatRoundingLeavesIsNoWarning()
+    {
+        TraceData data;
+        const auto stream = addLane(data, TraceLane::Kind::Stream, 0, 1, 7, 0, "stream 7");
+        addActivity(data, stream, ActivityKind::Kernel, "first", 0, 5001);
+        addActivity(data, stream, ActivityKind::Kernel, "second", 5000, 10'000);
+        clipToNextStart(data);
+        QCOMPARE(data.activities[0].end, Nanoseconds{5000});
+        const Diagnostics told = data.report.diagnostics("trace");
+        QVERIFY(told.size() == 1 && told[0].severity == Severity::Note && told[0].what.starts_with("1 repaired"));
     }
 
     void durationsThatAreMissingAreCountedAndNamed()
@@ -120,8 +132,8 @@ private Q_SLOTS:
             {"ph":"M","name":"process_name","pid":31,"tid":0,"args":{"name":"Ascend Hardware"}},
             {"ph":"M","name":"process_labels","pid":31,"tid":0,"args":{"labels":"NPU"}},
             {"ph":"M","name":"thread_name","pid":31,"tid":2,"args":{"name":"Stream 2"}},
-            {"ph":"X","name":"MatMulV2","pid":31,"tid":2,"ts":"1747100000123496.280","dur":50.25,"args":{"Stream Id":2}},
-            {"ph":"X","name":"MatMulV2","pid":31,"tid":2,"ts":"1747100000123596.980","dur":50.25,"args":{"Stream Id":2}})")
+            {"ph":"X","name":"MatMulV2","pid":31,"tid":2,"ts":"1747100000123496.280","dur":50.25},
+            {"ph":"X","name":"MatMulV2","pid":31,"tid":2,"ts":"1747100000123596.980","dur":50.25})")
                                 << "whose 100.5 us counts as nobody's work: Ascend Hardware, NPU: Stream 2 (2 slices, "
                                    "100.5 us)";
         QTest::newRow("JAX") << QByteArray(R"(
@@ -156,8 +168,10 @@ private Q_SLOTS:
     {
         read(R"([{"ph":"X","cat":"xpu_runtime","name":"urEnqueueKernelLaunch","pid":9,"tid":1,"ts":50,"dur":5,
                     "args":{"correlation":2}},
-                   {"ph":"X","cat":"kernel","name":"a","pid":0,"tid":7,"ts":0,"dur":5,"args":{"device":0,"stream":7,"correlation":1}},
-                   {"ph":"X","cat":"kernel","name":"b","pid":0,"tid":7,"ts":60,"dur":5,"args":{"device":0,"stream":7,"correlation":2}}])");
+                   {"ph":"X","cat":"kernel","name":"a","pid":0,"tid":7,"ts":0,"dur":5,
+                    "args":{"device":0,"stream":7,"correlation":1}},
+                   {"ph":"X","cat":"kernel","name":"b","pid":0,"tid":7,"ts":60,"dur":5,
+                    "args":{"device":0,"stream":7,"correlation":2}}])");
         const StoredActivities trace = stored();
         const DeviceTimes times = deviceTimes(trace, LaunchCalls(trace), 0, endOf(trace));
         QCOMPARE(times.devices[0].of(DeviceTimeCause::HostGap), Nanoseconds{55'000});
