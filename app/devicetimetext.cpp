@@ -23,6 +23,15 @@ std::string keyOf(DeviceTimeCause cause)
 
 } // namespace
 
+std::vector<DeviceTimeCause> causesOf(const DeviceTimes& times)
+{
+    std::vector<DeviceTimeCause> causes(std::begin(allCauses), std::end(allCauses));
+    if (std::all_of(times.devices.begin(), times.devices.end(),
+                    [](const DeviceTime& device) { return device.of(DeviceTimeCause::NotKnown) == 0; }))
+        std::erase(causes, DeviceTimeCause::NotKnown);
+    return causes;
+}
+
 Json toJson(const DeviceTimes& times)
 {
     Json object{{"start_ns", times.from}, {"end_ns", times.to}, {"verdict", verdict(times)}};
@@ -63,11 +72,15 @@ Json toJson(const DeviceTimes& times)
 void print(const DeviceTimes& times)
 {
     const Nanoseconds whole = times.to - times.from;
-    TextTable table(
-        {"device", "computing", "communication", "copies", "host gap", "launching", "waiting", "communication hidden"});
+    const std::vector<DeviceTimeCause> causes = causesOf(times);
+    std::vector<std::string> header{"device"};
+    for (const DeviceTimeCause cause : causes)
+        header.emplace_back(nameOf(cause));
+    header.emplace_back("communication hidden");
+    TextTable table(std::move(header));
     for (const DeviceTime& device : times.devices) {
         std::vector<std::string> cells{device.name};
-        for (const DeviceTimeCause cause : allCauses)
+        for (const DeviceTimeCause cause : causes)
             cells.push_back(fmt::format("{} {:>6}", formatDuration(device.of(cause)),
                                         fmt::format("{:.1f} %", 100 * shareOf(device.of(cause), whole))));
         cells.push_back(device.communicating > 0 ? percent(device.overlap()) : "-");
@@ -119,6 +132,20 @@ void print(const std::vector<AchievedRate>& rates, const Cluster& cluster)
         printText("{}\n", beyond);
 }
 
+namespace {
+
+/// What the import warned of, since it changes what the totals mean.
+Diagnostics warningsOf(const StoredActivities& trace, const std::string& path)
+{
+    Diagnostics warnings;
+    for (const auto& [what, entry] : trace.report.entries())
+        if (entry.warning)
+            warnings.push_back({Severity::Warning, path, what, entry.example});
+    return warnings;
+}
+
+} // namespace
+
 void explainActivities(const std::string& path, int step, const StretchChoice& choice, std::size_t names, bool json)
 {
     const StoredActivities trace = readActivities(path);
@@ -126,6 +153,8 @@ void explainActivities(const std::string& path, int step, const StretchChoice& c
     const TraceStep stretch = choice.of(trace, path, step);
     const LaunchCalls launches(trace);
     const DeviceTimes times = deviceTimes(trace, launches, stretch.start, stretch.end);
+    const Diagnostics warnings = warningsOf(trace, path);
+    printDiagnostics(warnings);
     if (times.devices.empty())
         throw Error(path, "it holds no design, no kernels or copies of a device, and no operators",
                     "name the design of its blocks with --design, or record the device as well");
@@ -148,6 +177,9 @@ void explainActivities(const std::string& path, int step, const StretchChoice& c
         object["ranges"] = toJson(ranges);
         object["launches"] = toJson(queues);
         object["memory"] = toJson(memory);
+        object["warnings"] = Json::array();
+        for (const Diagnostic& warning : warnings)
+            object["warnings"].push_back(warning.what);
         // Names may hold invalid UTF-8.
         printText("{}\n", object.dump(Json::InvalidText::Replace));
         return;
@@ -160,12 +192,19 @@ void explainActivities(const std::string& path, int step, const StretchChoice& c
     print(times);
     if (step < 0 && !choice.given() && !steps.empty()) {
         printText("\n");
-        TextTable table({"step", "length", "computing", "communication", "host gap", "waiting", "holds up the others"});
+        std::vector<DeviceTimeCause> causes{DeviceTimeCause::Computing, DeviceTimeCause::Communication,
+                                            DeviceTimeCause::HostGap, DeviceTimeCause::Waiting};
+        if (causesOf(times).back() == DeviceTimeCause::NotKnown)
+            causes.push_back(DeviceTimeCause::NotKnown);
+        std::vector<std::string> header{"step", "length"};
+        for (const DeviceTimeCause cause : causes)
+            header.emplace_back(nameOf(cause));
+        header.emplace_back("holds up the others");
+        TextTable table(std::move(header));
         for (const TraceStep& s : steps) {
             const DeviceTimes of = deviceTimes(trace, launches, s.start, s.end);
             std::vector<std::string> cells{s.name, formatDuration(s.end - s.start)};
-            for (const DeviceTimeCause cause : {DeviceTimeCause::Computing, DeviceTimeCause::Communication,
-                                                DeviceTimeCause::HostGap, DeviceTimeCause::Waiting}) {
+            for (const DeviceTimeCause cause : causes) {
                 Nanoseconds sum = 0;
                 for (const DeviceTime& device : of.devices)
                     sum += device.of(cause);

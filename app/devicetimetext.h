@@ -7,11 +7,18 @@
 #include "traces/analysis/achievedrates.h"
 #include "traces/analysis/devicetime.h"
 
+#include <iterator>
+#include <vector>
+
 namespace pipewright::app {
 
-inline constexpr DeviceTimeCause allCauses[] = {DeviceTimeCause::Computing,  DeviceTimeCause::Communication,
-                                                DeviceTimeCause::Copies,     DeviceTimeCause::HostGap,
-                                                DeviceTimeCause::BackToBack, DeviceTimeCause::Waiting};
+inline constexpr DeviceTimeCause allCauses[] = {
+    DeviceTimeCause::Computing,  DeviceTimeCause::Communication, DeviceTimeCause::Copies,  DeviceTimeCause::HostGap,
+    DeviceTimeCause::BackToBack, DeviceTimeCause::Waiting,       DeviceTimeCause::NotKnown};
+static_assert(std::size(allCauses) == deviceTimeCauses);
+
+/// The causes of a table: all but NotKnown, which is a column only where a device has it.
+std::vector<DeviceTimeCause> causesOf(const DeviceTimes& times);
 
 Json toJson(const DeviceTimes& times);
 void print(const DeviceTimes& times);

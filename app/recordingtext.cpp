@@ -245,13 +245,16 @@ void compareRecordings(const std::string& before, const std::string& after, int 
     if (first.times.devices.size() != second.times.devices.size())
         return;
     printText("\n");
+    DeviceTimes both = first.times;
+    both.devices.insert(both.devices.end(), second.times.devices.begin(), second.times.devices.end());
+    const std::vector<DeviceTimeCause> causes = causesOf(both);
     std::vector<std::string> header{"device"};
-    for (const DeviceTimeCause cause : allCauses)
+    for (const DeviceTimeCause cause : causes)
         header.emplace_back(nameOf(cause));
     TextTable devices(std::move(header));
     for (std::size_t d = 0; d < first.times.devices.size(); ++d) {
         std::vector<std::string> cells{second.times.devices[d].name};
-        for (const DeviceTimeCause cause : allCauses)
+        for (const DeviceTimeCause cause : causes)
             cells.push_back(signedDuration(second.times.devices[d].of(cause) - first.times.devices[d].of(cause)));
         devices.addRow(std::move(cells));
     }

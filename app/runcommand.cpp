@@ -257,10 +257,6 @@ void print(const RunResult& result)
         printText("every device allocated exactly as many bytes as were predicted before the run\n");
     printText("\n");
     printLastStep(result);
-    if (const auto waited = result.coreWaitShare(); waited && *waited >= 0.05)
-        printText("busy        for {:.0f} % of their time devices waited for a processor core that others had:\n"
-                  "            times are too long; run it on a quieter machine, or fewer devices\n",
-                  100 * *waited);
     if (result.gradients && !result.gradients->skipped.empty())
         printText("gradients   not compared: {}\n", result.gradients->skipped);
     else if (result.gradients)

@@ -19,6 +19,10 @@ void printLastStep(const RunResult& result)
         printText("last step   {}\n", formatDuration(result.stepTimes.back()));
     if (!result.losses.empty() && !std::isnan(result.losses.back()))
         printText("loss        {:.4f} -> {:.4f}\n", result.losses.front(), result.losses.back());
+    if (const auto waited = result.coreWaitShare(); waited && *waited >= 0.05)
+        printText("busy        for {:.0f} % of their time devices waited for a processor core that others had:\n"
+                  "            times are too long; run it on a quieter machine, or fewer devices\n",
+                  100 * *waited);
 }
 
 void printTrace(const RunResult& result)

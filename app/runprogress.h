@@ -7,7 +7,7 @@
 
 namespace pipewright::app {
 
-/// Prints the last step's time and, if there is a loss, the first and the last one.
+/// Prints the last step's time, the first and the last loss, and that the machine was busy, where these are known.
 void printLastStep(const RunResult& result);
 
 /// Prints a line about the trace.

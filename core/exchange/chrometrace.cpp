@@ -52,6 +52,7 @@ public:
     }
 
 private:
+    bool isBesideMeasured() const { return !m_note.empty() && m_firstProcess == 0; }
     bool wasRun(TaskId t) const { return m_timeline.start[t] != notRun; }
 
     /// The device that shows the task: a transfer's receiver, a reduction's root.
@@ -88,17 +89,19 @@ private:
         appendFormatted(m_text, "\"{}\":{}.{:03}", key, value / 1000, value % 1000);
     }
 
-    void writeName(std::string_view kind, int device, int thread, const std::string& name)
+    void writeName(std::string_view kind, int device, int thread, const std::string& name, const std::string& more = {})
     {
         beginEvent();
-        appendFormatted(m_text, R"({{"ph":"M","name":"{}","pid":{},"tid":{},"args":{{"name":"{}"}}}})", kind,
-                        process(device), thread, name);
+        appendFormatted(m_text, R"({{"ph":"M","name":"{}","pid":{},"tid":{},"args":{{"name":"{}"{}}}}})", kind,
+                        process(device), thread, name, more);
     }
 
     void writeNames()
     {
         for (int device = 0; device < static_cast<int>(m_program.devices.size()); ++device) {
-            writeName("process_name", device, 0, fmt::format("device {}{}", device, m_note));
+            // For who imports it: a device is a rank, and beside a measured step the predicted one is no recording.
+            writeName("process_name", device, 0, fmt::format("device {}{}", device, m_note),
+                      fmt::format(R"(,"rank":{}{})", device, isBesideMeasured() ? R"(,"predicted":true)" : ""));
             beginEvent();
             appendFormatted(m_text,
                             R"({{"ph":"M","name":"process_sort_index","pid":{},"tid":0,"args":{{"sort_index":{}}}}})",

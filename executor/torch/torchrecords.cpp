@@ -216,12 +216,18 @@ void TorchRecords::take(int rank, const std::string& line)
                 step.loss = (step.losses == 0 ? 0 : step.loss * step.losses) + loss.get<double>();
                 step.loss /= ++step.losses; // the mean over the replicas, each with its own rows
             }
-            if (++step.ended == static_cast<int>(m_ranks.size())) {
+            const Json wait = report.value("core_wait", Json());
+            const auto ranks = static_cast<Nanoseconds>(m_ranks.size());
+            step.coreWait = step.coreWait < 0 || wait.is_null()
+                                ? -1
+                                : step.coreWait + std::max<Nanoseconds>(0, whole<Nanoseconds>(wait)) / ranks;
+            if (++step.ended == ranks) {
+                m_result.coreWaits.push_back(step.coreWait);
                 m_result.stepTimes.push_back(step.end - step.start);
                 m_result.losses.push_back(step.loss);
                 writeTransfers(number);
                 if (m_sink != nullptr) {
-                    m_sink->append(StepRecord{number, step.start, step.end, step.loss});
+                    m_sink->append(StepRecord{number, step.start, step.end, step.loss, step.coreWait});
                     m_sink->commit();
                 }
                 m_steps.erase(number);

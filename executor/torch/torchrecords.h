@@ -59,6 +59,7 @@ private:
         std::map<TaskId, Nanoseconds> blockEnds; ///< to find the end of the block that made a value
         std::vector<Wait> waits;
         Nanoseconds start = 0, end = 0;
+        Nanoseconds coreWait = 0; ///< on average, of the ranks that have ended; -1: one of them does not know
         double loss = std::numeric_limits<double>::quiet_NaN();
     };
     TaskId taskOf(int rank, const std::string& op, int stage, int microbatch) const;

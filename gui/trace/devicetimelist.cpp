@@ -32,7 +32,7 @@ DeviceTimeList::DeviceTimeList(QWidget* parent) : QTreeWidget(parent)
     setColumnCount(1 + deviceTimeCauses);
     auto* captions = headerItem();
     captions->setText(0, tr("device"));
-    header()->setFont(Theme::words(TextSize::Small)); // room for six captions, one per cause
+    header()->setFont(Theme::words(TextSize::Small)); // room for a caption per cause
     header()->setStretchLastSection(false);
     header()->setSectionResizeMode(0, QHeaderView::Stretch);
     for (int cause = 0; cause < deviceTimeCauses; ++cause) {
@@ -69,6 +69,9 @@ void DeviceTimeList::setTimes(const DeviceTimes& times, const StoredActivities& 
         expanded.push_back(topLevelItem(i)->isExpanded());
     m_times = times;
     clear();
+    setColumnHidden(1 + int(indexOf(DeviceTimeCause::NotKnown)),
+                    std::all_of(times.devices.begin(), times.devices.end(),
+                                [](const DeviceTime& device) { return device.of(DeviceTimeCause::NotKnown) == 0; }));
     const Theme& theme = Theme::of(*this);
     const double whole = double(std::max<Nanoseconds>(1, times.to - times.from));
     // With one device per rank, the rank names the device: the column is narrow.

@@ -320,6 +320,27 @@ private Q_SLOTS:
                  qPrintable(outcome.errors));
     }
 
+    void whatCountsNowhereIsNamedAgainByExplain()
+    {
+        m_work.write("npu.json", R"([
+            {"ph":"M","name":"process_name","pid":31,"tid":0,"args":{"name":"Ascend Hardware"}},
+            {"ph":"X","name":"MatMulV2","pid":31,"tid":2,"ts":10,"dur":50.25},
+            {"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":0,"dur":5,"args":{"device":0,"stream":7}},
+            {"ph":"X","cat":"kernel","name":"gemm","pid":0,"tid":7,"ts":20,"dur":5,"args":{"device":0,"stream":7}}])");
+        const char* const unknown = "50.25 us counts as nobody's work: Ascend Hardware";
+        QVERIFY(m_work.run("import npu.json -o npu.db").errors.contains(unknown));
+        const Outcome text = m_work.run("explain npu.db");
+        QVERIFY(text.errors.contains(unknown));
+        QVERIFY(text.output.contains("not known")); // nobody knows when the kernels were launched
+        const Outcome outcome = m_work.run("explain npu.db --json");
+        QCOMPARE(outcome.code, 0);
+        const QJsonObject json = outcome.json();
+        QVERIFY(json["warnings"].toArray().at(0).toString().contains(unknown));
+        const QJsonObject device = json["per_device"].toArray().at(0).toObject();
+        QCOMPARE(device["not_known_ns"].toInt(), 15'000);
+        QCOMPARE(device["waiting_ns"].toInt(), 0);
+    }
+
     void aRecordingIsExportedByItself()
     {
         const Outcome outcome = m_work.run("export run.db --to perfetto -o run.perfetto-trace");

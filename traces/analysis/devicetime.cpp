@@ -27,11 +27,12 @@ Class classOf(ActivityKind kind, bool communication)
     case ActivityKind::Kernel: return communication ? Class::Communication : Class::Compute;
     case ActivityKind::Memcpy:
     case ActivityKind::Memset: return Class::Copy;
-    case ActivityKind::Operator: return communication ? Class::Communication : Class::Compute; // only without GPUs
+    // Of the host, only without GPUs. Gloo's transfers are ranges, beside the operators that wait for them.
+    case ActivityKind::Operator: return communication ? Class::Communication : Class::Compute;
+    case ActivityKind::Range: return communication ? Class::Communication : Class::None;
     case ActivityKind::GpuRange:
     case ActivityKind::Synchronization:
     case ActivityKind::Runtime:
-    case ActivityKind::Range:
     case ActivityKind::Python:
     case ActivityKind::Overhead:
     case ActivityKind::Mark:
@@ -161,6 +162,7 @@ private:
             gap.cause = device.device == hostDevice          ? DeviceTimeCause::HostGap // no operator ran
                         : launched > gap.start               ? DeviceTimeCause::HostGap
                         : until - gap.start <= backToBackGap ? DeviceTimeCause::BackToBack
+                        : launched == LaunchCalls::unknown   ? DeviceTimeCause::NotKnown
                                                              : DeviceTimeCause::Waiting;
         }
         device.time[indexOf(gap.cause)] += gap.end - gap.start;
@@ -240,8 +242,9 @@ void findStraggler(DeviceTimes& times)
         times.excess = *slowest - median;
         return;
     }
-    for (const DeviceTimeCause cause : {DeviceTimeCause::Computing, DeviceTimeCause::Copies, DeviceTimeCause::HostGap,
-                                        DeviceTimeCause::BackToBack, DeviceTimeCause::Waiting}) {
+    for (const DeviceTimeCause cause :
+         {DeviceTimeCause::Computing, DeviceTimeCause::Copies, DeviceTimeCause::HostGap, DeviceTimeCause::BackToBack,
+          DeviceTimeCause::Waiting, DeviceTimeCause::NotKnown}) {
         std::vector<Nanoseconds> all;
         for (const DeviceTime& device : times.devices)
             all.push_back(device.of(cause));
@@ -264,6 +267,7 @@ std::string_view nameOf(DeviceTimeCause cause)
     case DeviceTimeCause::HostGap: return "host gap";
     case DeviceTimeCause::BackToBack: return "launching";
     case DeviceTimeCause::Waiting: return "waiting";
+    case DeviceTimeCause::NotKnown: return "not known";
     }
     return {};
 }
@@ -277,6 +281,7 @@ std::string_view describe(DeviceTimeCause cause)
     case DeviceTimeCause::HostGap: return "Nothing runs, since the host had not launched what comes next";
     case DeviceTimeCause::BackToBack: return "The moment between two kernels that follow one another";
     case DeviceTimeCause::Waiting: return "What comes next was launched and waits: for an event, or another stream";
+    case DeviceTimeCause::NotKnown: return "Nothing runs, and when what comes next was launched was not recorded";
     }
     return {};
 }
@@ -335,10 +340,14 @@ DeviceTimes deviceTimes(const StoredActivities& trace, const LaunchCalls& launch
             tracks[{lane.rank, lane.device}].push_back(t);
     }
     if (tracks.empty()) // without GPUs the host's operators count as the work
-        for (std::size_t t = 0; t < trace.tracks.size(); ++t)
-            if (const Track& track = trace.tracks[t];
-                std::find(track.kind.begin(), track.kind.end(), ActivityKind::Operator) != track.kind.end())
-                tracks[{trace.lanes[track.lane].rank, hostDevice}].push_back(t);
+        for (std::size_t t = 0; t < trace.tracks.size(); ++t) {
+            const Track& track = trace.tracks[t];
+            for (std::size_t i = 0; i < track.size(); ++i)
+                if (classOf(track.kind[i], collective[track.name[i]]) != Class::None) {
+                    tracks[{trace.lanes[track.lane].rank, hostDevice}].push_back(t);
+                    break;
+                }
+        }
     DeviceTimes times;
     times.from = from;
     times.to = std::max(from, to);
@@ -402,6 +411,8 @@ std::string verdict(const DeviceTimes& times)
         }
     const auto lost = std::max_element(sum.begin() + 1, sum.end());
     const auto share = [all](Nanoseconds part) { return 100 * static_cast<double>(part) / static_cast<double>(all); };
+    if (*lost == 0)
+        return "all of the devices' time is computing";
     return fmt::format("{:.1f} % of the devices' time is computing; most of the rest is {} ({:.1f} %)", share(sum[0]),
                        nameOf(static_cast<DeviceTimeCause>(lost - sum.begin())), share(*lost));
 }

@@ -3,6 +3,7 @@
 // overlapped, and idle time by cause, as in Holistic Trace Analysis. The cause of an idle gap is
 // - the host, when the call that launched the next slice was made after the gap began;
 // - kernel launching, when the gap is no longer than backToBackGap;
+// - not known, when the call that launched the next slice was not recorded;
 // - otherwise a wait (for an event or another stream).
 // Among several devices the straggler is the one with the longest own time (all but waiting inside communication),
 // unless a link explains more: its transfers take longer than those of other links and are not overlapped
@@ -19,8 +20,8 @@
 
 namespace pipewright {
 
-enum class DeviceTimeCause : std::uint8_t { Computing, Communication, Copies, HostGap, BackToBack, Waiting };
-inline constexpr int deviceTimeCauses = 6;
+enum class DeviceTimeCause : std::uint8_t { Computing, Communication, Copies, HostGap, BackToBack, Waiting, NotKnown };
+inline constexpr int deviceTimeCauses = 7;
 constexpr std::size_t indexOf(DeviceTimeCause cause)
 {
     return static_cast<std::size_t>(cause);
@@ -59,7 +60,8 @@ struct DeviceTime {
     Nanoseconds of(DeviceTimeCause cause) const { return time[indexOf(cause)]; }
     Nanoseconds idle() const
     {
-        return of(DeviceTimeCause::HostGap) + of(DeviceTimeCause::BackToBack) + of(DeviceTimeCause::Waiting);
+        return of(DeviceTimeCause::HostGap) + of(DeviceTimeCause::BackToBack) + of(DeviceTimeCause::Waiting)
+               + of(DeviceTimeCause::NotKnown);
     }
     /// Share of the communication that is overlapped with computing; 0 without any.
     double overlap() const;

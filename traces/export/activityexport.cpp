@@ -4,6 +4,7 @@
 #include "core/base/formattedtext.h"
 #include "core/exchange/perfettopackets.h"
 #include "core/json/jsontext.h"
+#include "traces/store/chromecategory.h"
 
 #include <fmt/format.h>
 
@@ -46,6 +47,8 @@ public:
                 ++track;
         }
         m_firstTrack.push_back(track);
+        for (std::size_t t = 0; t < trace.tracks.size(); ++t)
+            m_inRowAbove.push_back(t > 0 && liesInRowAbove(t));
         for (const TraceFlow& flow : trace.flows) {
             const auto from = sliceAt(flow.fromLane, flow.from), there = sliceAt(flow.toLane, flow.to);
             if (from && there && shown(*from) && shown(*there))
@@ -82,6 +85,14 @@ public:
         return track.row == 0 ? name : fmt::format("{} {}", name, track.row + 1);
     }
 
+    /// The thread of a track in its process: one for all rows of a lane whose slices lie in each other.
+    std::size_t threadOf(std::size_t track) const
+    {
+        while (m_inRowAbove[track])
+            --track;
+        return track + 1;
+    }
+
     std::map<std::tuple<int, int, std::int64_t>, Process> processes; ///< by rank, GPU or -1, process of the host
     std::vector<std::uint64_t> processOfLane, processOfCounter;
     std::vector<std::pair<Place, Place>> arrows;
@@ -116,9 +127,26 @@ private:
         return found;
     }
 
+    /// Whether the track before is the row above it, and each of its slices lies in one of that.
+    bool liesInRowAbove(std::size_t t) const
+    {
+        const Track &track = m_trace.tracks[t], &above = m_trace.tracks[t - 1];
+        if (above.lane != track.lane || above.row + 1 != track.row)
+            return false;
+        std::size_t next = 0; // the first above that begins later
+        for (std::size_t i = 0; i < track.size(); ++i) {
+            while (next < above.size() && above.start[next] <= track.start[i])
+                ++next;
+            if (next == 0 || above.end[next - 1] < track.end[i])
+                return false;
+        }
+        return true;
+    }
+
     const StoredActivities& m_trace;
     TraceStep m_stretch;
     std::vector<std::size_t> m_firstTrack; ///< index of the lane's first track; one more at the end
+    std::vector<bool> m_inRowAbove;        ///< by track
 };
 
 bool isOfBytes(const TraceCounter& counter)
@@ -145,9 +173,12 @@ public:
         appendFormatted(m_buffer.text, text, values...);
         m_buffer.text += '}';
     }
-    void finish()
+    void finish(std::int64_t epochOfZero)
     {
-        m_buffer.text += "\n]}\n";
+        m_buffer.text += "\n]";
+        if (epochOfZero > 0)
+            appendFormatted(m_buffer.text, R"(,"baseTimeNanoseconds":{})", epochOfZero);
+        m_buffer.text += "}\n";
         m_buffer.finish();
     }
 
@@ -225,22 +256,38 @@ void chromeTrace(const StoredActivities& trace, const TraceStep& stretch, const 
     ChromeText text(to);
     const auto quoted = [](std::string_view name) { return ChromeText::quoted(name); };
     const auto micros = [&](Nanoseconds time) { return ChromeText::micros(layout.inFile(time)); };
-    for (const auto& [key, process] : layout.processes)
-        text.event(R"("ph":"M","name":"process_name","pid":{},"tid":0,"args":{{"name":{}}})", process.number,
-                   quoted(process.name));
+    for (const auto& [key, process] : layout.processes) {
+        const std::string rank = trace.ranks > 1 ? fmt::format(R"(,"rank":{})", std::get<0>(key)) : std::string();
+        text.event(R"("ph":"M","name":"process_name","pid":{},"tid":0,"args":{{"name":{}{}}})", process.number,
+                   quoted(process.name), rank);
+    }
     for (std::size_t t = 0; t < trace.tracks.size(); ++t) {
         const Track& track = trace.tracks[t];
+        const TraceLane& lane = trace.lanes[track.lane];
         const std::uint64_t process = layout.processOfLane[track.lane];
-        text.event(R"("ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}})", process, t + 1,
-                   quoted(layout.nameOfTrack(track)));
-        text.event(R"("ph":"M","name":"thread_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}})", process,
-                   t + 1, t);
+        const std::size_t thread = layout.threadOf(t);
+        if (thread == t + 1) {
+            text.event(R"("ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}})", process, thread,
+                       quoted(layout.nameOfTrack(track)));
+            text.event(R"("ph":"M","name":"thread_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}})", process,
+                       thread, t);
+        }
+        const std::string device = lane.kind == TraceLane::Kind::Stream
+                                       ? fmt::format(R"("device":{},"stream":{})", lane.device, lane.thread)
+                                       : std::string();
         layout.forEachSlice(t, [&](const Place& place) {
             const Nanoseconds start = layout.inFile(track.start[place.slice]),
                               end = layout.inFile(track.end[place.slice]);
-            text.event(R"("ph":"X","name":{},"cat":{},"pid":{},"tid":{},"ts":{},"dur":{})",
-                       quoted(trace.strings[track.name[place.slice]]), quoted(nameOf(track.kind[place.slice])), process,
-                       t + 1, ChromeText::micros(start), ChromeText::micros(end - start));
+            const ActivityKind kind = track.kind[place.slice];
+            std::string arguments = device;
+            if (!track.correlation.empty() && track.correlation[place.slice] != 0)
+                arguments +=
+                    fmt::format(R"({}"correlation":{})", arguments.empty() ? "" : ",", track.correlation[place.slice]);
+            text.event(R"("ph":"{}","name":{},"cat":"{}","pid":{},"tid":{},"ts":{},{},"args":{{{}}})",
+                       kind == ActivityKind::Mark ? "i" : "X", quoted(trace.strings[track.name[place.slice]]),
+                       chromeCategory(kind), process, thread, ChromeText::micros(start),
+                       kind == ActivityKind::Mark ? R"("s":"t")" : "\"dur\":" + ChromeText::micros(end - start),
+                       arguments);
         });
     }
     for (std::size_t i = 0; i < layout.arrows.size(); ++i) {
@@ -248,7 +295,8 @@ void chromeTrace(const StoredActivities& trace, const TraceStep& stretch, const 
         const auto at = [&](const Place& place, std::string_view phase, std::string_view more) {
             const Track& track = trace.tracks[place.track];
             text.event(R"("ph":"{}","name":"arrow","cat":"flow","id":{},"pid":{},"tid":{},"ts":{}{})", phase, i + 1,
-                       layout.processOfLane[track.lane], place.track + 1, micros(track.start[place.slice]), more);
+                       layout.processOfLane[track.lane], layout.threadOf(place.track), micros(track.start[place.slice]),
+                       more);
         };
         at(from, "s", "");
         at(there, "f", R"(,"bp":"e")");
@@ -260,7 +308,7 @@ void chromeTrace(const StoredActivities& trace, const TraceStep& stretch, const 
                 text.event(R"("ph":"C","name":{},"pid":{},"tid":0,"ts":{},"args":{{"value":{}}})", quoted(counter.name),
                            layout.processOfCounter[c], micros(counter.time[i]), counter.value[i]);
     }
-    text.finish();
+    text.finish(trace.originEpochNs > 0 ? trace.originEpochNs + stretch.start : 0);
 }
 
 } // namespace pipewright

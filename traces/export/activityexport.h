@@ -2,6 +2,10 @@
 // An imported trace for other viewers, with all ranks on the common clock of the import: a process per rank and GPU or
 // host process, a track per stream or thread and nesting row, counters, and the trace's arrows. O(slices + arrows log
 // slices).
+//
+// Chrome's JSON is written as PyTorch's profiler writes it (categories, devices, streams, correlation of calls), with
+// the rank of each process, so that importing it gives the same kinds, devices, launches and blocks. Rows of a lane
+// that lie in each other share a thread. Sizes and peers of copies and collectives are not in it.
 #pragma once
 
 #include "core/base/pieces.h"

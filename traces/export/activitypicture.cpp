@@ -29,6 +29,7 @@ std::string_view colourOf(DeviceTimeCause cause)
     case DeviceTimeCause::HostGap: return theme.bad;
     case DeviceTimeCause::BackToBack: return theme.hairline;
     case DeviceTimeCause::Waiting: return theme.colourOf(Op::I);
+    case DeviceTimeCause::NotKnown: return theme.dim;
     }
     return theme.dim;
 }
@@ -124,7 +125,8 @@ std::string deviceTimeSvg(const DeviceTimes& times)
     svg.fill({0, 0, width, bottom + 30}, theme.panel);
     legend(svg, 26,
            {DeviceTimeCause::Computing, DeviceTimeCause::Communication, DeviceTimeCause::Copies,
-            DeviceTimeCause::HostGap, DeviceTimeCause::BackToBack, DeviceTimeCause::Waiting});
+            DeviceTimeCause::HostGap, DeviceTimeCause::BackToBack, DeviceTimeCause::Waiting,
+            DeviceTimeCause::NotKnown});
     for (std::size_t r = 0; r < shown; ++r) {
         const DeviceTime& device = times.devices[r];
         const double y = top + rowHeight * static_cast<double>(r);

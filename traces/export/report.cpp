@@ -289,7 +289,11 @@ std::string activityReport(const StoredActivities& trace, const std::string& sto
         page.heading("What the import left out or repaired");
         std::vector<std::vector<std::string>> left;
         for (const auto& [reason, entry] : trace.report.entries())
-            left.push_back({reason, std::to_string(entry.count), entry.lost ? "left out" : "repaired", entry.example});
+            left.push_back({reason, std::to_string(entry.count),
+                            entry.lost      ? "left out"
+                            : entry.warning ? "warning"
+                                            : "repaired",
+                            entry.example});
         page.table({"reason", "count", "", "first"}, left, false);
     }
     return std::move(page).finish();

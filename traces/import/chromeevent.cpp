@@ -49,7 +49,7 @@ constexpr std::array<Member, 11> members{{{"ph", &ChromeEvent::phase},
                                           {"id2", &ChromeEvent::id},
                                           {"bind_id", nullptr}}};
 
-constexpr std::array<Member, 19> arguments{{{"correlation", &ChromeEvent::correlation},
+constexpr std::array<Member, 21> arguments{{{"correlation", &ChromeEvent::correlation},
                                             {"device", &ChromeEvent::device},
                                             {"stream", &ChromeEvent::stream},
                                             {"bytes", &ChromeEvent::bytes},
@@ -67,7 +67,9 @@ constexpr std::array<Member, 19> arguments{{{"correlation", &ChromeEvent::correl
                                             {"Device Type", &ChromeEvent::deviceType},
                                             {"Device Id", &ChromeEvent::deviceId},
                                             {"Total Allocated", &ChromeEvent::totalAllocated},
-                                            {"Total Reserved", &ChromeEvent::totalReserved}}};
+                                            {"Total Reserved", &ChromeEvent::totalReserved},
+                                            {"rank", &ChromeEvent::rank},
+                                            {"predicted", &ChromeEvent::predicted}}};
 
 template<std::size_t count>
 const Member* find(const std::array<Member, count>& table, const ondemand::raw_json_string& key)

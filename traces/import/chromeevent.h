@@ -17,6 +17,7 @@ struct ChromeEvent {
     // of "args"; empty where absent
     std::string_view correlation, device, stream, bytes, graphNode, collective, group, groupSize, elements, type,
         sourceRank, targetRank, newName, sortIndex, deviceType, deviceId, totalAllocated, totalReserved;
+    std::string_view rank, predicted;                        ///< likewise; of a process, in our own exports
     std::vector<std::pair<std::string_view, double>> values; ///< of a counter
     bool repaired = false;
 };

@@ -6,6 +6,7 @@
 #include "core/json/jsontext.h"
 #include "traces/import/chromebatches.h"
 #include "traces/import/chromelanes.h"
+#include "traces/store/chromecategory.h"
 
 #include <nlohmann/json.hpp>
 
@@ -29,35 +30,6 @@ std::optional<Number> numberOf(std::string_view text)
     return number;
 }
 
-struct Category {
-    std::string_view name;
-    ActivityKind kind;
-};
-constexpr std::array<Category, 16> categories{{{"kernel", ActivityKind::Kernel},
-                                               {"gpu_memcpy", ActivityKind::Memcpy},
-                                               {"gpu_memset", ActivityKind::Memset},
-                                               {"gpu_user_annotation", ActivityKind::GpuRange},
-                                               {"cuda_runtime", ActivityKind::Runtime},
-                                               {"cuda_driver", ActivityKind::Runtime},
-                                               {"cuda_sync", ActivityKind::Synchronization},
-                                               {"user_annotation", ActivityKind::Range},
-                                               {"cpu_op", ActivityKind::Operator},
-                                               {"python_function", ActivityKind::Python},
-                                               {"overhead", ActivityKind::Overhead},
-                                               {"Kernel", ActivityKind::Kernel}, // PyTorch before 2.0
-                                               {"Memcpy", ActivityKind::Memcpy},
-                                               {"Memset", ActivityKind::Memset},
-                                               {"Runtime", ActivityKind::Runtime},
-                                               {"Operator", ActivityKind::Operator}}};
-
-ActivityKind kindOf(std::string_view category)
-{
-    for (const Category& known : categories)
-        if (known.name == category)
-            return known.kind;
-    return ActivityKind::Other;
-}
-
 int bytesOfType(std::string_view type)
 {
     for (const auto& [name, bytes] : std::initializer_list<std::pair<std::string_view, int>>{{"Float", 4},
@@ -76,8 +48,17 @@ int bytesOfType(std::string_view type)
 
 int copyKindOf(std::string_view name)
 {
-    for (const auto& [text, kind] : std::initializer_list<std::pair<std::string_view, int>>{
-             {"HtoD", 1}, {"DtoH", 2}, {"DtoD", 8}, {"HtoH", 9}, {"PtoP", 10}})
+    for (const auto& [text, kind] :
+         std::initializer_list<std::pair<std::string_view, int>>{{"HtoD", 1},
+                                                                 {"DtoH", 2},
+                                                                 {"DtoD", 8},
+                                                                 {"HtoH", 9},
+                                                                 {"PtoP", 10},
+                                                                 {"host to device", 1}, // as Nsight names them
+                                                                 {"device to host", 2},
+                                                                 {"device to device", 8},
+                                                                 {"host to host", 9},
+                                                                 {"peer to peer", 10}})
         if (name.find(text) != std::string_view::npos)
             return kind;
     return 0;
@@ -197,6 +178,15 @@ private:
 
     void complete(const ChromeEvent& event, Nanoseconds time)
     {
+        if (event.duration.empty()) {
+            if (runsOnDevice(kindOfCategory(event.category)))
+                m_data.report.lose("durations of kernels and copies, which the trace does not state; they count as "
+                                   "empty",
+                                   std::string(event.name) + ", " + example());
+            else
+                m_data.report.repair("slices without a duration; shown as moments",
+                                     std::string(event.name) + ", " + example());
+        }
         const auto duration =
             event.duration.empty() ? std::optional<Nanoseconds>(0) : parseMicroseconds(event.duration);
         if (!duration || *duration < 0) {
@@ -217,7 +207,7 @@ private:
         activity.start = start;
         activity.end = end;
         activity.name = m_data.strings.id(event.name);
-        ActivityKind kind = kindOf(event.category);
+        ActivityKind kind = kindOfCategory(event.category);
         if (kind == ActivityKind::Other && event.name.starts_with("PP:"))
             kind = ActivityKind::Range;
         const bool onDevice = runsOnDevice(kind) || kind == ActivityKind::GpuRange;
@@ -260,20 +250,16 @@ private:
 
     void finish()
     {
-        m_lanes.finish();
-        if (m_data.activities.empty() && m_data.counters.empty())
-            throw Error(m_where, "the trace holds no slice",
-                        m_data.report.lost() > 0 ? std::to_string(m_data.report.lost()) + " events could not be read"
-                                                 : "");
         if (!m_data.rankKnown)
             if (const auto rank = rankInName(m_where)) {
                 m_data.rank = *rank;
                 m_data.rankKnown = true;
             }
-        for (TraceLane& lane : m_data.lanes)
-            lane.rank = m_data.rank;
-        for (TraceCounter& counter : m_data.counters)
-            counter.rank = m_data.rank;
+        m_lanes.finish();
+        if (m_data.activities.empty() && m_data.counters.empty())
+            throw Error(m_where, "the trace holds no slice",
+                        m_data.report.lost() > 0 ? std::to_string(m_data.report.lost()) + " events could not be read"
+                                                 : "");
         const Nanoseconds first = moveToZero(m_data);
         constexpr Nanoseconds year2000 = 946'684'800'000'000'000;
         if (m_base && *m_base > 0 && first < year2000)

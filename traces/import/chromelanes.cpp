@@ -19,6 +19,7 @@ namespace pipewright {
 namespace {
 
 constexpr char separator = '\x1f';
+constexpr std::string_view onlySeries = "value"; ///< of a counter that has no others
 
 std::int64_t numberOr(std::string_view text, std::int64_t otherwise)
 {
@@ -83,9 +84,12 @@ std::uint32_t ChromeLanes::asyncLane(const ChromeEvent& event)
 void ChromeLanes::describe(const ChromeEvent& event)
 {
     Names& process = m_processes[std::string(event.process)];
-    if (event.name == "process_name")
+    if (event.name == "process_name") {
         process.process = event.newName;
-    else if (event.name == "process_labels")
+        if (const std::int64_t rank = numberOr(event.rank, -1); rank >= 0 && rank <= 1'000'000)
+            process.rank = static_cast<int>(rank);
+        process.predicted = event.predicted == "true";
+    } else if (event.name == "process_labels")
         process.label = event.newName;
     else if (event.name == "process_sort_index")
         process.sortIndex = numberOr(event.sortIndex, 0);
@@ -144,7 +148,9 @@ void ChromeLanes::count(const ChromeEvent& event, std::string_view series, Nanos
     if (found == m_counters.end()) {
         found = m_counters.emplace(m_key, m_data.counters.size()).first;
         TraceCounter counter;
-        counter.name = std::string(event.name) + (series.empty() ? "" : ": ") + std::string(series);
+        counter.name = event.name;
+        if (!series.empty() && series != onlySeries)
+            counter.name += ": " + std::string(series);
         m_data.counters.push_back(std::move(counter));
         m_counterProcess.emplace_back(event.process);
     }
@@ -178,6 +184,7 @@ void ChromeLanes::finishMemory()
         std::stable_sort(order.begin(), order.end(),
                          [&times = counter.time](std::size_t a, std::size_t b) { return times[a] < times[b]; });
         TraceCounter sorted;
+        sorted.rank = m_data.rank;
         sorted.device = key.first;
         sorted.name = key.second;
         for (const std::size_t i : order) {
@@ -215,7 +222,9 @@ void ChromeLanes::joinFlows()
     for (const auto& [name, to] : m_flowTo) {
         const auto from = m_flowFrom.find(name);
         if (from == m_flowFrom.end()) {
-            m_data.report.lose("arrows without their beginning", "id " + name.substr(name.rfind(separator) + 1));
+            // Of work that was launched before the recording began; who launched the rest is known by correlation.
+            if (m_data.lanes[to.lane].kind != TraceLane::Kind::Stream)
+                m_data.report.lose("arrows without their beginning", "id " + name.substr(name.rfind(separator) + 1));
             continue;
         }
         if (from->second.time == to.time && from->second.lane == to.lane)
@@ -247,8 +256,16 @@ void ChromeLanes::finish()
 {
     closeOpen();
     joinFlows();
+    std::set<int> ranks;
+    const auto rankOf = [&](const std::string& process) {
+        const auto known = m_processes.find(process);
+        const int rank = known == m_processes.end() ? m_data.rank : known->second.rank.value_or(m_data.rank);
+        ranks.insert(rank);
+        return rank;
+    };
     for (std::size_t i = 0; i < m_data.lanes.size(); ++i) {
         TraceLane& lane = m_data.lanes[i];
+        lane.rank = rankOf(m_processOf[i]);
         const bool stream = lane.kind == TraceLane::Kind::Stream;
         const std::string key = m_processOf[i] + separator + m_threadOf[i];
         if (const auto process = m_processes.find(m_processOf[i]); process != m_processes.end()) {
@@ -256,6 +273,7 @@ void ChromeLanes::finish()
             if (!process->second.label.empty() && process->second.label != "CPU")
                 lane.processName += (lane.processName.empty() ? "" : ", ") + process->second.label;
             lane.sortIndex = process->second.sortIndex;
+            lane.predicted = process->second.predicted;
         }
         if (lane.processName.empty())
             lane.processName = stream ? "GPU " + std::to_string(lane.device) : "process " + m_processOf[i];
@@ -275,14 +293,25 @@ void ChromeLanes::finish()
     const std::set<std::string> counting(m_counterProcess.begin(), m_counterProcess.end());
     for (std::size_t i = 0; i < m_counterProcess.size(); ++i) {
         TraceCounter& counter = m_data.counters[i];
+        counter.rank = rankOf(m_counterProcess[i]);
         const auto process = m_processes.find(m_counterProcess[i]);
         if (const auto device = devices.find(m_counterProcess[i]); device != devices.end())
             counter.device = device->second;
         else if (counting.size() > 1 && process != m_processes.end() && !process->second.process.empty())
             counter.name = process->second.process + ", " + counter.name;
     }
+    m_data.ranks = std::max(m_data.ranks, static_cast<int>(ranks.size()));
     finishMemory();
     markCommunicationStreams(m_data);
+    for (TraceLane& lane : m_data.lanes)
+        lane.unknown = !lane.predicted;
+    for (const Activity& activity : m_data.activities) {
+        TraceLane& lane = m_data.lanes[activity.lane];
+        lane.unknown = lane.unknown && activity.kind() == ActivityKind::Other;
+        if (lane.predicted)
+            m_data.report.repair("slices of a prediction beside the recording; shown, and no blocks of it",
+                                 lane.processName);
+    }
 }
 
 Nanoseconds moveToZero(TraceData& data)

@@ -7,6 +7,7 @@
 #include "traces/store/activity.h"
 
 #include <map>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -32,6 +33,7 @@ public:
     void flow(const ChromeEvent& event, Nanoseconds time);
 
     /// Names the lanes, closes open slices at the trace's end and joins the arrows; reports those without a match.
+    /// Lanes and counters get their process's rank, else the trace's.
     void finish();
 
 private:
@@ -42,6 +44,8 @@ private:
     struct Names {
         std::string process, label;
         std::int64_t sortIndex = 0;
+        std::optional<int> rank;
+        bool predicted = false;
     };
     const std::string& key(const ChromeEvent& event, std::string_view more);
     std::uint32_t newLane(const ChromeEvent& event);

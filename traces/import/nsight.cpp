@@ -3,6 +3,8 @@
 // rows).
 #include "traces/import/nsight.h"
 
+#include "core/base/formattedtext.h"
+
 #include "traces/import/chromelanes.h"
 #include "traces/import/ncclpayload.h"
 #include "traces/import/nsightlanes.h"
@@ -14,6 +16,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 #include <unordered_map>
 
 namespace pipewright {
@@ -56,9 +59,12 @@ public:
             (this->*part.read)();
             progress.at(++done / static_cast<double>(std::size(parts)), m_path);
         }
+        const std::string others = joined(tablesNotRead(m_database, m_tablesRead), ", ");
         if (m_data.activities.empty())
-            throw Error(m_path, "the export holds no event",
+            throw Error(m_path, "the export holds no event" + (others.empty() ? "" : " that is read, but " + others),
                         "record with --trace=cuda,nvtx and export with `nsys export --type sqlite`");
+        if (!others.empty())
+            m_data.report.warn("tables of events that are not read: " + others, "");
         closeOpenRanges();
         m_lanes.finish(m_rankOfProcess);
         tellPeersByTheirRank();
@@ -120,6 +126,8 @@ private:
 
     bool read(NsightTable& table)
     {
+        if (table.row() == 0)
+            m_tablesRead.insert(table.name());
         if (!table.next())
             return false;
         ++m_data.report.read;
@@ -425,6 +433,7 @@ private:
     SQLite::Database& m_database;
     std::string m_path;
     TraceData m_data;
+    std::set<std::string> m_tablesRead;
     NsightLanes m_lanes;
     NcclPayloads m_payloads;
     std::vector<std::uint32_t> m_calls, m_ncclRanges, m_neverEnded;             ///< activities

@@ -3,6 +3,8 @@
 // and its rank's receives.
 #include "traces/import/pipelineranges.h"
 
+#include "traces/import/zerobubblenames.h"
+
 #include <algorithm>
 #include <charconv>
 #include <set>
@@ -77,21 +79,25 @@ ProfilerSteps profilerSteps(const TraceData& data)
     return steps;
 }
 
-NamedRanges namedRanges(const TraceData& data)
+NamedRanges namedRanges(TraceData& data)
 {
     NamedRanges ranges;
-    std::unordered_map<std::uint32_t, std::vector<PytorchAction>> actions; // by name
+    const ZeroBubbleNames zeroBubble(data);
+    std::unordered_map<std::uint64_t, std::vector<PytorchAction>> actions; // by rank and name
     for (const Activity& a : data.activities) {
-        const ActivityKind kind = a.kind();
-        if (kind != ActivityKind::Range && kind != ActivityKind::Other && kind != ActivityKind::GpuRange
-            && kind != ActivityKind::Operator)
+        if (!mayNameBlock(data, a))
             continue;
-        const auto [known, isNew] = actions.try_emplace(a.name);
-        if (isNew)
-            known->second = actionsOf(data.strings.text(a.name));
+        const int rank = data.lanes[a.lane].rank;
+        const auto [known, isNew] = actions.try_emplace(static_cast<std::uint64_t>(rank) << 32 | a.name);
+        if (isNew) {
+            if (const auto action = zeroBubble.actionOf(rank, a.name))
+                known->second = {*action};
+            else
+                known->second = actionsOf(data.strings.text(a.name));
+        }
         if (known->second.empty())
             continue;
-        auto& to = kind == ActivityKind::GpuRange ? ranges.device[{data.lanes[a.lane].rank, a.name}] : ranges.host;
+        auto& to = a.kind() == ActivityKind::GpuRange ? ranges.device[{rank, a.name}] : ranges.host;
         PipelineRange& range = to.emplace_back();
         range.start = a.start;
         range.end = a.end;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The ranges on a rank's host threads in which blocks of a pipeline run, in another tool's trace. PyTorch's pipeline
-// runtime names them ("PP:0F3"), and so do Pipewright's own names ("F0.3"). PyTorch's stock schedules have no such
+// runtime names them ("PP:0F3"), and so do Pipewright's own names ("F0.3") and the zero-bubble runtimes
+// (zerobubblenames.h). PyTorch's stock schedules have no such
 // names; their blocks are inferred from operators (stockschedules.h). In a trace without a device a range contains the
 // blocking receive before its work; beginAfterReceives() moves its start behind the receive.
 #pragma once
@@ -33,8 +34,8 @@ struct NamedRanges {
     std::vector<PipelineRange> host;
     std::map<std::pair<int, std::uint32_t>, std::vector<PipelineRange>> device; ///< annotations, by rank and name
 };
-/// Ranges whose names tell what runs, in any order. O(activities).
-NamedRanges namedRanges(const TraceData& data);
+/// Ranges whose names tell what runs, in any order. Reports names that were read as another runtime's. O(activities).
+NamedRanges namedRanges(TraceData& data);
 
 /// Moves the start of every range that receives to the end of its receive ("gloo:recv") or, if that is not recorded, to
 /// its first operator. O((activities + ranges) log activities).

@@ -78,6 +78,15 @@ private:
     void collect()
     {
         m_steps = profilerSteps(m_data);
+        for (const auto& [rank, steps] : m_steps) {
+            std::vector<StepSpan>& spans = m_stepSpans[rank];
+            for (const auto& [number, step] : steps)
+                spans.push_back({step.first, step.second, step.second, number - steps.begin()->first});
+            std::sort(spans.begin(), spans.end(),
+                      [](const StepSpan& a, const StepSpan& b) { return a.start < b.start; });
+            for (std::size_t i = 1; i < spans.size(); ++i)
+                spans[i].latestEnd = std::max(spans[i].latestEnd, spans[i - 1].latestEnd);
+        }
         NamedRanges named = namedRanges(m_data);
         m_ranges = std::move(named.host);
         m_deviceRanges = std::move(named.device);
@@ -169,15 +178,21 @@ private:
         return span;
     }
 
+    /// The first step in which the range begins, counted from the rank's first; -1: in none.
     int stepOf(const PipelineRange& range, int occurrence) const
     {
-        const auto steps = m_steps.find(rankOf(range.lane));
-        if (steps == m_steps.end())
+        const auto steps = m_stepSpans.find(rankOf(range.lane));
+        if (steps == m_stepSpans.end())
             return occurrence;
-        for (const auto& [number, step] : steps->second)
-            if (range.start >= step.first && range.start < step.second)
-                return number - steps->second.begin()->first;
-        return -1;
+        auto at = std::upper_bound(steps->second.begin(), steps->second.end(), range.start,
+                                   [](Nanoseconds time, const StepSpan& step) { return time < step.start; });
+        int found = -1;
+        while (at != steps->second.begin() && (at - 1)->latestEnd > range.start) {
+            --at;
+            if (at->end > range.start)
+                found = found < 0 ? at->number : std::min(found, at->number);
+        }
+        return found;
     }
 
     std::uint32_t taskId(Task task, int device)
@@ -197,8 +212,10 @@ private:
     void place()
     {
         std::map<std::pair<int, std::uint32_t>, std::size_t> occurrences, seen;
-        for (const PipelineRange& range : m_ranges)
+        for (const PipelineRange& range : m_ranges) {
             ++occurrences[{rankOf(range.lane), range.name}];
+            m_data.lanes[range.lane].unknown = false;
+        }
         std::set<std::pair<int, std::uint32_t>> recorded; // (step, task)
         for (const PipelineRange& range : m_ranges) {
             const std::pair key(rankOf(range.lane), range.name);
@@ -286,6 +303,12 @@ private:
     std::vector<PipelineRange> m_ranges;
     std::map<std::pair<int, std::uint32_t>, std::vector<PipelineRange>> m_deviceRanges;
     ProfilerSteps m_steps;
+    struct StepSpan {
+        Nanoseconds start = 0, end = 0;
+        Nanoseconds latestEnd = 0; ///< of it and those that began before
+        int number = 0;
+    };
+    std::map<int, std::vector<StepSpan>> m_stepSpans; ///< by rank, in the order of their starts
     std::unordered_map<std::uint32_t, std::vector<Launch>> m_launches;
     std::unordered_map<int, std::vector<Launch>> m_otherLaunches;
     std::unordered_map<std::uint64_t, Span> m_kernels, m_transfers;

@@ -12,7 +12,8 @@
 namespace pipewright {
 
 /// Steps are numbered by ranges ProfilerStep#N if there are any, else by the n-th time that a rank runs the same
-/// action. Duplicates within a step are reported as repairs. O(activities log activities).
+/// action. Duplicates within a step are reported as repairs. Lanes that have such ranges are no longer
+/// TraceLane::unknown. O(activities log activities).
 RecognisedBlocks recogniseBlocks(TraceData& data);
 
 } // namespace pipewright

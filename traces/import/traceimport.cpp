@@ -4,6 +4,7 @@
 #include "core/base/inputfile.h"
 #include "traces/import/chromejson.h"
 #include "traces/import/clockalignment.h"
+#include "traces/import/lanechecks.h"
 #include "traces/import/nsight.h"
 #include "traces/import/recognisedblocks.h"
 #include "traces/store/database.h"
@@ -150,7 +151,9 @@ ImportedTrace importTraces(const std::vector<std::string>& given, const std::str
         alignClocks(traces);
         data = merged(std::move(traces));
     }
+    clipToNextStart(data);
     const RecognisedBlocks blocks = recogniseBlocks(data);
+    nameUnknownLanes(data);
     ImportedTrace result;
     for (const Activity& activity : data.activities)
         result.length = std::max(result.length, activity.end);

@@ -74,6 +74,9 @@ struct TraceLane {
     std::string processName;  ///< "python", "GPU 0"
     std::int64_t sortIndex = 0;
     bool communication = false; ///< a stream whose kernels are all NCCL's
+    // While importing:
+    bool unknown = false;   ///< all its slices are of kinds that are not known
+    bool predicted = false; ///< its slices were not recorded, in our own exports
 };
 
 struct TraceCounter {

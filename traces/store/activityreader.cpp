@@ -192,8 +192,11 @@ void readSmallTables(SQLite::Database& database, StoredActivities& stored)
     SQLite::Statement skipped(database, "SELECT reason, count, lost, example FROM SKIPPED");
     while (skipped.executeStep()) {
         const std::string reason = skipped.getColumn(0).getString(), example = skipped.getColumn(3).getString();
-        skipped.getColumn(2).getInt() != 0 ? stored.report.lose(reason, example, skipped.getColumn(1).getInt64())
-                                           : stored.report.repair(reason, example, skipped.getColumn(1).getInt64());
+        const std::int64_t count = skipped.getColumn(1).getInt64();
+        if (const int lost = skipped.getColumn(2).getInt(); lost == traceschema::warned)
+            stored.report.warn(reason, example);
+        else
+            lost != 0 ? stored.report.lose(reason, example, count) : stored.report.repair(reason, example, count);
     }
     stored.report.read = metaNumber(database, "recordsRead");
     stored.report.kept = metaNumber(database, "recordsKept");

@@ -138,7 +138,7 @@ void writeSmallTables(SQLite::Database& database, const TraceData& data)
     for (const auto& [reason, entry] : data.report.entries()) {
         skipped.bind(1, reason);
         skipped.bind(2, entry.count);
-        skipped.bind(3, entry.lost ? 1 : 0);
+        skipped.bind(3, entry.lost ? 1 : entry.warning ? traceschema::warned : 0);
         skipped.bind(4, entry.example);
         skipped.exec();
         skipped.reset();

@@ -41,6 +41,9 @@ extern const char* const createLaneTables;     ///< of imported traces, and of r
 extern const char* const createGpuMemoryTable; ///< of the latter
 extern const char* const createActivityTables; ///< those that every imported trace has
 
+inline constexpr int warned =
+    2; ///< in SKIPPED's column "lost": a doubt about the whole trace; 1: left out, 0: repaired
+
 std::string_view nameOf(TaskKind kind); ///< "compute", "transfer", "reduce", "update"
 
 } // namespace pipewright::traceschema

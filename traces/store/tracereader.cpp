@@ -43,6 +43,15 @@ TaskKind kindOf(const std::string& name, const Task& task)
                 "the trace was written by a newer version, or changed by hand");
 }
 
+Op opOf(const std::string& name)
+{
+    for (const Op known : allOps)
+        if (name.size() == 1 && name[0] == letter(known))
+            return known;
+    throw Error("TASKS", "\"" + name + "\" is no operation of a block",
+                "the trace was written by a newer version, or changed by hand");
+}
+
 bool sameWork(const Task& a, const Task& b)
 {
     return a.kind == b.kind && a.op == b.op && a.stage == b.stage && a.microbatch == b.microbatch
@@ -90,10 +99,7 @@ struct TraceReader::Private {
                                             "FROM TASKS ORDER BY taskId");
         while (query.executeStep()) {
             Task task;
-            const std::string op = query.getColumn(1).getString();
-            for (const Op known : allOps)
-                if (op.size() == 1 && op[0] == letter(known))
-                    task.op = known;
+            task.op = opOf(query.getColumn(1).getString());
             task.stage = query.getColumn(2).getInt();
             task.microbatch = query.getColumn(3).getInt();
             task.replica = static_cast<std::uint16_t>(query.getColumn(4).getInt());

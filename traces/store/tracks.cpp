@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Assigns rows with a stack of open slices per lane, builds an 8-ary tree of longest slices per track, and answers a
-// view from the coarsest level with two entries per pixel. O(n log n) to build, O(pixels) per view.
+// Assigns rows with a stack of open slices and a tree of the rows' ends per lane, builds an 8-ary tree of longest
+// slices per track, and answers a view from the coarsest level with two entries per pixel. O(n log n) to build,
+// O(pixels) per view.
 #include "traces/store/tracks.h"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 namespace pipewright {
 
@@ -147,6 +150,62 @@ std::size_t findVisible(const Track& track, Nanoseconds from, Nanoseconds to, in
 
 namespace {
 
+/// When the last slice of each row ends. Finds the first free row from a given one on: a tree of minima, whose leaves
+/// are the rows. O(log rows).
+class RowEnds {
+public:
+    static constexpr Nanoseconds never = std::numeric_limits<Nanoseconds>::min();
+
+    /// The first row from `row` on whose last slice has ended by `time`; a new one, if all are in use.
+    std::size_t firstFree(std::size_t row, Nanoseconds time) const
+    {
+        // Up from the leaf while all to the right below the same parent are in use, then down to the first that is
+        // free.
+        std::size_t node = row + m_leaves;
+        if (row >= m_leaves)
+            return row;
+        while (m_minimum[node] > time) {
+            while ((node & 1) != 0) { // the last of its parent
+                node >>= 1;
+                if (node <= 1)
+                    return m_leaves;
+            }
+            ++node;
+        }
+        while (node < m_leaves) {
+            node *= 2;
+            if (m_minimum[node] > time)
+                ++node;
+        }
+        return node - m_leaves;
+    }
+
+    void occupy(std::size_t row, Nanoseconds end)
+    {
+        while (row >= m_leaves)
+            grow();
+        std::size_t node = row + m_leaves;
+        m_minimum[node] = std::max(m_minimum[node], end);
+        for (node >>= 1; node >= 1; node >>= 1)
+            m_minimum[node] = std::min(m_minimum[2 * node], m_minimum[2 * node + 1]);
+    }
+
+private:
+    void grow()
+    {
+        std::vector<Nanoseconds> larger(4 * m_leaves, never);
+        std::copy(m_minimum.begin() + static_cast<std::ptrdiff_t>(m_leaves), m_minimum.end(),
+                  larger.begin() + static_cast<std::ptrdiff_t>(2 * m_leaves));
+        m_leaves *= 2;
+        m_minimum = std::move(larger);
+        for (std::size_t node = m_leaves - 1; node >= 1; --node)
+            m_minimum[node] = std::min(m_minimum[2 * node], m_minimum[2 * node + 1]);
+    }
+
+    std::size_t m_leaves = 4;
+    std::vector<Nanoseconds> m_minimum = std::vector<Nanoseconds>(8, never);
+};
+
 /// Rows of one lane while its slices are placed in order of their starts.
 class Rows {
 public:
@@ -155,21 +214,16 @@ public:
         bool crosses = false; ///< it partially overlaps another slice
     };
 
+    /// O(log rows), amortised.
     Place place(Nanoseconds start, Nanoseconds end)
     {
         while (!m_open.empty() && m_open.back().end <= start)
             m_open.pop_back();
         Place place;
-        std::size_t above = m_open.size();
-        while (above > 0 && m_open[above - 1].end < end)
-            --above;
-        place.crosses = above < m_open.size();
-        place.row = m_open.empty() ? 0 : m_open.back().row + 1;
-        while (place.row < m_free.size() && m_free[place.row] > start)
-            ++place.row;
-        if (place.row == m_free.size())
-            m_free.push_back(end);
-        m_free[place.row] = std::max(m_free[place.row], end);
+        // The innermost open slice is the first to end.
+        place.crosses = !m_open.empty() && m_open.back().end < end;
+        place.row = m_ends.firstFree(m_open.empty() ? 0 : m_open.back().row + 1, start);
+        m_ends.occupy(place.row, end);
         if (!place.crosses)
             m_open.push_back({end, place.row});
         return place;
@@ -180,8 +234,8 @@ private:
         Nanoseconds end = 0;
         std::size_t row = 0;
     };
-    std::vector<Open> m_open;        ///< nested in each other
-    std::vector<Nanoseconds> m_free; ///< per row: when its last slice ends
+    std::vector<Open> m_open; ///< nested in each other
+    RowEnds m_ends;
 };
 
 } // namespace

@@ -30,6 +30,16 @@ class Stream:
             self._file.flush()
 
 
+def waited_for_core():
+    """Nanoseconds that this thread was ready to run while others had the processor's cores; None where the kernel does
+    not count them."""
+    try:
+        with open("/proc/thread-self/schedstat", encoding="ascii") as file:
+            return int(file.read().split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
 class Clock:
     """The host's clock. `memory`, if any, knows how much is allocated."""
 
@@ -87,6 +97,7 @@ class Recorder:
         self.at = ""
         self.within = None  # the block that is running
         self._blocks, self._waits, self._memory, self._exchanges = [], [], [], []
+        self._waited = None  # for a core, before the step
 
     def report(self):
         """From now on regularly reports where this rank is, if that has changed; a rank that hangs reports nothing."""
@@ -101,6 +112,7 @@ class Recorder:
                 self._stream.line(at=told)
 
     def begin_step(self):
+        self._waited = waited_for_core()
         self._clock.begin_step()
         self._memory_now(self._clock.now(), None)
 
@@ -149,8 +161,10 @@ class Recorder:
         self._blocks, self._waits, self._memory, self._exchanges = [], [], [], []
 
     def end_step(self, step, begin, end, loss):
+        waited = waited_for_core()
+        busy = None if waited is None or self._waited is None else waited - self._waited
         self.flush(step)
-        self._stream.line(step=step, start=begin + self._offset, end=end + self._offset, loss=loss)
+        self._stream.line(step=step, start=begin + self._offset, end=end + self._offset, loss=loss, core_wait=busy)
 
 
 def clock_offset(torch, dist, group, rank, ranks, exchanges=16):

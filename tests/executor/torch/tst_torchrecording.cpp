@@ -49,6 +49,22 @@ say '{"done":true}'
         compare(faultOf(familyDesign("pipedream", 2, 2), options), "updated amid the step");
     }
 
+    void aBusyMachineIsRecorded()
+    {
+        const FakePython python(hello + R"(busy() { sed 's/"loss"/"core_wait":'$1',"loss"/' >&3; }
+step 0 3>&1 | busy $((400 - 200 * RANK))
+[ $RANK = 0 ] && step 1
+[ $RANK = 1 ] && step 1 3>&1 | busy 7
+say '{"done":true}'
+)");
+        const TorchOptions options = optionsFor(python);
+        const RunResult result = runWithTorch(twoStages(), options);
+        QCOMPARE(result.coreWaits, (std::vector<Nanoseconds>{300, -1})); // in step 1 rank 0 does not know
+        const TraceReader trace(options.trace);
+        QCOMPARE(trace.steps()[0].coreWait, Nanoseconds(300));
+        QCOMPARE(trace.steps()[1].coreWait, Nanoseconds(-1));
+    }
+
     void whatTheProfilerSawUnfoldsTheBlocks()
     {
         // Step 1 takes from 20,000 to 21,000: F0.0 of rank 0 its first 100, B1.1 of rank 1 from 500 to 700.

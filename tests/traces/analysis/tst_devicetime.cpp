@@ -165,6 +165,47 @@ private Q_SLOTS:
         QVERIFY(deviceTimes(hostOnly, LaunchCalls(hostOnly), 0, 10).devices.empty());
     }
 
+    void idleTimeBeforeWorkOfUnknownLaunchIsNotKnown()
+    {
+        Machine m;
+        m.addDevice(0);
+        m.launch(m.stream, "gemm", 0, 0, 100);
+        addActivity(m.data, m.stream, ActivityKind::Kernel, "gemm", 300, 400); // its call was not recorded
+        addActivity(m.data, m.stream, ActivityKind::Kernel, "gemm", 420, 500);
+        m.launch(m.stream, "gemm", 450, 800, 900);
+        const StoredActivities trace = stored(std::move(m.data));
+        const DeviceTime device = deviceTimes(trace, LaunchCalls(trace), 0, 900).devices[0];
+        QCOMPARE(device.of(DeviceTimeCause::NotKnown), 200);
+        QCOMPARE(device.of(DeviceTimeCause::BackToBack), 20);
+        QCOMPARE(device.of(DeviceTimeCause::Waiting), 300);
+        QCOMPARE(device.idle(), 520);
+    }
+
+    void rangesOfGlooAreCommunicationWithoutAGpu()
+    {
+        TraceData data;
+        const auto thread = addLane(data, TraceLane::Kind::Thread, 0, 100, 1, -1, "thread 1");
+        const auto gloo = addLane(data, TraceLane::Kind::Thread, 0, 100, 2, -1, "thread 2");
+        addActivity(data, thread, ActivityKind::Operator, "aten::mm", 0, 400);
+        addActivity(data, thread, ActivityKind::Range, "forward", 0, 1000);
+        addActivity(data, gloo, ActivityKind::Range, "gloo:all_reduce", 300, 900);
+        const StoredActivities trace = stored(std::move(data));
+        const DeviceTime device = deviceTimes(trace, LaunchCalls(trace), 0, 1000).devices.at(0);
+        QCOMPARE(device.of(DeviceTimeCause::Computing), 400);
+        QCOMPARE(device.of(DeviceTimeCause::Communication), 500);
+        QCOMPARE(device.communicating, 600);
+    }
+
+    void aTraceThatOnlyComputesIsSaidToDoSo()
+    {
+        Machine m;
+        m.addDevice(0);
+        m.launch(m.stream, "gemm", 0, 0, 100);
+        const StoredActivities trace = stored(std::move(m.data));
+        QCOMPARE(verdict(deviceTimes(trace, LaunchCalls(trace), 0, 100)),
+                 std::string("all of the devices' time is computing"));
+    }
+
     void theSameCorrelationOfAnotherProcessIsAnotherLaunch()
     {
         TraceData data;

@@ -2,13 +2,18 @@
 // An imported trace as Chrome and Perfetto read it: processes, tracks, slices, counters and arrows.
 #include "testmain.h"
 #include "traces/export/activityexport.h"
+#include "traces/import/kineto.h"
+#include "traces/import/traceimport.h"
 #include "traces/store/activities.h"
+#include "traces/store/recording.h"
+#include "traces/store/tracereader.h"
 
 #include <nlohmann/json.hpp>
 
 #include <QTemporaryDir>
 #include <QTest>
 
+#include <fstream>
 #include <map>
 
 using namespace pipewright;
@@ -88,6 +93,73 @@ private Q_SLOTS:
         QCOMPARE(flowStart["ts"].get<double>(), 1.0); // at the call within the range
         QCOMPARE(flowEnd["ts"].get<double>(), 2.0);
         QCOMPARE(flowStart["id"].get<int>(), flowEnd["id"].get<int>());
+    }
+
+    void chromeTracesAreImportedAsWhatTheyWere()
+    {
+        // Two ranks of PyTorch, each with blocks, late launches, a copy, communication, and ranges that cross.
+        const Folder folder;
+        const Prediction prediction = predict(smallDesign("zb-h1", 2, 4));
+        std::vector<std::string> files;
+        for (int rank = 0; rank < 2; ++rank) {
+            files.push_back(folder / ("rank" + std::to_string(rank) + ".json").c_str());
+            std::string text = kineto(prediction.program, prediction.timeline, rank, 2, 2, 50'000'000, true);
+            const std::string more =
+                R"({"ph":"X","cat":"gpu_memcpy","name":"Memcpy HtoD","pid":3,"tid":9,"ts":800,"dur":100,
+                    "args":{"device":3,"stream":9,"correlation":9001}},
+                   {"ph":"X","cat":"cuda_runtime","name":"cudaMemcpyAsync","pid":100,"tid":1,"ts":750,"dur":5,
+                    "args":{"correlation":9001}},
+                   {"ph":"X","cat":"gpu_memset","name":"Memset","pid":0,"tid":9,"ts":990,"dur":20,
+                    "args":{"device":0,"stream":9}},
+                   {"ph":"X","cat":"kernel","name":"ncclDevKernel_AllReduce","pid":0,"tid":13,"ts":1500,"dur":900,
+                    "args":{"device":0,"stream":13}},
+                   {"ph":"X","cat":"cpu_op","name":"aten::mm","pid":100,"tid":2,"ts":700,"dur":40},
+                   {"ph":"X","cat":"user_annotation","name":"crossing","pid":100,"tid":2,"ts":720,"dur":900},
+                   {"ph":"i","s":"t","name":"here","pid":100,"tid":2,"ts":710},
+                   {"ph":"C","name":"memory","pid":0,"ts":700,"args":{"value":7}},)";
+            text.insert(text.find("\"traceEvents\": [") + 16, more);
+            std::ofstream(files.back()) << text;
+        }
+        const std::string first = folder / "first.db", second = folder / "second.db", again = folder / "again.json";
+        const ImportedTrace before = importTraces(files, first, true);
+        const StoredActivities trace = readActivities(first);
+        std::ofstream(again) << joined([&](const Pieces& to) { chromeTrace(trace, wholeOf(trace), to); });
+        const ImportedTrace after = importTraces({again}, second, true);
+        const StoredActivities copy = readActivities(second);
+
+        QVERIFY2(after.report.entries().empty(), toString(after.report.diagnostics("again")).c_str());
+        QCOMPARE(after.ranks, before.ranks);
+        QCOMPARE(after.slices, before.slices);
+        QVERIFY(before.blocks > 0);
+        QCOMPARE(after.blocks, before.blocks);
+        QCOMPARE(after.steps, before.steps);
+        QCOMPARE(copy.originEpochNs, trace.originEpochNs);
+        const DeviceTimes was = deviceTimes(trace, LaunchCalls(trace), 0, endOf(trace)),
+                          is = deviceTimes(copy, LaunchCalls(copy), 0, endOf(copy));
+        QCOMPARE(is.devices.size(), was.devices.size());
+        QCOMPARE(was.devices.size(), std::size_t{4});
+        for (std::size_t d = 0; d < was.devices.size(); ++d) {
+            QCOMPARE(is.devices[d].name, was.devices[d].name);
+            for (int cause = 0; cause < deviceTimeCauses; ++cause)
+                QCOMPARE(is.devices[d].time[cause], was.devices[d].time[cause]);
+        }
+        QVERIFY(was.devices[1].of(DeviceTimeCause::Copies) > 0);
+        QVERIFY(was.devices[0].of(DeviceTimeCause::HostGap) > 0 && was.devices[0].of(DeviceTimeCause::NotKnown) > 0);
+        std::map<ActivityKind, int> kinds, kindsOfCopy;
+        for (const Track& track : trace.tracks)
+            for (const ActivityKind kind : track.kind)
+                ++kinds[kind];
+        for (const Track& track : copy.tracks)
+            for (const ActivityKind kind : track.kind)
+                ++kindsOfCopy[kind];
+        QCOMPARE(kindsOfCopy, kinds);
+        QCOMPARE(copy.counters.size(), trace.counters.size());
+        QCOMPARE(copy.counters[0].name, trace.counters[0].name);
+        const TraceReader reader(first), reread(second);
+        const Timeline measured = reader.timeline(prediction.program, 1),
+                       remeasured = reread.timeline(prediction.program, 1);
+        QCOMPARE(remeasured.start, measured.start);
+        QCOMPARE(remeasured.end, measured.end);
     }
 
     void aStretchHoldsWhatLiesInItAndBeginsAtZero()

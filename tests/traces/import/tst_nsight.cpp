@@ -89,6 +89,47 @@ private Q_SLOTS:
         QCOMPARE(data.report.lost(), std::int64_t{0});
     }
 
+    void tablesWithTheirVersionInTheirNameAreRead()
+    {
+        // The names of a zero-bubble runtime: all 36 ranges of either rank are blocks.
+        std::vector<std::string> statements{kernels(), calls(), ranges(), "BEGIN"};
+        statements[2].insert(statements[2].find(" ("), "_V2");
+        std::int64_t clock = 1'000'000, correlation = 0;
+        for (int rank = 0; rank < 2; ++rank)
+            for (int microbatch = 0; microbatch < 6; ++microbatch)
+                for (const char* const block : {"F%1.0.0", "F%1.1.0", "B%1.1.0", "B%1.0.0", "W%1.1.0", "W%1.0.0"}) {
+                    const std::string name = QString::fromUtf8(block).arg(microbatch).toStdString(),
+                                      thread = text(global(11 + rank, 12)), number = text(++correlation);
+                    statements.push_back("INSERT INTO NVTX_EVENTS_V2 VALUES (" + text(clock) + ", "
+                                         + text(clock + 50'000) + ", 59, '" + name + "', " + thread
+                                         + ", NULL, 0, NULL)");
+                    statements.push_back("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (" + text(clock + 10'000)
+                                         + ", " + text(clock + 20'000) + ", 0, " + thread + ", " + number + ", 2)");
+                    statements.push_back("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (" + text(clock + 30'000) + ", "
+                                         + text(clock + 1'030'000) + ", " + text(rank) + ", 7, " + number + ", "
+                                         + text(global(11 + rank, 0)) + ", 1, 1, NULL)");
+                    clock += 1'100'000;
+                }
+        statements.emplace_back("COMMIT");
+        const std::string path = write(statements), store = m_folder / "versions.db";
+        QCOMPARE(importTraces({path}, store, true).blocks, std::int64_t{72});
+        QCOMPARE(importNsight(path).activities.size(), std::size_t{3 * 72});
+        QVERIFY(!says(importNsight(path), "not read"));
+    }
+
+    void tablesOfEventsThatAreNotReadAreNamedWithTheirTime()
+    {
+        const std::string graphs = "CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INT, end INT, graphId INT)",
+                          rows = "INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (0, 3000, 1), (4000, 4500, 1)";
+        const std::string kernel = "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (10, 20, 1, 7, 5, 0, 1, 1, NULL)";
+        const TraceData data = importNsight(write({kernels(), kernel, graphs, rows, "CREATE TABLE OTHER (start INT)"}));
+        QVERIFY(says(data, "tables of events that are not read: CUPTI_ACTIVITY_KIND_GRAPH_TRACE (2 rows, 3.5 us)"));
+        QVERIFY(!says(importNsight(write({kernels(), kernel, graphs})), "not read")); // an empty one is none
+        const std::string error = errorOf([&] { importNsight(write({graphs, rows})); });
+        QVERIFY2(error.find("no event that is read, but CUPTI_ACTIVITY_KIND_GRAPH_TRACE") != std::string::npos,
+                 error.c_str());
+    }
+
     void columnsMayBeMissingOrNamedDifferently()
     {
         const TraceData data =

@@ -5,6 +5,7 @@
 #include "traces/store/activitystore.h"
 #include "traces/store/recording.h"
 
+#include <QElapsedTimer>
 #include <QTest>
 #include <SQLiteCpp/SQLiteCpp.h>
 
@@ -92,6 +93,56 @@ private Q_SLOTS:
         QVERIFY(!database.tableExists("CUPTI_ACTIVITY_KIND_MEMSET")); // only what there is data for
         const auto mark = static_cast<std::size_t>(kernels.record[1]);
         QCOMPARE(mark, std::size_t{1}); // of its own table
+    }
+
+    void aSliceTakesTheFirstFreeRowBelowTheOneItLiesIn()
+    {
+        // Against a search of all rows. Slices begin one after the other; some nest, some cross.
+        std::uint32_t random = 7;
+        const auto below = [&](std::uint32_t limit) {
+            random = random * 1664525u + 1013904223u;
+            return static_cast<Nanoseconds>((random >> 8) % limit);
+        };
+        for (int round = 0; round < 50; ++round) {
+            TraceData data;
+            const auto lane = addLane(data, TraceLane::Kind::Thread, 0, 1, 1, -1, "thread");
+            Nanoseconds clock = 0;
+            std::vector<std::size_t> rows;                           // of each slice
+            std::vector<Nanoseconds> ends;                           // by row
+            std::vector<std::pair<Nanoseconds, std::size_t>> around; // end and row of slices that lie in each other
+            for (int i = 0; i < 200; ++i) {
+                clock += 1 + below(16);
+                const Nanoseconds end = clock + below(400);
+                addActivity(data, lane, ActivityKind::Range, "r", clock, end);
+                while (!around.empty() && around.back().first <= clock)
+                    around.pop_back();
+                std::size_t row = around.empty() ? 0 : around.back().second + 1;
+                while (row < ends.size() && ends[row] > clock)
+                    ++row;
+                ends.resize(std::max(ends.size(), row + 1));
+                ends[row] = end;
+                rows.push_back(row);
+                if (around.empty() || around.back().first >= end)
+                    around.emplace_back(end, row);
+            }
+            const TrackLayout layout = layOut(data);
+            QCOMPARE(layout.rows.size(), ends.size());
+            for (std::size_t row = 0; row < layout.rows.size(); ++row)
+                for (const std::uint32_t i : layout.rows[row].activities)
+                    QCOMPARE(row, rows[i]);
+        }
+    }
+
+    void overlappingSlicesArePlacedInTimeThatGrowsWithThem()
+    {
+        TraceData data;
+        const auto lane = addLane(data, TraceLane::Kind::Thread, 0, 1, 1, -1, "thread");
+        for (int i = 0; i < 400'000; ++i)
+            addActivity(data, lane, ActivityKind::Range, "r", i, i + 1'000'000);
+        QElapsedTimer timer;
+        timer.start();
+        QCOMPARE(layOut(data).rows.size(), std::size_t{400'000});
+        QVERIFY2(timer.elapsed() < 15'000, "a search of all rows takes a minute");
     }
 
     void slicesThatCrossGetARowOfTheirOwnAndAreCounted()

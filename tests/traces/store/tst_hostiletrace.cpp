@@ -207,6 +207,23 @@ private Q_SLOTS:
         QVERIFY2(shown.find("more work than its size explains") != std::string::npos, shown.c_str());
     }
 
+    void anUnknownOperationIsRefused_data()
+    {
+        QTest::addColumn<QString>("operation");
+        for (const char* operation : {"X", "", "FF", "f"})
+            QTest::newRow(*operation == 0 ? "none" : operation) << operation;
+    }
+    void anUnknownOperationIsRefused()
+    {
+        QFETCH(QString, operation);
+        const std::string path = record((std::string("operation ") + QTest::currentDataTag() + ".db").c_str());
+        QVERIFY(errorOf([&] { TraceReader reader(path); }).empty());
+        SQLite::Database(path, SQLite::OPEN_READWRITE)
+            .exec("UPDATE TASKS SET op = '" + operation.toStdString() + "' WHERE kind = 'compute' AND op = 'B'");
+        const std::string error = errorOf([&] { TraceReader reader(path); });
+        QVERIFY2(error.find("\"" + operation.toStdString() + "\" is no operation") != std::string::npos, error.c_str());
+    }
+
     void anExperimentIsNotAddedToAFileWithTriggers()
     {
         const std::string path = m_folder / "experiment.db";
