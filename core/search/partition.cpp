@@ -261,7 +261,7 @@ private:
         const Nanoseconds bound = lowerBounds(model, m_options.search.objective).front().value;
         if (bound > limit)
             return;
-        if (Diagnostics why = whyImpossible(design, model, m_options.search.limit); hasErrors(why)) {
+        if (Diagnostics why = whyImpossible(model, m_options.search.limit); hasErrors(why)) {
             m_whyNone = std::move(why);
             return;
         }

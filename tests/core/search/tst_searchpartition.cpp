@@ -252,7 +252,7 @@ private Q_SLOTS:
         QVERIFY_THROWS_EXCEPTION(Error, searchVariants(base, variants));
     }
 
-    /// The search places R right before its backward, and its own times and bytes are those of the prediction.
+    /// The search places R too, and its own times and bytes are those of the prediction.
     void recomputesArePlacedByTheSearch()
     {
         for (const char* family : {"1f1b", "zb-h1"}) {
@@ -276,8 +276,7 @@ private Q_SLOTS:
         }
     }
 
-    /// A recompute goes on while its gradient is on the way: the model of the search starts it as early as the
-    /// prediction does.
+    /// A recompute goes on while its gradient is on the way, in the model of the search as in the prediction.
     void theSearchModelTimesRecomputesAsThePredictionDoes()
     {
         const auto leftOut = [](const Design& design) { // the sum of shared gradients at the end
