@@ -8,6 +8,7 @@
 #include "core/search/constraintsearch.h"
 #include "core/search/incumbent.h"
 #include "core/search/modelled.h"
+#include "core/search/offloadsearch.h"
 #include "core/search/partsproof.h"
 #include "errorof.h"
 #include "makers/groups.h"
@@ -69,6 +70,9 @@ std::optional<Known> knownOf(SearchedDesign& random)
     const auto any = [&] { return known.orders[static_cast<std::size_t>(random.below(std::ssize(known.orders)))]; };
     random.limitMemory(any().metrics);
     random.design.schedule = any().schedule; // the given order
+    random.design.schedule.firstStageMaySplit = random.below(2) == 0;
+    if (hasErrors(validate(random.design.schedule, random.design.dataflow.skips)))
+        random.design.schedule.firstStageMaySplit = true; // it does
     for (PredictedOrder& order : known.orders) {
         if (random.options.limit.factor) {
             Design one = random.design; // its bytes are other ones by now
@@ -293,6 +297,62 @@ private Q_SLOTS:
             const bool searched = own.schedule.replicas() == 1 && own.schedule.sequencePieces == 1
                                   && own.schedule.overlaps.empty() && !hasUpdates(own.schedule);
             QVERIFY2(!searched || whyNotProved(own).empty(), family.name.data());
+        }
+    }
+
+    /// Copies to the host only make blocks wait, so what is proved without them holds for every choice of stages too.
+    void offloadIsNeverWorseThanGivenAndNeverBelowItsBound()
+    {
+        constexpr int designs = 15;
+        constexpr std::size_t fewOrders = 200;
+        auto [seed, one] = firstSeed();
+        for (int made = 0; made < (one ? 1 : designs); ++seed) {
+            SearchedDesign random(seed);
+            random.make();
+            random.design.schedule.transferOrder.clear(); // does not go with offload
+            random.design.costs.hostLink = LinkCosts{random.below(3), random.below(2) == 0 ? 1e9 : 3e9};
+            const int stages = random.design.schedule.stages();
+            std::vector<PredictedOrder> orders;
+            const auto choiceOf = [&](int number) {
+                std::vector<bool> offload;
+                for (int s = 0; s < stages; ++s)
+                    offload.push_back((number >> s & 1) != 0);
+                return withOffload(random.design, offload);
+            };
+            Nanoseconds least = SearchModel::noCapacity;
+            bool few = true;
+            for (int number = 0; few && number < 1 << stages; ++number)
+                few = eachPredictedOrder(choiceOf(number), {}, fewOrders, [&](const PredictedOrder& order) {
+                    least = std::min(least, order.metrics.makespan);
+                    orders.push_back(order);
+                });
+            if (!few && one)
+                QSKIP("this seed gives too many orders");
+            if (!few || orders.empty())
+                continue;
+            ++made;
+            const PredictedOrder& given = orders[static_cast<std::size_t>(random.below(std::ssize(orders)))];
+            random.design.schedule = given.schedule;
+            SearchOptions options = quick();
+            Bytes most = 0;
+            for (const DeviceMetrics& device : given.metrics.devices)
+                most = std::max(most, device.peakBytes);
+            options.limit.bytes = std::max<Bytes>(1, most);
+            OffloadSearchResult found;
+            const std::string error = errorOf([&] { found = searchWithOffload(random.design, options); });
+            QVERIFY2(error.empty(),
+                     qPrintable(QString("PIPEWRIGHT_SEED=%1: %2").arg(seed).arg(QString::fromStdString(error))));
+            const QString told = QString("PIPEWRIGHT_SEED=%1: %2 ns, given %3, least %4, bound %5")
+                                     .arg(seed)
+                                     .arg(found.value)
+                                     .arg(given.metrics.makespan)
+                                     .arg(least)
+                                     .arg(found.bound);
+            const Metrics metrics = predict(found.design).metrics;
+            QVERIFY2(metrics.makespan == found.value && keepsLimit(found.design, metrics, options.limit),
+                     qPrintable(told));
+            QVERIFY2(found.value <= given.metrics.makespan && found.value >= least && found.bound <= least,
+                     qPrintable(told));
         }
     }
 };
