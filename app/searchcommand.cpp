@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/cancel.h"
 #include "app/command.h"
-#include "app/costschoice.h"
-#include "app/noiseoptions.h"
 #include "app/progress.h"
 #include "app/searchoffload.h"
+#include "app/searchoptions.h"
 #include "app/table.h"
 #include "app/terminal.h"
 
@@ -31,105 +30,6 @@ namespace pipewright::app {
 
 namespace {
 
-struct SearchCommandOptions {
-    explicit SearchCommandOptions(Command command)
-        : noise(command, "what decides between the schedules that the search found best one after another")
-    {
-        command.option("file", file, "the design file").required().typeName("FILE");
-        command
-            .option("--memory-limit", limit,
-                    "bytes of a device, or FACTORx: x = P microbatches of its activations (what the devices have); "
-                    "with --pareto a range FROMx:TOx")
-            .typeName("SIZE|FACTORx");
-        command.option("--time-limit", timeLimit, "give up improving after so long (10s)").typeName("T");
-        command
-            .option("--objective", objective,
-                    "makespan, or span: the longest time between a device's first block and its last")
-            .typeName("OBJECTIVE");
-        command.option("--seed", seed, "of what is tried at random (1)").typeName("N");
-        command.option("--threads", threads, "0: as many as the machine has").typeName("N");
-        command
-            .option("--rounds", rounds,
-                    "end after so many rounds of every thread; with one thread the result follows from the seed")
-            .typeName("N");
-        command.option("--lock", locked, "blocks that keep their order, such as F0.3")
-            .delimiter(',')
-            .typeName("BLOCK,…");
-        command.flag("--pareto", pareto, "one design per memory limit over a range; the output is a folder");
-        command.flag("--partition", partition, "find the layers of every stage too");
-        command
-            .option(
-                "--placement", placement,
-                "find the stages' devices too: linear, looped, v, wave, free (any of these, and stages change places)")
-            .delimiter(',')
-            .typeName("SHAPE,…");
-        command
-            .option("--backward", backward,
-                    "given: as the design has them; split: I and W apart; full: one block; either: what is better")
-            .typeName("STYLE");
-        command
-            .option("--recompute", recompute,
-                    "which stages make their activations again before the backward (R blocks), such as 0,1; or auto: "
-                    "as many of the first as pay (with a limit in bytes)")
-            .typeName("auto|none|selective|full|STAGES");
-        command
-            .option(
-                "--offload", offload,
-                "auto: let stages offload what they keep where that costs no time or makes the order fit; none: let "
-                "none of the design's stages")
-            .typeName("auto|none");
-        command.option("--points", points, "with --pareto: limits in the range (9)").typeName("N");
-        costs.addTo(command);
-        command.option("-o,--output", output, "the design file to write").required().typeName("FILE");
-        command.flag("--force", force, "replace what exists");
-        command.option("--progress", progress, "auto, bar, json (lines on standard error) or none").typeName("STYLE");
-        command.flag("--json", json, "print one JSON object");
-    }
-    std::string file, output, limit, timeLimit = "10s", objective = "makespan", progress = "auto";
-    std::string backward = "given";
-    CostsChoice costs;
-    NoiseOptions noise;
-    std::vector<std::string> locked, placement;
-    std::string recompute, offload;
-    std::uint64_t seed = 1;
-    int threads = 0, rounds = 0, points = 9;
-    bool pareto = false, partition = false, force = false, json = false;
-};
-
-std::optional<double> parseFactor(const std::string& text)
-{
-    char* end = nullptr;
-    const double value = std::strtod(text.c_str(), &end);
-    if (end == text.c_str() || std::string_view(end) != "x")
-        return std::nullopt;
-    if (!std::isfinite(value) || value <= 0 || value > 1e6)
-        throw Error("--memory-limit", "\"" + text + "\" is no memory limit", "write a positive factor, such as 1.5x");
-    return value;
-}
-
-MemoryLimit parseLimit(const std::string& text)
-{
-    MemoryLimit limit;
-    if (text.empty())
-        return limit;
-    limit.factor = parseFactor(text);
-    if (!limit.factor)
-        limit.bytes = parseSize(text, "--memory-limit");
-    return limit;
-}
-
-/// "1x:2x"; without a colon the range begins at 1x.
-std::pair<double, double> parseRange(const std::string& text)
-{
-    const std::size_t colon = text.find(':');
-    const auto from = parseFactor(colon == std::string::npos ? "1x" : text.substr(0, colon));
-    const auto to =
-        text.empty() ? std::optional(2.0) : parseFactor(colon == std::string::npos ? text : text.substr(colon + 1));
-    if (!from || !to || *to < *from)
-        throw Error("--memory-limit", "\"" + text + "\" is no range", "write a range such as 0.5x:2x");
-    return {*from, *to};
-}
-
 void show(ProgressPrinter& printer, const SearchProgress& now, double timeLimit)
 {
     const double share = timeLimit > 0 ? std::min(1.0, now.seconds / timeLimit) : 0;
@@ -148,49 +48,20 @@ void show(ProgressPrinter& printer, const SearchProgress& now, double timeLimit)
         });
 }
 
-SearchOptions searchOptions(const SearchCommandOptions& given)
-{
-    SearchOptions options;
-    if (given.objective != "makespan" && given.objective != "span")
-        throw Error("--objective", "\"" + given.objective + "\" is none that is known", "use one of makespan, span");
-    checkProgressStyle(given.progress);
-    options.objective = given.objective == "span" ? SearchObjective::Span : SearchObjective::Makespan;
-    options.timeLimit = std::chrono::milliseconds(parseDuration(given.timeLimit, "--time-limit") / 1'000'000);
-    if (options.timeLimit.count() < 1)
-        throw Error("--time-limit", given.timeLimit, "search for at least 1ms");
-    if (given.threads < 0 || given.threads > 256)
-        throw Error("--threads", fmt::format("{} threads", given.threads), "use 0 to 256");
-    if (given.rounds < 0 || given.points < 2 || given.points > 200)
-        throw Error(given.rounds < 0 ? "--rounds" : "--points", "is out of range",
-                    "use 0 or more rounds, 2 to 200 points");
-    options.threads =
-        given.threads > 0 ? given.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-    options.rounds = given.rounds;
-    options.seed = given.seed;
-    options.by = given.noise.by();
-    for (const std::string& text : given.locked) {
-        const auto block = parseBlock(text);
-        if (!block)
-            throw Error("--lock", "\"" + text + "\" is no block", "write blocks such as F0.3");
-        options.locked.push_back(*block);
-    }
-    return options;
-}
-
 /// The costs for which something is proved: those of the operations that the search could choose.
 std::string costsText(const Design& design, const SearchCommandOptions& given)
 {
-    if (given.backward != "given")
-        return originsText(design, {Op::F, Op::B, Op::I, Op::W});
     const std::vector<std::vector<Block>>& order = design.schedule.order;
     const auto has = [&](Op op) {
         return std::any_of(order.begin(), order.end(), [op](const std::vector<Block>& lane) {
             return std::any_of(lane.begin(), lane.end(), [op](const Block& block) { return block.op == op; });
         });
     };
-    return !has(Op::B)   ? originsText(design, {Op::F, Op::I, Op::W})
-           : !has(Op::I) ? originsText(design, {Op::F, Op::B})
-                         : originsText(design, {Op::F, Op::B, Op::I, Op::W});
+    std::vector<Op> chosen;
+    for (const Op op : {Op::F, Op::R, Op::B, Op::I, Op::W})
+        if (op == Op::F || (isBackward(op) && given.backward != "given") || has(op))
+            chosen.push_back(op);
+    return originsText(design, chosen);
 }
 
 Json toJson(const SearchResult& result, const Design& design, const SearchCommandOptions& given)
@@ -202,6 +73,7 @@ Json toJson(const SearchResult& result, const Design& design, const SearchComman
     object["bound"] = {{"name", result.bound.name}, {"why", result.bound.why}};
     object["gap"] = result.gap;
     object["proved"] = result.proved;
+    object["unproved"] = result.unproved;
     object["costs"] = costsText(design, given);
     if (const auto noise = given.noise.noise(given.seed, design.costs))
         object["spread"] = spreadToJson(*noise, result.noisy);
@@ -213,10 +85,14 @@ Json toJson(const SearchResult& result, const Design& design, const SearchComman
     return object;
 }
 
-std::string verdict(const SearchResult& result, const std::string& costs)
+std::string verdict(const SearchResult& result, const std::string& costs, bool locks)
 {
+    if (!result.unproved.empty())
+        return fmt::format("nothing is proved: {}; {} above the bound for these costs: {}", result.unproved,
+                           percent(result.gap), costs);
     if (result.proved)
-        return fmt::format("proved for these costs: {}: no order is shorter", costs);
+        return fmt::format("proved for these costs: {}: no order{} is shorter", costs,
+                           locks ? " that keeps the locked blocks in theirs" : "");
     return fmt::format("at most {} above the best possible for these costs: {}", percent(result.gap), costs);
 }
 
@@ -227,7 +103,7 @@ void print(const SearchResult& result, const Design& design, const SearchCommand
         printText("{}: median {}, 95th percentile {}\n", describe(*noise), formatDuration(result.noisy.median),
                   formatDuration(result.noisy.p95));
     printText("bound     {}: {}\n", formatDuration(result.bound.value), result.bound.why);
-    printText("gap       {}\n", verdict(result, costsText(design, given)));
+    printText("gap       {}\n", verdict(result, costsText(design, given), !given.locked.empty()));
     for (const SearchPoint& point : result.history)
         printText("  {:>8.3f} s  {:>10}  {}\n", point.seconds, formatDuration(point.value), point.source);
     printText("{}\n", given.output);
@@ -266,6 +142,7 @@ void searchFront(const SearchCommandOptions& given, const LocatedDesign& located
                           {"bound_ns", point.result->bound.value},
                           {"gap", point.result->gap},
                           {"proved", point.result->proved},
+                          {"unproved", point.result->unproved},
                           {"front", point.onFront}});
             table.addRow({fmt::format("{:.4g}x", point.factor), formatDuration(point.result->value),
                           formatDuration(point.result->bound.value), percent(point.result->gap),
@@ -284,23 +161,19 @@ void searchFront(const SearchCommandOptions& given, const LocatedDesign& located
     }
 }
 
-PartitionOptions partitionOptions(const SearchCommandOptions& given, const SearchOptions& options)
+Json toJson(const PartitionTrial& trial)
 {
-    PartitionOptions partition;
-    partition.search = options;
-    partition.moveLayers = given.partition;
-    if (!given.placement.empty())
-        partition.shapes.clear();
-    for (const std::string& text : given.placement) {
-        const auto known = {PlacementShape::Linear, PlacementShape::Looped, PlacementShape::V, PlacementShape::Wave,
-                            PlacementShape::Free};
-        const auto shape =
-            std::find_if(known.begin(), known.end(), [&](PlacementShape s) { return nameOf(s) == text; });
-        if (shape == known.end())
-            throw Error("--placement", "\"" + text + "\" is none that is known", "use linear, looped, v, wave or free");
-        partition.shapes.push_back(*shape);
-    }
-    return partition;
+    return {{"placement", nameOf(trial.shape)},
+            {"layers_per_stage", trial.layersPerStage},
+            {"device_of_stage", trial.deviceOfStage},
+            {"best_ns", trial.value},
+            {"bound_ns", trial.bound}};
+}
+
+std::vector<std::string> cellsOf(const PartitionTrial& trial)
+{
+    return {std::string(nameOf(trial.shape)), formatDuration(trial.value), formatDuration(trial.bound),
+            joined(trial.layersPerStage, " "), joined(trial.deviceOfStage, " ")};
 }
 
 int searchPartitionOf(const SearchCommandOptions& given, const LocatedDesign& located, const PartitionOptions& options)
@@ -313,52 +186,21 @@ int searchPartitionOf(const SearchCommandOptions& given, const LocatedDesign& lo
         object["device_of_stage"] = found.design.schedule.deviceOfStage;
         object["trials"] = Json::array();
         for (const PartitionTrial& trial : found.trials)
-            object["trials"].push_back({{"placement", nameOf(trial.shape)},
-                                        {"layers_per_stage", trial.layersPerStage},
-                                        {"device_of_stage", trial.deviceOfStage},
-                                        {"best_ns", trial.value},
-                                        {"bound_ns", trial.bound}});
+            object["trials"].push_back(toJson(trial));
         printJson(object);
     } else {
         TextTable table({"placement", given.objective, "bound", "layers per stage", "devices"});
         for (const PartitionTrial& trial : found.trials)
-            table.addRow({std::string(nameOf(trial.shape)), formatDuration(trial.value), formatDuration(trial.bound),
-                          joined(trial.layersPerStage, " "), joined(trial.deviceOfStage, " ")});
+            table.addRow(cellsOf(trial));
         table.print();
         print(found.result, found.design, given);
     }
     return found.result.cancelled ? exitFinding : exitSuccess;
 }
 
-std::string_view styleName(BackwardStyle style)
+std::string_view styleName(std::optional<BackwardStyle> style)
 {
-    return style == BackwardStyle::Split ? "split" : "full";
-}
-
-std::optional<VariantOptions> variantOptions(const SearchCommandOptions& given)
-{
-    VariantOptions variants;
-    const std::pair<std::string_view, BackwardChoice> styles[] = {{"given", BackwardChoice::Given},
-                                                                  {"split", BackwardChoice::Split},
-                                                                  {"full", BackwardChoice::Full},
-                                                                  {"either", BackwardChoice::Either}};
-    const auto style =
-        std::find_if(std::begin(styles), std::end(styles), [&](const auto& s) { return s.first == given.backward; });
-    if (style == std::end(styles))
-        throw Error("--backward", "\"" + given.backward + "\" is none that is known",
-                    "use given, split, full or either");
-    variants.backward = style->second;
-    if (given.recompute == "auto")
-        variants.chooseRecompute = true;
-    else if (!given.recompute.empty())
-        variants.recompute = parseRecompute(given.recompute, "--recompute");
-    if (variants.backward == BackwardChoice::Given && given.recompute.empty())
-        return std::nullopt;
-    if (given.pareto || given.partition || !given.placement.empty())
-        throw Error(given.recompute.empty() ? "--backward" : "--recompute",
-                    "is not searched together with partitions, placements or a range of limits",
-                    "search the partition first, then this with its result");
-    return variants;
+    return !style ? "given" : *style == BackwardStyle::Split ? "split" : "full";
 }
 
 std::vector<int> recomputedStages(const std::vector<Recompute>& ofStage)
@@ -381,19 +223,38 @@ int searchVariantsOf(const SearchCommandOptions& given, const LocatedDesign& loc
         object["backward"] = styleName(found.backward);
         object["recomputed"] = recomputedStages(found.recompute);
         object["recompute"] = textOf(found.recompute);
+        if (variants.partition) {
+            object["layers_per_stage"] = found.design.layersPerStage;
+            object["device_of_stage"] = found.design.schedule.deviceOfStage;
+        }
         object["trials"] = Json::array();
-        for (const VariantTrial& trial : found.trials)
-            object["trials"].push_back({{"backward", styleName(trial.backward)},
-                                        {"recomputed", recomputedStages(trial.recompute)},
-                                        {"recompute", textOf(trial.recompute)},
-                                        {"best_ns", trial.value ? Json(*trial.value) : Json()}});
+        for (const VariantTrial& trial : found.trials) {
+            Json entry{{"backward", styleName(trial.backward)},
+                       {"recomputed", recomputedStages(trial.recompute)},
+                       {"recompute", textOf(trial.recompute)},
+                       {"best_ns", trial.value ? Json(*trial.value) : Json()}};
+            if (variants.partition)
+                entry["cuts"] = Json::array();
+            for (const PartitionTrial& cut : trial.cuts)
+                entry["cuts"].push_back(toJson(cut));
+            object["trials"].push_back(std::move(entry));
+        }
         printJson(object);
     } else {
         TextTable table({"backward", "recomputed stages", given.objective});
-        for (const VariantTrial& trial : found.trials)
-            table.addRow({std::string(styleName(trial.backward)),
-                          trial.recompute.empty() ? "none" : textOf(trial.recompute),
+        TextTable cuts({"backward", "placement", given.objective, "bound", "layers per stage", "devices"});
+        for (const VariantTrial& trial : found.trials) {
+            const std::string style(styleName(trial.backward));
+            table.addRow({style, trial.recompute.empty() ? "none" : textOf(trial.recompute),
                           trial.value ? formatDuration(*trial.value) : "does not fit"});
+            for (const PartitionTrial& cut : trial.cuts) {
+                std::vector<std::string> cells = cellsOf(cut);
+                cells.insert(cells.begin(), style);
+                cuts.addRow(std::move(cells));
+            }
+        }
+        if (variants.partition)
+            cuts.print();
         table.print();
         print(found.result, found.design, given);
     }
@@ -403,7 +264,7 @@ int searchVariantsOf(const SearchCommandOptions& given, const LocatedDesign& loc
 int searchDesign(const SearchCommandOptions& given)
 {
     SearchOptions options = searchOptions(given);
-    const std::optional<VariantOptions> variants = variantOptions(given);
+    const std::optional<VariantOptions> variants = variantOptions(given, options);
     if (given.pareto && (given.partition || !given.placement.empty()))
         throw Error("--pareto", "searches orders of one partition and placement",
                     "search the partition first, then the front of its result");

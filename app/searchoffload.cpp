@@ -20,12 +20,15 @@ int searchOffload(const Design& design, const SearchOptions& options, const Sear
         offloadCurve(found.design, [&options] { return options.stop.stop_requested(); });
     writeDesign(found.design, to.file, to.replace);
     const auto within = [](const OffloadTrial& trial) {
-        return trial.within ? formatSize(*trial.within) : std::string("no limit");
+        return trial.given    ? std::string("as it was")
+               : trial.within ? formatSize(*trial.within)
+                              : std::string("no limit");
     };
     if (to.json) {
         Json object{{"best_ns", found.value},
                     {"bound_ns", found.bound},
                     {"gap", found.gap},
+                    {"unproved", found.unproved},
                     {"offload", found.design.schedule.offload},
                     {"trials", Json::array()}};
         for (const OffloadTrial& trial : found.trials)
@@ -55,8 +58,11 @@ int searchOffload(const Design& design, const SearchOptions& options, const Sear
                          formatDuration(point.makespan)});
         }
         ways.print();
-        printText("{}: {}, at most {:.1f} % above the best without a memory limit\n", to.file,
-                  formatDuration(found.value), 100 * found.gap);
+        if (found.unproved.empty())
+            printText("{}: {}, at most {:.1f} % above the best without a memory limit\n", to.file,
+                      formatDuration(found.value), 100 * found.gap);
+        else
+            printText("{}: {}; nothing is proved: {}\n", to.file, formatDuration(found.value), found.unproved);
     }
     return found.cancelled ? exitFinding : exitSuccess;
 }

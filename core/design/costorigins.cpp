@@ -39,7 +39,7 @@ std::string stagesText(const std::vector<int>& stages)
 /// Groups the operations with the same origin on the same stages: origin and stages -> operations.
 using Groups = std::map<std::pair<CostOrigin, std::vector<int>>, std::vector<std::string>>;
 
-Groups groupsOf(const Design& design, std::initializer_list<Op> ops)
+Groups groupsOf(const Design& design, const std::vector<Op>& ops)
 {
     Groups groups;
     for (const Op op : ops) {
@@ -72,7 +72,7 @@ std::string estimatedLinks(const Design& design)
 }
 
 /// The host's gaps of one origin: "the host's gaps before F and B"; empty when there are none.
-std::string gapsFrom(const Design& design, CostOrigin origin, std::initializer_list<Op> ops)
+std::string gapsFrom(const Design& design, CostOrigin origin, const std::vector<Op>& ops)
 {
     // Host gaps never come from a formula.
     const CostOrigin source = design.costs.isFormula() ? CostOrigin::Given : design.costs.sourceOrigin();
@@ -93,7 +93,7 @@ bool isAll(const Design& design, const std::vector<int>& stages)
 
 } // namespace
 
-std::string originsText(const Design& design, std::initializer_list<Op> ops)
+std::string originsText(const Design& design, const std::vector<Op>& ops)
 {
     std::vector<std::string> parts;
     // From the best known to the least: measured, stated, by formula, estimated.

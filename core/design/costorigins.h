@@ -5,13 +5,13 @@
 
 #include "core/design/design.h"
 
-#include <initializer_list>
 #include <string>
+#include <vector>
 
 namespace pipewright {
 
 /// The origins of the times of these operations, and of estimated links: "F and B measured, I and W estimated".
-std::string originsText(const Design& design, std::initializer_list<Op> ops);
+std::string originsText(const Design& design, const std::vector<Op>& ops);
 
 /// What is estimated: "I and W of stages 1-3, link 2 -> 0"; empty when nothing is.
 std::string estimatesText(const Design& design);

@@ -254,7 +254,7 @@ public:
         m_earliest = earliestStarts(schedule, *m_graph);
         runInOrder();
         if (!m_run.stuck.empty())
-            throw Error(m_run.stuck);
+            throw Deadlock(m_run.stuck);
     }
 
     const OrderGraph& graph() const { return *m_graph; }

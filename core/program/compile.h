@@ -14,6 +14,12 @@
 
 namespace pipewright {
 
+/// The orders of the devices, or the stated orders of transfers, wait for each other.
+class Deadlock : public Error {
+public:
+    using Error::Error;
+};
+
 struct CompileOptions {
     /// Keep one gradient accumulator per owner of a shared parameter and reduce once after the loop
     /// (loop commuting). Off: one gradient transfer per microbatch.
@@ -26,8 +32,8 @@ struct CompileOptions {
     bool allowMissing = false;
 };
 
-/// Throws Error with validate()'s diagnostics when the schedule cannot run: among them the cycle, block
-/// by block, when the orders of the devices wait for each other.
+/// Throws Error with validate()'s diagnostics when the schedule cannot run; Deadlock with the cycle, block by block,
+/// when the orders of the devices wait for each other.
 Program compile(const Schedule& schedule, const Costs& costs, const Dataflow& dataflow = {},
                 const CompileOptions& options = {});
 

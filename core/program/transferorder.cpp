@@ -149,7 +149,7 @@ private:
                 }
                 const TaskId input = m_inputs[visit.next++];
                 if (state[input] == Open)
-                    throw Error(circle());
+                    throw Deadlock(circle());
                 if (state[input] == New) {
                     state[input] = Open;
                     stack.push_back({input, m_inputBegin[input]});

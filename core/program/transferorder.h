@@ -27,9 +27,9 @@ Diagnostics notesOnStatedPairs(const Program& program, const std::vector<Transfe
 /// Reorders the global sequence: a transfer moves up to before the ones it is stated to precede, together with what it
 /// needs. A device sends a transfer only after it has computed the values of its stated predecessors, which becomes a
 /// dependency. A collective counts as its block; its place inside the block is decided by collectiveorder.h. Pairs of
-/// which a side does not exist are ignored. Called before the sequence is projected onto devices. Throws Error with the
-/// cycle when two stated pairs, or a stated pair and the data dependencies, contradict each other. O(tasks + pairs log
-/// pairs).
+/// which a side does not exist are ignored. Called before the sequence is projected onto devices. Throws
+/// Deadlock with the cycle when two stated pairs, or a stated pair and the data dependencies, contradict each other.
+/// O(tasks + pairs log pairs).
 void applyTransferOrder(Program& program, const std::vector<TransferPrecedence>& stated);
 
 /// One entry of a device's list of communication.

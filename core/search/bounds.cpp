@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <optional>
 
 namespace pipewright {
 
@@ -15,10 +16,11 @@ namespace {
 
 /// Extremes over the microbatches of a stage: least times and bytes, longest times.
 struct StageExtremes {
-    Nanoseconds leastF = 0, leastB = 0, leastW = 0; ///< B: the input gradient, or a full backward
-    Nanoseconds mostF = 0, mostB = 0, mostW = 0;
+    Nanoseconds leastF = 0, leastR = 0, leastB = 0, leastW = 0; ///< B: the input gradient, or a full backward
+    Nanoseconds mostF = 0, mostR = 0, mostB = 0, mostW = 0;
     Nanoseconds downDelay = 0, upDelay = 0; ///< least, of the value that arrives for F and for B
     Bytes live = 0, owed = 0;               ///< least bytes from F to B, and from B to W
+    Bytes again = 0;                        ///< least bytes on top of `live` from R to B
     Bytes atForward = 0, atBackward = 0;    ///< least bytes on top of `live` while F, or B, runs
 };
 
@@ -33,7 +35,9 @@ struct OfDevice {
     Nanoseconds work = 0, warm = 0, cool = 0;
     Nanoseconds toLastBackward = 0; ///< from the device's first block to the end of its last B
     bool apart = false;             ///< warm-up and cool-down cannot coincide
-    long long forwards = 0;         ///< forwards that fit into memory, for the text
+    // For the text:
+    bool memoryHolds = false;          ///< memory keeps it from working more
+    std::optional<long long> forwards; ///< the most that memory holds before the first gradient, where that is known
 };
 
 class Bounds {
@@ -80,16 +84,18 @@ private:
                 patience.spend(1);
                 const auto task = [&](std::int32_t id) -> const SearchTask& { return m_model.tasks[id]; };
                 const SearchTask &f = task(m_model.forward(s, m)), &b = task(m_model.backward(s, m));
-                const std::int32_t weight = m_model.weightGrad(s, m);
-                const Nanoseconds w = weight < 0 ? 0 : task(weight).duration;
+                const auto lengthOf = [&](std::int32_t id) { return id < 0 ? 0 : task(id).duration; };
+                const Nanoseconds w = lengthOf(m_model.weightGrad(s, m)), r = lengthOf(m_model.recompute(s, m));
+                const SearchModel::Kept kept = m_model.kept(s, m);
                 StageExtremes& x = m_stages[s];
                 const auto least = [m](auto& all, auto one) { all = m == 0 ? one : std::min(all, one); };
                 const auto most = [](auto& all, auto one) { all = std::max(all, one); };
-                least(x.leastF, f.duration), least(x.leastB, b.duration), least(x.leastW, w);
-                most(x.mostF, f.duration), most(x.mostB, b.duration), most(x.mostW, w);
+                least(x.leastF, f.duration), least(x.leastB, b.duration), least(x.leastW, w), least(x.leastR, r);
+                most(x.mostF, f.duration), most(x.mostB, b.duration), most(x.mostW, w), most(x.mostR, r);
                 least(x.downDelay, f.delay), least(x.upDelay, b.delay);
-                least(x.live, f.taken);
-                least(x.owed, std::max<Bytes>(0, f.taken + b.taken - b.freed));
+                least(x.live, kept.untilBackward());
+                least(x.again, kept.beforeBackward - kept.untilBackward());
+                least(x.owed, std::max<Bytes>(0, kept.afterBackward));
                 least(x.atForward, f.passing), least(x.atBackward, b.taken + b.passing);
             }
     }
@@ -124,12 +130,14 @@ private:
         return time;
     }
     int bottom() const { return m_model.stages - 1; }
-    /// From the end of F in stage s to the start of B there.
+    /// From the end of F in stage s to the start of B there. What the stage makes again it makes meanwhile.
     Nanoseconds away(int s) const
     {
-        return s == bottom() ? 0
-                             : down(s, bottom()) - stage(s).leastF + stage(bottom()).leastF + up(bottom(), s)
-                                   - stage(s).leastB + stage(bottom()).leastB;
+        if (s == bottom())
+            return stage(s).leastR;
+        const Nanoseconds there = down(s, bottom()) - stage(s).leastF + stage(bottom()).leastF,
+                          back = stage(bottom()).leastB + up(bottom(), s) - stage(s).leastB;
+        return std::max(stage(s).leastR, there + stage(bottom()).leastR + back);
     }
 
     /// Fractional knapsack: the most time of items within `capacity` bytes, at most `each` copies of every one.
@@ -175,29 +183,37 @@ private:
         x.first = stages.front();
         x.last = stages.back();
         std::vector<Item> forwards, backwards, owed;
-        Bytes least = 0, atForward = std::numeric_limits<Bytes>::max();
+        Bytes least = 0, atForward = std::numeric_limits<Bytes>::max(), smallest = atForward;
+        bool again = false;
         for (const int s : stages) {
             const StageExtremes& e = stage(s);
             forwards.push_back({e.mostF, e.live});
-            backwards.push_back({e.mostB + e.mostW, e.live});
+            forwards.push_back({e.mostR, e.again}); // what was forwarded may be made again at once
+            backwards.push_back({e.mostR + e.mostB + e.mostW, e.live});
             backwards.push_back({e.mostW, e.owed});
             owed.push_back({e.mostW, e.owed});
             atForward = std::min(atForward, e.atForward);
+            smallest = std::min(smallest, e.live);
             least += e.live * count;
+            again = again || e.again > 0;
         }
         x.work = m_work[d];
         const StageExtremes &top = stage(x.first), &low = stage(x.last);
         x.apart = least > capacity;
-        const Bytes capacityForForwards = capacity - std::max(atForward, low.atBackward);
+        // All are held when the first backward runs; forwards are also held when the last of them runs, but what is
+        // made again may be made after it.
+        const Bytes capacityForForwards = capacity - (again ? low.atBackward : std::max(atForward, low.atBackward));
         const Nanoseconds untilGradient = low.leastF + down(x.first, x.last) + away(x.last);
-        x.warm = std::max<Nanoseconds>(0, untilGradient - mostWork(forwards, capacityForForwards, count));
-        if (low.live > 0)
-            x.forwards = capacityForForwards / low.live;
+        const Nanoseconds fits = mostWork(forwards, capacityForForwards, count);
+        x.warm = std::max<Nanoseconds>(0, untilGradient - fits);
+        if (smallest > 0 && capacityForForwards / smallest < static_cast<long long>(stages.size()) * count)
+            x.forwards = std::max<long long>(0, capacityForForwards / smallest);
         const Nanoseconds lastAway = away(x.last) + low.leastB + up(x.last, x.first);
         const Nanoseconds workable = mostWork(backwards, capacity, count);
         x.cool = std::max<Nanoseconds>(0, lastAway + top.leastW - workable);
-        const Nanoseconds putOff =
-            std::min(top.mostW + mostWork(owed, capacity - top.live - top.atBackward, count), m_weightGrads[d]);
+        x.memoryHolds = x.apart || fits < mostWork(forwards, SearchModel::noCapacity, count);
+        const Nanoseconds putOff = std::min(
+            top.mostW + mostWork(owed, capacity - top.live - top.again - top.atBackward, count), m_weightGrads[d]);
         const Nanoseconds end = std::max(-putOff, lastAway - workable);
         x.toLastBackward = x.apart ? x.warm + x.work + end : x.work + std::max(x.warm - putOff, end);
         return x;
@@ -219,11 +235,7 @@ private:
                                        formatDuration(arrival))
                          : fmt::format("device {} has {}", d, work));
         if (const Nanoseconds idle = x.apart ? x.warm + x.cool : std::max(x.warm, x.cool); idle > 0)
-            note(x.work + idle, "memory",
-                 fmt::format("memory holds {} forwards on device {}, so it idles for {} before its first gradient and "
-                             "{} behind its "
-                             "last forward, beside {}",
-                             x.forwards, d, formatDuration(x.warm), formatDuration(x.cool), work));
+            note(x.work + idle, "memory", fmt::format("{}, beside {}", whyIdle(x, d), work));
         const Nanoseconds path = down(x.first, x.last) + low(x) + up(x.last, x.first) + stage(x.first).leastW;
         note(path, "path", fmt::format("one microbatch comes back to device {} after {}", d, formatDuration(path)));
         ofArea(d, before + after);
@@ -231,6 +243,21 @@ private:
         for (int via = 0; via < m_model.devices; ++via)
             if (!m_model.stagesOfDevice[via].empty() && device(via).first >= x.first)
                 ofWay(d, via, before + after);
+    }
+
+    /// When the device idles and why: a limit that holds, or having too little to do.
+    static std::string whyIdle(const OfDevice& x, int d)
+    {
+        std::string idle;
+        if (x.warm > 0 && (x.apart || x.warm >= x.cool))
+            idle = formatDuration(x.warm) + " before its first gradient";
+        if (x.cool > 0 && (x.apart || x.cool >= x.warm))
+            idle += (idle.empty() ? "" : " and ") + formatDuration(x.cool) + " behind its last forward";
+        if (!x.memoryHolds)
+            return fmt::format("device {} has too little to do while its gradients are on the way: it idles for {}", d,
+                               idle);
+        return fmt::format("memory holds {} on device {}, so it idles for {}",
+                           x.forwards ? fmt::format("at most {} forwards", *x.forwards) : "not every forward", d, idle);
     }
 
     Nanoseconds low(const OfDevice& x) const { return stage(x.last).leastF + away(x.last) + stage(x.last).leastB; }
@@ -260,8 +287,9 @@ private:
             const StageExtremes& e = stage(s);
             area += static_cast<long double>(m_model.microbatches)
                     * (static_cast<long double>(e.live) * static_cast<long double>(e.leastF + away(s) + e.leastB)
+                       + static_cast<long double>(e.again) * static_cast<long double>(e.leastR + e.leastB)
                        + static_cast<long double>(e.owed) * static_cast<long double>(e.leastW));
-            grain = std::gcd(std::gcd(grain, e.live), e.owed);
+            grain = std::gcd(std::gcd(std::gcd(grain, e.live), e.again), e.owed);
         }
         if (grain > 0)
             capacity -= capacity % grain;

@@ -3,7 +3,8 @@
 // that its memory delays, and the time that a microbatch spends on other devices; no schedule is made. A schedule that
 // meets a bound is optimal. O(devices² + tasks). The strongest bound looks at one device d from the first block to the
 // last input gradient (or backward):
-// - before its first gradient arrives it can only run as many forwards as fit into memory (warm-up);
+// - before its first gradient arrives it can only run as many forwards as fit into memory, and make again what they are
+//   to (warm-up);
 // - after its last forward it can only work on the microbatches that were live then, until the last one returns
 //   (cool-down);
 // - weight gradients that memory does not allow to be postponed come on top.
@@ -28,8 +29,7 @@ struct SearchBound {
 std::vector<SearchBound> lowerBounds(const SearchModel& model, SearchObjective objective, Patience patience = {});
 
 /// Why no order can respect the limit: the smallest conflicting set on a device; empty when no conflict is known.
-/// Compiles one microbatch.
-Diagnostics whyImpossible(const Design& design, const SearchModel& model, const MemoryLimit& limit,
-                          Patience patience = {});
+/// O(blocks).
+Diagnostics whyImpossible(const SearchModel& model, const MemoryLimit& limit, Patience patience = {});
 
 } // namespace pipewright

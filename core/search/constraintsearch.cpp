@@ -7,6 +7,7 @@
 
 #ifdef PIPEWRIGHT_GECODE
 
+#include "core/search/heldbytes.h"
 #include "core/search/symmetricpredecessors.h"
 
 #include <gecode/int.hh>
@@ -202,42 +203,30 @@ private:
         Gecode::IntVarArgs starts, durations, ends;
         Gecode::IntArgs usage;
         bool needed = false;
+        const auto hold = [&](std::int32_t from, std::int32_t until, Bytes bytes) {
+            if (bytes < grain)
+                return;
+            const Gecode::IntVar length(*this, 0, horizon()), end(*this, 0, horizon());
+            Gecode::linear(*this, Gecode::IntArgs({1, -1}), Gecode::IntVarArgs({end, m_start[until]}), Gecode::IRT_EQ,
+                           m_ticks->duration(until));
+            starts << m_start[from];
+            durations << length;
+            ends << end;
+            usage << static_cast<int>(bytes / grain);
+        };
         for (const int s : model.stagesOfDevice[d]) {
-            const SearchTask &f = model.tasks[model.forward(s, 0)], &b = model.tasks[model.backward(s, 0)];
-            const bool split = model.weightGrad(s, 0) >= 0;
-            const Bytes owed = split ? f.taken + b.taken - b.freed : 0,
-                        both = split ? std::min(f.taken, owed) : f.taken;
+            const HeldBytes first(model, s, 0);
             // The microbatches of one stage keep their order.
-            if (both > 0 && capacity >= f.taken)
-                for (Bytes m = 1 + (capacity - f.taken) / both; m < model.microbatches; ++m) {
+            if (const Bytes both = first.throughout(), taken = first.afterForward(); both > 0 && capacity >= taken)
+                for (Bytes m = 1 + (capacity - taken) / both; m < model.microbatches; ++m) {
                     const auto late = static_cast<int>(m),
-                               early = late - static_cast<int>(1 + (capacity - f.taken) / both);
-                    precede(split ? model.weightGrad(s, early) : model.backward(s, early), model.forward(s, late), 0);
+                               early = late - static_cast<int>(1 + (capacity - taken) / both);
+                    precede(HeldBytes(model, s, early).last(), model.forward(s, late), 0);
                 }
-            needed = needed || model.stagesOfDevice[d].size() > 1 || (split && f.taken != owed) || f.passing > 0
-                     || b.passing > 0;
-            for (int m = 0; m < model.microbatches; ++m) {
-                const auto hold = [&](std::int32_t from, std::int32_t until, Bytes bytes) {
-                    if (bytes < grain)
-                        return;
-                    const Gecode::IntVar length(*this, 0, horizon()), end(*this, 0, horizon());
-                    Gecode::linear(*this, Gecode::IntArgs({1, -1}), Gecode::IntVarArgs({end, m_start[until]}),
-                                   Gecode::IRT_EQ, m_ticks->duration(until));
-                    starts << m_start[from];
-                    durations << length;
-                    ends << end;
-                    usage << static_cast<int>(bytes / grain);
-                };
-                const std::int32_t first = model.forward(s, m), back = model.backward(s, m),
-                                   last = split ? back + 1 : back;
-                hold(first, last, both);
-                if (split) {
-                    hold(first, back, f.taken - both);
-                    hold(back, last, owed - both);
-                }
-                hold(first, first, f.passing);
-                hold(back, back, std::max<Bytes>(0, f.taken + b.taken - std::max(f.taken, owed)) + b.passing);
-            }
+            needed = needed || model.stagesOfDevice[d].size() > 1 || !first.isConstant();
+            for (int m = 0; m < model.microbatches; ++m)
+                for (const HeldBytes::Interval& interval : HeldBytes(model, s, m).intervals())
+                    hold(interval.from, interval.until, interval.bytes);
         }
         if (needed && starts.size() > 0)
             Gecode::cumulative(*this, static_cast<int>((capacity + grain - 1) / grain), starts, durations, ends, usage);

@@ -66,8 +66,12 @@ bool ExactSearch::run(std::int64_t nodes, const std::function<bool()>& stop)
 {
     m_nodes = nodes;
     m_stop = stop;
-    m_cut = false;
+    m_cut = m_loose = false;
     branch(0, 0);
+    if (m_loose && !m_cut && std::ranges::any_of(m_predecessor, [](std::int32_t before) { return before >= 0; })) {
+        std::ranges::fill(m_predecessor, -1);
+        branch(0, 0);
+    }
     return !m_cut;
 }
 
@@ -118,7 +122,8 @@ void ExactSearch::branch(std::size_t placed, Nanoseconds from)
                                              ? m_free[d] - m_first[d]
                                              : m_free[d] - m_begin + m_model.updates[d])
                                             - m_model.lead(m_options.objective, static_cast<int>(d)));
-        m_incumbent.offer(m_lanes, value, "every order", m_unusedSpace);
+        const Offered offered = m_incumbent.offer(m_lanes, value, "every order", m_unusedSpace);
+        m_loose = m_loose || offered == Offered::Refused || (offered == Offered::Longer && m_model.transfersWait);
         return;
     }
     if (--m_nodes < 0 || (m_nodes % 256 == 0 && m_stop())) {

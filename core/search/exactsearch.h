@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // All orders of a small design, by branch and bound: blocks are appended in order of their start times, and a branch is
 // cut when the remaining work of a device or the longest path from a block cannot beat the best schedule. Solves some
-// 30 to 80 blocks, more with symmetric microbatches, whose order it keeps. A finished search is a proof. Memory and
-// locks are respected exactly.
+// 30 to 80 blocks, more with symmetric microbatches, whose order it keeps. A finished search is a proof, since every
+// order that may be shorter is predicted. Where transfers wait or a prediction does not fit into memory, another
+// numbering of the same microbatches may be predicted otherwise: then all of them are tried. Memory and locks are
+// respected exactly.
 #pragma once
 
 #include "core/search/incumbent.h"
@@ -39,7 +41,8 @@ private:
     Lanes m_lanes;
     Nanoseconds m_begin = -1; ///< start of the first block; -1: none is placed
     std::int64_t m_nodes = 0;
-    bool m_cut = false; ///< the node limit cut the search
+    bool m_cut = false;   ///< the node limit cut the search
+    bool m_loose = false; ///< another numbering of an order's microbatches may be predicted otherwise
 };
 
 } // namespace pipewright

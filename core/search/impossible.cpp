@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Infeasibility of a memory limit: one microbatch alone exceeds it, or the fixed order of locked blocks keeps too many
-// microbatches live at once. Reports the smallest conflicting set per device. O(blocks), and one compilation where the
-// limit is in bytes.
+// microbatches live at once. Reports the smallest conflicting set per device. O(blocks).
 #include "core/search/bounds.h"
-
-#include "core/predict/peakbreakdown.h"
-#include "core/predict/predict.h"
 
 #include <fmt/format.h>
 
@@ -14,40 +10,7 @@
 
 namespace pipewright {
 
-static_assert(passCount == 5, "the chain of passes of a microbatch is said here");
-
 namespace {
-
-/// The design with only its largest microbatch: every order of the whole design needs at least its memory.
-Design oneMicrobatch(const Design& design)
-{
-    Design one = design;
-    one.schedule.microbatches = 1;
-    one.schedule.pins.clear();
-    one.schedule.overlaps.clear();
-    one.schedule.partOrders.clear();
-    one.schedule.firstStageMaySplit = true;
-    one.buildingBlock.reset();
-    if (!design.costs.microbatches.empty())
-        one.costs.microbatches = {*std::max_element(design.costs.microbatches.begin(), design.costs.microbatches.end(),
-                                                    [](const auto& a, const auto& b) { return a.bytes < b.bytes; })};
-    for (std::vector<Block>& lane : one.schedule.order)
-        lane.clear();
-    const bool split = design.schedule.backward == BackwardStyle::Split;
-    const auto place = [&](Op op, int s) {
-        one.schedule.order[one.schedule.deviceOfStage[s]].push_back({op, s, 0, 0});
-    };
-    for (int s = 0; s < one.schedule.stages(); ++s)
-        place(Op::F, s);
-    for (int s = one.schedule.stages(); s-- > 0;) {
-        if (one.schedule.recomputeOf(s) != Recompute::None)
-            place(Op::R, s);
-        place(split ? Op::I : Op::B, s);
-        if (split)
-            place(Op::W, s);
-    }
-    return one;
-}
 
 /// Bytes that a microbatch keeps in a stage between two of its locked blocks, whatever runs in between.
 struct KeptBetweenLocks {
@@ -63,18 +26,19 @@ std::vector<KeptBetweenLocks> keptBetween(const SearchModel& model, const std::v
     for (std::size_t i = 0; i < chain.size(); ++i) {
         const SearchTask& task = model.tasks[chain[i]];
         const std::int32_t forward = model.forward(task.stage, task.microbatch);
-        const SearchTask &f = model.tasks[forward], &b = model.tasks[forward + 1];
-        const Bytes owed = f.taken + b.taken - b.freed;
+        const SearchModel::Kept bytes = model.kept(task.stage, task.microbatch);
+        if (task.op == Op::R)
+            continue; // F's bytes are the least on both sides of it
         if (std::int32_t& open = lastOfCell[forward]; open >= 0) {
             KeptBetweenLocks& before = kept[open];
             before.to = task.op == Op::I ? i - 1 : i; // the bytes after I are counted at W
             // I may run at any time between F and W.
             if (task.op == Op::W && model.tasks[before.task].op == Op::F)
-                before.bytes = std::min(before.bytes, owed);
+                before.bytes = std::min(before.bytes, bytes.afterBackward);
         }
         if (task.op == Op::F || task.op == Op::I) {
             lastOfCell[forward] = static_cast<std::int32_t>(kept.size());
-            kept.push_back({i, i, task.op == Op::F ? f.taken : owed, chain[i]});
+            kept.push_back({i, i, task.op == Op::F ? bytes.untilBackward() : bytes.afterBackward, chain[i]});
         }
     }
     return kept;
@@ -132,66 +96,73 @@ void checkLocks(const SearchModel& model, Diagnostics& diagnostics)
     }
 }
 
-/// Peak activations of one microbatch alone on a device, in the papers' count.
-Bytes ofOneMicrobatch(const SearchModel& model, std::size_t device, Patience& patience)
+/// What a device needs at some time in every order, beside what it holds all the time: while a block of one microbatch
+/// runs, the microbatch keeps what it saved in the device's earlier stages.
+struct LeastPeak {
+    Bytes bytes = 0, saved = 0; ///< of these saved, the others while the block runs
+    std::int32_t task = -1;
+};
+
+LeastPeak leastPeak(const SearchModel& model, DeviceIndex device, Patience& patience)
 {
-    Bytes most = 0;
-    const std::vector<int>& stages = model.stagesOfDevice[device];
+    LeastPeak least;
     for (int m = 0; m < model.microbatches; ++m) {
-        std::vector<std::int32_t> lane;
-        for (const int s : stages)
-            lane.push_back(model.forward(s, m));
-        for (auto s = stages.rbegin(); s != stages.rend(); ++s) {
-            lane.push_back(model.backward(*s, m));
-            if (const std::int32_t w = model.weightGrad(*s, m); w >= 0)
-                lane.push_back(w);
+        Bytes earlier = 0;
+        for (const int s : model.stagesOfDevice[device]) {
+            const std::int32_t last = std::max(model.backward(s, m), model.weightGrad(s, m));
+            Bytes held = 0;
+            for (std::int32_t id = model.forward(s, m); id <= last; ++id) {
+                const SearchTask& task = model.tasks[id];
+                const Bytes saved = held + task.taken + (task.op == Op::W ? 0 : earlier); // W may wait for all others
+                if (saved + task.passing > least.bytes)
+                    least = {saved + task.passing, saved, id};
+                held += task.taken - task.freed;
+            }
+            earlier += model.kept(s, m).untilBackward();
+            patience.spend(static_cast<std::size_t>(last - model.forward(s, m) + 1));
         }
-        most = std::max(most, lanePeak(model, lane));
-        patience.spend(lane.size());
     }
-    return most;
+    return least;
 }
 
 } // namespace
 
-Diagnostics whyImpossible(const Design& design, const SearchModel& model, const MemoryLimit& limit, Patience patience)
+Diagnostics whyImpossible(const SearchModel& model, const MemoryLimit& limit, Patience patience)
 {
     Diagnostics diagnostics;
-    if (limit.factor) {
-        for (const DeviceIndex d : model.capacity.indices()) {
-            const Bytes least = ofOneMicrobatch(model, d, patience);
+    for (const DeviceIndex d : model.capacity.indices()) {
+        if (model.capacity[d] == SearchModel::noCapacity)
+            continue;
+        const LeastPeak least = leastPeak(model, d, patience);
+        if (least.bytes <= model.capacity[d])
+            continue;
+        const std::string where = fmt::format("device {}", int{d});
+        if (limit.factor) {
             const auto unit = static_cast<Bytes>(static_cast<double>(model.capacity[d]) / *limit.factor);
-            if (least <= model.capacity[d])
-                continue;
             const double needed =
-                unit > 0 ? static_cast<double>(least) / static_cast<double>(unit) : 1.0 / model.devices;
+                unit > 0 ? static_cast<double>(least.bytes) / static_cast<double>(unit) : 1.0 / model.devices;
             diagnostics.push_back(
-                {Severity::Error, fmt::format("device {}", int{d}),
+                {Severity::Error, where,
                  fmt::format("one microbatch alone keeps the activations of {} stage{} until its gradient is done, and "
                              "{:.4g}x does not hold them",
                              model.stagesOfDevice[d].size(), model.stagesOfDevice[d].size() == 1 ? "" : "s",
                              *limit.factor),
                  fmt::format("use at least {:.4f}x", std::ceil(needed * 1e4) / 1e4)});
+            continue;
         }
-    } else {
-        const Design one = oneMicrobatch(design);
-        const Prediction prediction = predict(one);
-        for (const DeviceIndex d : model.limitOfDevice.indices()) {
-            const Bytes limitHere = model.limitOfDevice[d];
-            if (model.capacity[d] == SearchModel::noCapacity)
-                continue;
-            const MemoryPeak peak = memoryPeak(prediction.program, prediction.timeline, d);
-            if (peak.peak <= limitHere)
-                continue;
-            diagnostics.push_back(
-                {Severity::Error, fmt::format("device {}", int{d}),
-                 fmt::format("it needs at least {} for one microbatch, {} more than the limit of {}: {}",
-                             formatSize(peak.peak), formatSize(peak.peak - limitHere), formatSize(limitHere),
-                             describeParts(peak)),
-                 peak.persistent > limitHere
-                     ? "persistent memory alone does not fit: give this device fewer layers, or more memory"
-                     : fmt::format("use a limit of at least {}, or smaller microbatches", exactSize(peak.peak))});
-        }
+        const Bytes limitHere = model.limitOfDevice[d], persistent = limitHere - model.capacity[d],
+                    needed = persistent + least.bytes;
+        const SearchTask& task = model.tasks[std::max(0, least.task)];
+        diagnostics.push_back(
+            {Severity::Error, where,
+             fmt::format("it needs at least {} for one microbatch, {} more than the limit of {}: {} all the time "
+                         "(parameters, gradients, optimizer), {} of saved activations and {} more while {} runs",
+                         formatSize(needed), formatSize(needed - limitHere), formatSize(limitHere),
+                         formatSize(persistent), formatSize(least.saved), formatSize(least.bytes - least.saved),
+                         toString(Block{task.op, task.stage, task.microbatch, 0})),
+             persistent > limitHere
+                 ? "persistent memory alone does not fit: give this device fewer layers, or more memory"
+                 : fmt::format("use a limit of at least {}, or smaller microbatches", exactSize(needed))});
     }
     if (diagnostics.empty())
         checkLocks(model, diagnostics);

@@ -3,6 +3,7 @@
 #include "core/search/incumbent.h"
 
 #include "core/predict/predict.h"
+#include "core/program/compile.h"
 
 namespace pipewright {
 
@@ -27,19 +28,21 @@ Incumbent::Incumbent(const Design& design, const SearchModel& model, const Searc
 {
 }
 
-bool Incumbent::offer(const Lanes& lanes, Nanoseconds promised, const char* source, ByDevice<Bytes>& capacity)
+Offered Incumbent::offer(const Lanes& lanes, Nanoseconds promised, const char* source, ByDevice<Bytes>& capacity)
 {
     // The model is a relaxation: the prediction is never better than the promised value.
-    if (promised >= m_best.load() || !lanesAllowed(m_model, lanes))
-        return false;
+    if (promised >= m_best.load())
+        return Offered::NotShorter;
+    if (!lanesAllowed(m_model, lanes))
+        return Offered::Refused;
     Design design = m_design;
     design.buildingBlock.reset();
     design.schedule = m_model.scheduleOf(lanes, m_design.schedule);
     Metrics metrics;
     try {
         metrics = metricsOf(design, m_model.tasks.size());
-    } catch (const Error&) {
-        return false; // a deadlock through values that the model leaves out
+    } catch (const Deadlock&) {
+        return Offered::Refused; // through a stated order of transfers, which the model leaves out
     }
     bool fits = true;
     for (const DeviceIndex d : capacity.indices())
@@ -50,17 +53,25 @@ bool Incumbent::offer(const Lanes& lanes, Nanoseconds promised, const char* sour
             fits = false;
         }
     if (!fits)
-        return false;
+        return Offered::Refused;
     const Nanoseconds value = m_options.objective == SearchObjective::Span ? metrics.span : metrics.makespan;
     const std::lock_guard lock(m_mutex);
     if (value >= m_best.load())
-        return false;
+        return value == promised ? Offered::NotShorter : Offered::Longer;
     if (m_options.noise && !m_history.empty())
         m_earlier.push_back(std::move(m_lanes));
     m_lanes = lanes;
     m_best = value;
     m_history.push_back({seconds(), value, source});
-    return true;
+    return value == promised ? Offered::Taken : Offered::Longer;
+}
+
+void Incumbent::offerGiven()
+{
+    // It is predicted without timing it in the model: with millions of blocks no tables are built for it.
+    ByDevice<Bytes> capacity = m_model.capacity;
+    if (const auto lanes = m_model.lanesOf(m_design.schedule))
+        offer(*lanes, 0, m_options.given.c_str(), capacity);
 }
 
 void Incumbent::proveBound(Nanoseconds bound, std::string why)

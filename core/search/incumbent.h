@@ -10,6 +10,14 @@
 
 namespace pipewright {
 
+/// What became of an order that was offered.
+enum class Offered {
+    Taken,     ///< it is the best, with the promised value
+    Longer,    ///< its prediction is above the promised value; it may have been taken
+    Refused,   ///< memory does not hold it, it breaks a lock, or it deadlocks
+    NotShorter ///< the promised value is none below the best
+};
+
 class Incumbent {
 public:
     using Clock = std::chrono::steady_clock;
@@ -19,7 +27,10 @@ public:
 
     /// Predicts lanes whose promised value beats the best, and keeps them if the predicted value does too. Where the
     /// prediction exceeds a device's limit (buffers of values in flight), its `capacity` shrinks by the excess.
-    bool offer(const Lanes& lanes, Nanoseconds promised, const char* source, ByDevice<Bytes>& capacity);
+    /// A deadlock refuses the order; throws every other Error of the prediction.
+    Offered offer(const Lanes& lanes, Nanoseconds promised, const char* source, ByDevice<Bytes>& capacity);
+    /// The design's own order, whole and within the limit.
+    void offerGiven();
     /// A lower bound proved by exhausting the alternatives.
     void proveBound(Nanoseconds bound, std::string why);
 

@@ -10,11 +10,9 @@
 
 namespace pipewright {
 
-static_assert(passCount == 5, "each pass is one of three kinds here");
+static_assert(passCount == 5, "each pass is one of four kinds here");
 
 namespace {
-
-constexpr int forwardKind = 0, backwardKind = 1, weightKind = 2;
 
 /// Locked blocks keep their locked order: the positions that they hold in the ascending sequence are refilled in that
 /// order.
@@ -49,20 +47,29 @@ std::vector<int> lockRanks(const SearchModel& model)
     return rank;
 }
 
+/// Memory that a backward needs on top of what its forward keeps, with its recompute.
+Bytes spaceOf(const SearchModel& model, const SearchTask& backward)
+{
+    const Bytes own = backward.taken + backward.passing;
+    const std::int32_t id = model.recompute(backward.stage, backward.microbatch);
+    if (id < 0)
+        return own;
+    const SearchTask& again = model.tasks[id];
+    return again.taken + std::max(again.passing, own - again.freed);
+}
+
 } // namespace
 
 PolicyRunner::PolicyRunner(const SearchModel& model)
-    : m_model(model), m_sequence(3 * model.stages), m_next(m_sequence.size()), m_end(model.tasks.size()),
+    : m_model(model), m_sequence(taskKinds * model.stages), m_next(m_sequence.size()), m_end(model.tasks.size()),
       m_started(model.tasks.size()), m_wakes(model.tasks.size()), m_live(model.devices),
       m_backwardSpace(m_live.size(), 0), m_free(m_live.size()), m_wake(m_live.size()), m_lanes(m_live.size())
 {
     for (int s = 0; s < model.stages; ++s)
-        for (int m = 0; m < model.microbatches; ++m) {
-            sequence(s, forwardKind).push_back(model.forward(s, m));
-            sequence(s, backwardKind).push_back(model.backward(s, m));
-            if (const std::int32_t w = model.weightGrad(s, m); w >= 0)
-                sequence(s, weightKind).push_back(w);
-        }
+        for (int m = 0; m < model.microbatches; ++m)
+            for (int kind = 0; kind < taskKinds; ++kind)
+                if (const std::int32_t task = model.taskOf(kind, s, m); task >= 0)
+                    sequence(s, kind).push_back(task);
     const std::vector<int> ranks = lockRanks(model);
     for (std::vector<std::int32_t>& sequence : m_sequence)
         orderByLocks(sequence, ranks);
@@ -71,7 +78,7 @@ PolicyRunner::PolicyRunner(const SearchModel& model)
         if (task.input >= 0 && model.tasks[task.input].device != task.device)
             m_wakes[task.input].push_back(task.device);
         if (makesInputGrad(task.op))
-            m_backwardSpace[task.device] = std::max(m_backwardSpace[task.device], task.taken + task.passing);
+            m_backwardSpace[task.device] = std::max(m_backwardSpace[task.device], spaceOf(model, task));
     }
     for (const ExtraInput& extra : model.extras)
         m_wakes[extra.input].push_back(model.tasks[extra.task].device);
@@ -80,6 +87,8 @@ PolicyRunner::PolicyRunner(const SearchModel& model)
 Policy PolicyRunner::initial(double share, int more) const
 {
     Policy policy;
+    if (m_model.recomputes())
+        policy.recomputeEarly = false;
     const int bottom = m_model.stages - 1;
     Nanoseconds away = 0; // from the end of F to the start of B, of the first microbatch
     policy.ahead.assign(m_model.stages, 1);
@@ -88,6 +97,8 @@ Policy PolicyRunner::initial(double share, int more) const
         if (s < bottom)
             away += task(m_model.forward(s + 1, 0)).delay + task(m_model.forward(s + 1, 0)).duration
                     + task(m_model.backward(s + 1, 0)).duration + task(m_model.backward(s, 0)).delay;
+        else if (const std::int32_t again = m_model.recompute(s, 0); again >= 0)
+            away += task(again).duration;
         const auto length = static_cast<double>(std::max<Nanoseconds>(1, task(m_model.forward(s, 0)).duration));
         policy.ahead[s] = std::clamp(static_cast<int>(std::ceil(static_cast<double>(away) / length * share)) + 1 + more,
                                      1, m_model.microbatches);
@@ -97,53 +108,82 @@ Policy PolicyRunner::initial(double share, int more) const
 
 PolicyRunner::Head PolicyRunner::head(int stage, int kind) const
 {
-    const std::size_t index = 3 * stage + kind;
-    if (m_next[index] >= std::ssize(m_sequence[index]))
-        return {};
-    Head head{m_sequence[index][m_next[index]], 0, true};
-    const SearchTask& task = m_model.tasks[head.task];
+    const std::size_t index = taskKinds * stage + kind;
+    return m_next[index] < std::ssize(m_sequence[index]) ? headOf(m_sequence[index][m_next[index]]) : Head{};
+}
+
+/// When the task may start, as far as it depends on other tasks than `besides`.
+PolicyRunner::Head PolicyRunner::headOf(std::int32_t id, std::int32_t besides) const
+{
+    Head head{id, 0, true};
+    const SearchTask& task = m_model.tasks[id];
     const auto need = [&](std::int32_t input, Nanoseconds delay) {
+        if (input < 0 || input == besides)
+            return;
         if (m_started[input] == 0)
             head.known = false;
         else
             head.ready = std::max(head.ready, m_end[input] + delay);
     };
     head.ready = task.earliest;
-    if (task.local >= 0)
-        need(task.local, 0);
-    if (task.lockedAfter >= 0)
-        need(task.lockedAfter, 0);
-    if (task.input >= 0)
-        need(task.input, task.delay);
-    for (const ExtraInput& extra : m_model.extrasOf(head.task))
+    need(task.local, 0);
+    need(task.lockedAfter, 0);
+    need(task.input, task.delay);
+    for (const ExtraInput& extra : m_model.extrasOf(id))
         need(extra.input, extra.delay);
     return head;
 }
 
-bool PolicyRunner::fits(int stage, std::int32_t id, int kind, Bytes live) const
+/// The stage's next backward, or what it needs first: a recompute, which ends when the gradient arrives.
+PolicyRunner::Head PolicyRunner::backwardHead(int stage) const
+{
+    const Head backward = head(stage, backwardKind);
+    if (backward.task < 0)
+        return backward;
+    const std::int32_t again = m_model.recompute(stage, m_model.tasks[backward.task].microbatch);
+    if (again < 0 || m_started[again] != 0)
+        return backward;
+    Head recompute = head(stage, recomputeKind); // with locks perhaps that of another microbatch
+    const Head gradient = headOf(backward.task, again);
+    recompute.known = recompute.known && gradient.known;
+    recompute.ready = std::max(recompute.ready, gradient.ready - m_model.tasks[recompute.task].duration);
+    return recompute;
+}
+
+bool PolicyRunner::fits(int stage, std::int32_t id, Bytes live) const
 {
     const SearchTask& task = m_model.tasks[id];
-    if (kind != forwardKind)
-        return live + task.taken + task.passing <= m_model.capacity[task.device];
+    const Bytes capacity = m_model.capacity[task.device];
+    if (task.op == Op::R)
+        return live + spaceOf(m_model, m_model.tasks[m_model.backward(stage, task.microbatch)]) <= capacity;
+    if (task.op != Op::F)
+        return live + task.taken + task.passing <= capacity;
     // The microbatch must be able to finish: memory for its later stages on this device and for a backward.
     Bytes later = 0;
     for (const int s : m_model.stagesOfDevice[task.device])
         if (s > stage)
             later += m_model.tasks[m_model.forward(s, task.microbatch)].taken;
-    return live + task.taken + later + std::max(task.passing, m_backwardSpace[task.device])
+    return live + task.taken + later + std::max(task.passing, m_backwardSpace[task.device]) <= capacity;
+}
+
+/// May it be made again before its gradient is on the way? Another backward must still fit.
+bool PolicyRunner::fitsEarly(std::int32_t recompute, Bytes live) const
+{
+    const SearchTask& task = m_model.tasks[recompute];
+    return live + task.taken + std::max(task.passing, m_backwardSpace[task.device] - task.freed)
            <= m_model.capacity[task.device];
 }
 
 PolicyRunner::Choice PolicyRunner::choose(const Policy& policy, int device, Nanoseconds now)
 {
     const std::vector<int>& stages = m_model.stagesOfDevice[device];
-    Head forward, backward, weight; // the preferred ready one of each kind
+    Head forward, backward, again, weight; // the preferred ready one of each kind
     Nanoseconds nextForward = unknown, nextBackward = unknown, nextAny = unknown;
     bool blocked = false, owesMuch = false; // a ready F waits for memory, or for a W
     for (const int s : stages) {
-        const auto counted = [&](int kind) { return m_next[3 * s + kind]; };
+        const auto counted = [&](int kind) { return m_next[taskKinds * s + kind]; };
         if (const Head f = head(s, forwardKind); f.task >= 0 && f.known) {
-            if (!fits(s, f.task, forwardKind, m_live[device]))
+            if (!fits(s, f.task, m_live[device]))
                 blocked = blocked || f.ready <= now;
             else if (counted(forwardKind) - counted(backwardKind) < policy.ahead[s]) {
                 if (f.ready > now)
@@ -152,18 +192,25 @@ PolicyRunner::Choice PolicyRunner::choose(const Policy& policy, int device, Nano
                     forward = f;
             }
         }
-        if (const Head b = head(s, backwardKind); b.task >= 0 && b.known) {
-            if (!fits(s, b.task, backwardKind, m_live[device]))
+        if (const Head b = backwardHead(s); b.task >= 0 && b.known) {
+            if (!fits(s, b.task, m_live[device]))
                 blocked = blocked || b.ready <= now;
             else if (b.ready > now)
                 nextBackward = std::min(nextBackward, b.ready);
             else if (backward.task < 0 || policy.deepBackward)
                 backward = b;
         }
+        if (policy.recomputeEarly.value_or(false))
+            if (const Head r = head(s, recomputeKind); r.task >= 0 && r.known && fitsEarly(r.task, m_live[device])) {
+                if (r.ready > now)
+                    nextAny = std::min(nextAny, r.ready);
+                else if (again.task < 0)
+                    again = r;
+            }
         if (const Head w = head(s, weightKind); w.task >= 0 && w.known) {
             if (w.ready > now)
                 nextAny = std::min(nextAny, w.ready);
-            else if (fits(s, w.task, weightKind, m_live[device]) && weight.task < 0)
+            else if (fits(s, w.task, m_live[device]) && weight.task < 0)
                 weight = w;
             owesMuch = owesMuch || counted(backwardKind) - counted(weightKind) > policy.owed;
         }
@@ -184,6 +231,8 @@ PolicyRunner::Choice PolicyRunner::choose(const Policy& policy, int device, Nano
         return {forward.task, 0};
     }
     const Nanoseconds next = std::min(nextForward, nextBackward);
+    if (again.task >= 0 && !comesWithin(nextBackward, policy.waitInWeight, again))
+        return {again.task, 0};
     if (weight.task >= 0 && (blocked || !comesWithin(next, policy.waitInWeight, weight)))
         return {weight.task, 0};
     return {-1, std::min(next, nextAny)};
@@ -192,8 +241,7 @@ PolicyRunner::Choice PolicyRunner::choose(const Policy& policy, int device, Nano
 void PolicyRunner::start(std::int32_t id, Nanoseconds now)
 {
     const SearchTask& task = m_model.tasks[id];
-    const int kind = task.op == Op::F ? forwardKind : task.op == Op::W ? weightKind : backwardKind;
-    ++m_next[3 * task.stage + kind];
+    ++m_next[taskKinds * task.stage + kindOf(task.op)];
     m_started[id] = 1;
     m_end[id] = now + task.duration;
     m_live[task.device] += task.taken - task.freed;
@@ -236,7 +284,7 @@ Policy varied(const Policy& policy, int microbatches, std::mt19937_64& random)
     Policy next = policy;
     const auto count = static_cast<int>(next.ahead.size());
     for (int changes = 1 + below(2); changes > 0; --changes)
-        switch (below(9)) {
+        switch (below(next.recomputeEarly ? 10 : 9)) {
         case 0: next.waitInForward = below(5) * 0.25; break;
         case 1: next.waitInWeight = below(5) * 0.25; break;
         case 2: next.fillFirst = !next.fillFirst; break;
@@ -249,6 +297,7 @@ Policy varied(const Policy& policy, int microbatches, std::mt19937_64& random)
                 next.ahead[s] = std::clamp(next.ahead[s] + by, 1, microbatches);
             break;
         }
+        case 9: next.recomputeEarly = !*next.recomputeEarly; break;
         default: {
             int& ahead = next.ahead[below(count)];
             ahead = std::clamp(ahead + below(5) - 2, 1, microbatches);

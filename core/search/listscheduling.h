@@ -22,6 +22,9 @@ struct Policy {
     bool deepForward = true;   ///< when two forwards are ready, take the one of the later stage
     bool deepBackward = false; ///< when two backwards are ready, take the one of the later stage
     int owed = 1 << 20;        ///< Ws of a stage that may wait; with more waiting, a W comes before the stage's F
+    /// Where stages recompute: a device that would wait makes again what it will need later. Otherwise a recompute runs
+    /// as late as its backward allows. Nothing: no stage recomputes.
+    std::optional<bool> recomputeEarly;
 };
 
 class PolicyRunner {
@@ -45,13 +48,16 @@ private:
     };
     Choice choose(const Policy& policy, int device, Nanoseconds now);
     Head head(int stage, int kind) const;
-    bool fits(int stage, std::int32_t task, int kind, Bytes live) const;
+    Head backwardHead(int stage) const;
+    Head headOf(std::int32_t task, std::int32_t besides = -1) const;
+    bool fits(int stage, std::int32_t task, Bytes live) const;
+    bool fitsEarly(std::int32_t recompute, Bytes live) const;
     void start(std::int32_t task, Nanoseconds now);
-    std::vector<std::int32_t>& sequence(int stage, int kind) { return m_sequence[3 * stage + kind]; }
+    std::vector<std::int32_t>& sequence(int stage, int kind) { return m_sequence[taskKinds * stage + kind]; }
 
     static constexpr Nanoseconds unknown = Nanoseconds{1} << 62;
     const SearchModel& m_model;
-    std::vector<std::vector<std::int32_t>> m_sequence; ///< per stage and kind (F; B; W): the order of its microbatches
+    std::vector<std::vector<std::int32_t>> m_sequence; ///< per stage and kind: the order of its microbatches
     std::vector<std::int32_t> m_next;                  ///< how many of each sequence have run
     std::vector<Nanoseconds> m_end;
     std::vector<std::uint8_t> m_started;

@@ -3,6 +3,8 @@
 
 #include "core/base/diagnostic.h"
 #include "core/design/redesign.h"
+#include "core/predict/predict.h"
+#include "core/program/compile.h"
 
 #include <fmt/format.h>
 
@@ -24,6 +26,23 @@ Bytes largestMemory(const Design& design)
     return most;
 }
 
+/// Nothing for a design that deadlocks or does not fit.
+std::optional<Nanoseconds> fittingMakespan(const Design& design, std::optional<Bytes> limit)
+{
+    try {
+        const Metrics metrics = predict(design).metrics;
+        for (std::size_t d = 0; d < metrics.devices.size(); ++d) {
+            const Bytes own = d < design.cluster.devices.size() ? design.cluster.devices[d].memory : 0,
+                        most = limit.value_or(own);
+            if ((limit || most > 0) && metrics.devices[d].peakBytes > most)
+                return std::nullopt;
+        }
+        return metrics.makespan;
+    } catch (const Deadlock&) {
+        return std::nullopt;
+    }
+}
+
 } // namespace
 
 OffloadSearchResult searchWithOffload(const Design& design, const SearchOptions& options)
@@ -43,17 +62,26 @@ OffloadSearchResult searchWithOffload(const Design& design, const SearchOptions&
 
     OffloadSearchResult best;
     std::optional<Error> last;
+    bool fits = false; // one of the orders
+    if (const std::optional<Nanoseconds> value = fittingMakespan(design, options.limit.bytes)) {
+        best.trials.push_back({true, std::nullopt, value, design.schedule.offload});
+        best.value = *value;
+        best.design = design;
+        fits = true;
+    }
     for (const std::optional<Bytes>& within : limits) {
         if (options.stop.stop_requested())
             break;
         SearchOptions one = options;
         one.timeLimit /= static_cast<std::int64_t>(limits.size());
         one.limit.bytes = within.value_or(withoutLimit);
-        OffloadTrial& trial = best.trials.emplace_back(OffloadTrial{within, std::nullopt, {}});
+        OffloadTrial& trial = best.trials.emplace_back(OffloadTrial{false, within, std::nullopt, {}});
         try {
             const SearchResult order = search(kept, one);
-            if (!within)
+            if (!within) {
                 best.bound = order.bound.value;
+                best.unproved = order.unproved;
+            }
             Design found = kept;
             found.buildingBlock.reset();
             found.schedule = order.schedule;
@@ -63,7 +91,8 @@ OffloadSearchResult searchWithOffload(const Design& design, const SearchOptions&
             if (!chosen.fits)
                 continue;
             trial.value = chosen.after;
-            if (best.value == 0 || chosen.after < best.value) {
+            if (!fits || chosen.after < best.value) {
+                fits = true;
                 best.value = chosen.after;
                 best.design = std::move(chosen.design);
             }
@@ -72,14 +101,14 @@ OffloadSearchResult searchWithOffload(const Design& design, const SearchOptions&
         }
     }
     best.cancelled = options.stop.stop_requested();
-    if (best.value == 0)
+    if (!fits)
         throw last
             ? *last
             : Error("--offload auto",
                     limit > 0 ? fmt::format("no order fits within {}, whatever leaves for the host", formatSize(limit))
                               : std::string("no order was found"),
                     "allow more time or memory");
-    best.gap = static_cast<double>(best.value - best.bound) / static_cast<double>(best.value);
+    best.gap = best.value > 0 ? static_cast<double>(best.value - best.bound) / static_cast<double>(best.value) : 0;
     return best;
 }
 

@@ -2,8 +2,8 @@
 // The best order under a memory limit where stages may offload their saved activations (core/program/offloadplan.h).
 // The search of orders does not count offload, so it runs within the limit, within twice the limit and without a limit.
 // For each order found the predictor chooses the stages that offload until the schedule fits; the fastest that fits
-// wins. The bound is that of the search without a limit, which holds with offload too. O(blocks) per order, and
-// O(stages²) predictions.
+// wins, the design as it was among them. The bound is that of the search without a limit, which holds with offload too:
+// copies only make blocks wait. O(blocks) per order, and O(stages²) predictions.
 #pragma once
 
 #include "core/predict/offloadedstages.h"
@@ -16,6 +16,7 @@
 namespace pipewright {
 
 struct OffloadTrial {
+    bool given = false;               ///< the design as it was
     std::optional<Bytes> within;      ///< memory limit of the search of the order; unset: no limit
     std::optional<Nanoseconds> value; ///< nothing: no such order, or it does not fit even with offload
     std::vector<bool> offload;        ///< per stage
@@ -24,7 +25,8 @@ struct OffloadTrial {
 struct OffloadSearchResult {
     Design design; ///< with the order found and the stages that offload
     Nanoseconds value = 0, bound = 0;
-    double gap = 0; ///< (value - bound) / value
+    double gap = 0;       ///< (value - bound) / value
+    std::string unproved; ///< as of SearchResult: why the bound proves nothing
     std::vector<OffloadTrial> trials;
     bool cancelled = false;
 };

@@ -20,7 +20,7 @@ std::vector<ParetoPoint> searchFrontOf(const Design& design, const SearchOptions
         point.factor = points < 2 ? from : from + (to - from) * i / (points - 1);
         own.limit = {std::nullopt, point.factor};
         const SearchModel model(design, own.limit, own.locked);
-        if (const Diagnostics impossible = whyImpossible(design, model, own.limit); hasErrors(impossible)) {
+        if (const Diagnostics impossible = whyImpossible(model, own.limit); hasErrors(impossible)) {
             point.reason = toString(impossible.front());
             continue;
         }

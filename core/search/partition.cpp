@@ -89,8 +89,12 @@ public:
         std::stable_sort(best.begin(), best.end(), [](const Cut& a, const Cut& b) { return a.before(b); });
         const auto same = [](const Cut& a, const Cut& b) { return a.layers == b.layers && a.devices == b.devices; };
         best.erase(std::unique(best.begin(), best.end(), same), best.end());
+        // The design's own comes first: the result is never worse.
+        const auto others =
+            std::stable_partition(best.begin(), best.end(), [this](const Cut& c) { return isGiven(c); });
         if (!m_everyCut) {
-            std::erase_if(best, [](const Cut& cut) { return cut.value == impossible; });
+            best.erase(std::remove_if(others, best.end(), [](const Cut& cut) { return cut.value == impossible; }),
+                       best.end());
             best.resize(std::min<std::size_t>(best.size(), trialsInFull));
         }
         return best;
@@ -127,6 +131,11 @@ public:
     const Diagnostics& whyNone() const { return m_whyNone; }
     bool othersLeft() const { return !m_everyCut && (m_free || m_options.moveLayers); }
     sharding::SharedStages& sharedStages() { return m_sharedStages; }
+    /// Is it the cut and the placement of the design itself?
+    bool isGiven(const Cut& cut) const
+    {
+        return cut.layers == m_design.layersPerStage && cut.devices == m_design.schedule.deviceOfStage;
+    }
 
 private:
     bool over()
@@ -188,7 +197,7 @@ private:
     {
         std::vector<Cut> starts;
         Cut cut{shape, {}, devicesOf(shape)};
-        if (shape == PlacementShape::Given)
+        if (cut.devices == m_design.schedule.deviceOfStage)
             starts.emplace_back(cut).layers = m_design.layersPerStage;
         try {
             if (shape != PlacementShape::Given)
@@ -261,7 +270,7 @@ private:
         const Nanoseconds bound = lowerBounds(model, m_options.search.objective).front().value;
         if (bound > limit)
             return;
-        if (Diagnostics why = whyImpossible(design, model, m_options.search.limit); hasErrors(why)) {
+        if (Diagnostics why = whyImpossible(model, m_options.search.limit); hasErrors(why)) {
             m_whyNone = std::move(why);
             return;
         }
@@ -379,13 +388,17 @@ PartitionResult searchPartition(const Design& design, const PartitionOptions& op
                 now.seconds = std::chrono::duration<double>(Clock::now() - began).count();
                 options.search.progress(now);
             };
-        Design candidate = withPlacement(design, cut.devices, cut.layers, &cuts.sharedStages());
+        const bool given = cuts.isGiven(cut);
+        Design candidate = given ? design : withPlacement(design, cut.devices, cut.layers, &cuts.sharedStages());
+        if (!given)
+            own.given = "one after the other";
         try {
             SearchResult result = pipewright::search(candidate, own);
             found.trials.push_back({cut.shape, cut.layers, cut.devices, result.value, result.bound.value});
             cut.value = result.value;
             if (found.trials.size() == 1 || result.value < found.result.value) {
                 candidate.schedule = result.schedule;
+                candidate.buildingBlock.reset();
                 found.design = std::move(candidate);
                 found.result = std::move(result);
             }

@@ -4,10 +4,10 @@
 // moves single layers between stages, swaps unequal devices and, in a free placement, swaps stages, as long as the
 // value improves. The value of a candidate is the time of a few rule-based schedules under the memory limit, not the
 // work of the fullest device: the first stage keeps more activations than the last, and a heavy head is hard to hide. A
-// lower bound rejects most candidates before a schedule is made, and the best few are searched in full. A placement
-// with at most 64 cuts (times the orders of unequal devices) is enumerated; in a design of up to 300 blocks each cut is
-// then searched in full, as time allows, unless its bound rules it out. O(blocks) per candidate, a hundred to ten
-// thousand candidates.
+// lower bound rejects most candidates before a schedule is made, and the best few are searched in full, the design's
+// own cut first and with its own order, so that the result is never worse. A placement with at most 64 cuts (times the
+// orders of unequal devices) is enumerated; in a design of up to 300 blocks each cut is then searched in full, as time
+// allows, unless its bound rules it out. O(blocks) per candidate, a hundred to ten thousand candidates.
 #pragma once
 
 #include "core/search/placement.h"

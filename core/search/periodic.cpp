@@ -30,11 +30,11 @@ Design withMicrobatches(const Design& design, int microbatches)
 
 namespace {
 
-/// A pass of a stage: 3 x stage + F, B or W.
+/// A pass of a stage: taskKinds x stage + the kind.
 std::size_t passOf(const SearchModel& model, std::int32_t task)
 {
     const SearchTask& t = model.tasks[task];
-    return static_cast<std::size_t>(passRanks * t.stage + passRank(t.op));
+    return static_cast<std::size_t>(taskKinds * t.stage + kindOf(t.op));
 }
 
 } // namespace
@@ -45,7 +45,7 @@ std::optional<Lanes> repeated(const SearchModel& few, const Lanes& lanes, const 
     const int copies = (many.microbatches - few.microbatches) / period;
     if ((many.microbatches - few.microbatches) % period != 0)
         return std::nullopt;
-    const std::size_t passes = 3 * few.stages;
+    const std::size_t passes = taskKinds * few.stages;
     std::vector<int> next(passes, 0); // microbatches are renumbered in ascending order
     Lanes result(lanes.size());
     for (std::size_t d = 0; d < lanes.size(); ++d) {
@@ -63,11 +63,8 @@ std::optional<Lanes> repeated(const SearchModel& few, const Lanes& lanes, const 
         const auto add = [&](std::size_t begin, std::size_t end) {
             for (std::size_t i = begin; i < end; ++i) {
                 const std::size_t pass = passOf(few, lane[i]);
-                const auto stage = static_cast<int>(pass / 3);
-                const int microbatch = next[pass]++;
-                result[d].push_back(pass % 3 == 0   ? many.forward(stage, microbatch)
-                                    : pass % 3 == 1 ? many.backward(stage, microbatch)
-                                                    : many.weightGrad(stage, microbatch));
+                const int stage = static_cast<int>(pass) / taskKinds, kind = static_cast<int>(pass) % taskKinds;
+                result[d].push_back(many.taskOf(kind, stage, next[pass]++));
             }
         };
         add(0, from + length);

@@ -4,8 +4,11 @@
 // schedule meets a lower bound.
 #include "core/search/search.h"
 
+#include "core/predict/predict.h"
 #include "core/program/compile.h"
 #include "core/schedule/weightplan.h"
+#include "core/search/modelled.h"
+#include "core/search/periodic.h"
 #include "core/search/worker.h"
 
 #include <fmt/format.h>
@@ -28,11 +31,26 @@ std::string limitText(const MemoryLimit& limit)
                          : "the devices' memory";
 }
 
+/// ": one microbatch by itself needs 4 GiB on device 0"; empty where no device lacks memory for it.
+std::string oneMicrobatchText(const Design& design, const SearchModel& model)
+{
+    if (!model.exactBytes)
+        return {};
+    const Metrics metrics = predict(withMicrobatches(design, 1)).metrics;
+    for (const DeviceIndex d : model.limitOfDevice.indices())
+        if (const Bytes peak = metrics.devices[d].peakBytes;
+            model.capacity[d] != SearchModel::noCapacity && peak > model.limitOfDevice[d])
+            return fmt::format(": one microbatch by itself needs {} on device {}", exactSize(peak), int{d});
+    return {};
+}
+
 /// Extra time for reading the blocks, beyond the time limit, while the search has no schedule yet.
 constexpr std::chrono::seconds graceOfStart{1};
 
-/// Runs every worker in a thread of its own, so that the calling thread can report progress.
-void runThreads(const Design& design, const SearchModel& model, const SearchOptions& options, Incumbent& incumbent)
+/// Runs every worker in a thread of its own, so that the calling thread can report progress. `prediction`: seconds that
+/// one took.
+void runThreads(const Design& design, const SearchModel& model, const SearchOptions& options, Incumbent& incumbent,
+                double prediction)
 {
     std::atomic<bool> over{false};
     std::atomic<int> running{options.threads};
@@ -45,7 +63,7 @@ void runThreads(const Design& design, const SearchModel& model, const SearchOpti
     };
     // With millions of blocks the work between two calls of the stop condition takes seconds. The next piece of work
     // may take as long as the longest one of any thread so far, so it is only begun when that much time is left.
-    std::atomic<double> longest{0};
+    std::atomic<double> longest{prediction};
     std::vector<std::exception_ptr> failures(options.threads);
     std::vector<std::jthread> threads;
     const auto work = [&](int index) {
@@ -142,14 +160,15 @@ SearchResult search(const Design& design, const SearchOptions& given)
     const SearchModel model(design, options.limit, options.locked, Patience(within));
     const auto most = static_cast<int>(std::min<std::size_t>(256, mostTasksOfThreads / (model.tasks.size() + 1)));
     options.threads = std::clamp(options.threads, 1, std::max(1, most));
-    if (const Diagnostics impossible = whyImpossible(design, model, options.limit, Patience(within));
-        hasErrors(impossible))
+    if (const Diagnostics impossible = whyImpossible(model, options.limit, Patience(within)); hasErrors(impossible))
         throw Error(impossible);
     SearchResult result;
     result.bounds = lowerBounds(model, options.objective, Patience(within));
     result.bound = result.bounds.front();
     Incumbent incumbent(design, model, options, result.bound.value, began);
-    runThreads(design, model, options, incumbent);
+    const double before = incumbent.seconds();
+    incumbent.offerGiven();
+    runThreads(design, model, options, incumbent, incumbent.seconds() - before);
 
     result.history = incumbent.history();
     result.cancelled = options.stop.stop_requested();
@@ -157,11 +176,12 @@ SearchResult search(const Design& design, const SearchOptions& given)
         throw Error("search",
                     fmt::format("no schedule within {} was found{}", limitText(options.limit),
                                 result.cancelled ? " before it was cancelled" : ""),
-                    "allow more time or memory, or lock fewer blocks");
+                    "allow more time or memory, or lock fewer blocks" + oneMicrobatchText(design, model));
     std::vector<Lanes> found = incumbent.takeLanes();
     const std::size_t chosen = options.noise ? bestUnderNoise(design, model, found, options, result) : 0;
     result.value = options.noise ? result.history[chosen].value : incumbent.best();
-    result.proved = result.value <= incumbent.bound();
+    result.unproved = whyNotProved(design);
+    result.proved = result.value <= incumbent.bound() && result.unproved.empty();
     if (const std::string why = incumbent.exhausted(); !why.empty())
         result.bound = {incumbent.bound(), 0, "exhausted", why};
     result.gap = result.value > 0

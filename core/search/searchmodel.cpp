@@ -63,6 +63,10 @@ SearchModel::SearchModel(const Design& design, const MemoryLimit& limit, std::sp
     stagesOfDevice = ByDevice<std::vector<int>>(devices);
     updates = ByDevice<Nanoseconds>(devices);
     hostGaps = design.costs.hasHostGaps();
+    transfersWait = design.costs.blockingTransfers || !design.costs.link.bus.empty()
+                    || std::any_of(design.costs.linkOfPair.begin(), design.costs.linkOfPair.end(),
+                                   [](const auto& pair) { return !pair.second.bus.empty(); })
+                    || !design.schedule.transferOrder.empty();
     for (int d = 0; d < devices; ++d)
         firstGap.push_back(design.costs.hostGap(Op::F, d));
     for (int s = 0; s < stages; ++s) {
@@ -81,19 +85,6 @@ SearchModel::SearchModel(const Design& design, const MemoryLimit& limit, std::sp
             tasks[task].earliest = std::max(tasks[task].earliest, pin.earliestStart + firstGap[deviceOfStage.front()]);
 }
 
-namespace {
-
-/// Time of a stage's R, which the model puts right before its backward, with the host's gap before R.
-Nanoseconds recomputeTime(const Design& design, int stage, int microbatch)
-{
-    if (design.schedule.recomputeOf(stage) == Recompute::None)
-        return 0;
-    return design.costs.duration(Op::R, stage, microbatch)
-           + design.costs.hostGap(Op::R, design.schedule.deviceOfStage[stage]);
-}
-
-} // namespace
-
 void SearchModel::addTasks(const Design& design, Patience& patience)
 {
     // Placed blocks determine whether their backward is split.
@@ -104,7 +95,9 @@ void SearchModel::addTasks(const Design& design, Patience& patience)
                 && block.microbatch < microbatches)
                 split(block.stage, block.microbatch) = block.op != Op::B;
     m_first = ByStageAndMicrobatch<std::int32_t>(stages, microbatches);
-    tasks.reserve(3 * split.size());
+    for (int s = 0; s < stages; ++s)
+        m_recomputes.push_back(design.schedule.recomputeOf(s) != Recompute::None);
+    tasks.reserve((recomputes() ? 4 : 3) * split.size());
     for (int s = 0; s < stages; ++s)
         for (int m = 0; m < microbatches; ++m) {
             const auto first = static_cast<std::int32_t>(tasks.size());
@@ -117,17 +110,15 @@ void SearchModel::addTasks(const Design& design, Patience& patience)
                 task.microbatch = m;
                 task.op = op;
                 task.duration = design.costs.duration(op, s, m) + design.costs.hostGap(op, task.device);
-                if (makesInputGrad(op))
-                    task.duration += recomputeTime(design, s, m);
                 task.local = local;
             };
             add(Op::F, -1);
-            if (split(s, m) != 0) {
-                add(Op::I, first);
-                add(Op::W, first + 1);
-            } else {
-                add(Op::B, first);
-            }
+            if (m_recomputes[s] != 0)
+                add(Op::R, first);
+            const std::int32_t back = backward(s, m);
+            add(split(s, m) != 0 ? Op::I : Op::B, back - 1);
+            if (split(s, m) != 0)
+                add(Op::W, back);
         }
 }
 
@@ -143,21 +134,20 @@ void SearchModel::addInputs(const Design& design, Patience& patience)
     for (SearchTask& task : tasks) {
         patience.spend(1);
         const auto self = static_cast<std::int32_t>(&task - tasks.data());
-        if (task.op == Op::W)
+        if (task.op == Op::W || task.op == Op::R)
             continue;
         const bool down = task.op == Op::F;
-        // A recompute is the first part of its backward's task, and does not wait for the gradient.
-        const Nanoseconds recomputes = down ? 0 : recomputeTime(design, task.stage, task.microbatch);
         if (down ? task.stage > 0 : task.stage + 1 < stages) {
             task.input = down ? forward(task.stage - 1, task.microbatch) : backward(task.stage + 1, task.microbatch);
             const int sender = down ? task.stage - 1 : task.stage; // of the activation; its gradient has the same size
-            task.delay = delay(task.input, self, costs.stages[sender].output) - (down ? 0 : recomputes);
+            task.delay = delay(task.input, self, costs.stages[sender].output);
         }
-        for (const SkipConnection& skip : design.dataflow.skips)
-            if ((down ? skip.toStage : skip.fromStage) == task.stage) {
+        for (std::size_t i = 0; i < design.dataflow.skips.size(); ++i)
+            if (const SkipConnection& skip = design.dataflow.skips[i];
+                (down ? skip.toStage : skip.fromStage) == task.stage) {
                 const std::int32_t input =
                     down ? forward(skip.fromStage, task.microbatch) : backward(skip.toStage, task.microbatch);
-                extras.push_back({self, input, delay(input, self, skip.bytes) - (down ? 0 : recomputes)});
+                extras.push_back({self, input, delay(input, self, design.dataflow.skipBytes(i))});
             }
     }
 }
@@ -187,35 +177,34 @@ void SearchModel::addMemory(const Design& design, const MemoryLimit& limit, Pati
         const bool full = design.schedule.recomputeOf(task.stage) == Recompute::Full;
         const Bytes input = full && task.stage > 0 ? scaled(costs.stages[task.stage - 1].output) : 0;
         const Bytes againInput = scaled(c.recomputedUntilInputGrad), againWeight = scaled(c.recomputedUntilWeightGrad);
-        const Bytes recomputing = againInput + againWeight + scaled(c.workspaceRecompute);
+        const auto passing = [&](Bytes bytes) { return byFactor ? 0 : scaled(bytes); };
+        // What comes from and goes to the neighbouring stages, activations or gradients of the same size.
+        const Bytes before = task.stage > 0 ? passing(costs.stages[task.stage - 1].output) : 0,
+                    behind = task.stage + 1 < stages ? passing(c.output) : 0;
         switch (task.op) {
         case Op::F:
             task.taken = untilInput + untilWeight + input;
-            task.passing = byFactor ? 0 : scaled(c.workspaceForward);
+            task.passing = passing(c.workspaceForward) + (full ? 0 : before) + behind;
+            break;
+        case Op::R:
+            task.taken = againInput + againWeight;
+            task.freed = input;
+            task.passing = passing(c.workspaceRecompute);
             break;
         case Op::I:
             // In the zero-bubble papers' memory count I's allocation and release are one step.
             task.taken = byFactor ? std::max<Bytes>(0, fromInput - untilInput) : fromInput;
-            task.freed = byFactor ? std::max<Bytes>(0, untilInput - fromInput) : untilInput;
-            task.passing = byFactor ? 0 : scaled(c.workspaceInputGrad);
-            if (recomputing > 0 || input > 0) {
-                task.taken += againWeight;
-                task.freed += input;
-                task.passing = std::max({Bytes{0}, recomputing - task.taken, againInput - input + task.passing});
-            }
+            task.freed = (byFactor ? std::max<Bytes>(0, untilInput - fromInput) : untilInput) + againInput;
+            task.passing = passing(c.workspaceInputGrad) + before + behind;
             break;
         case Op::W:
             task.freed = untilWeight + againWeight + fromInput;
-            task.passing = byFactor ? 0 : scaled(c.workspaceWeightGrad);
+            task.passing = passing(c.workspaceWeightGrad);
             break;
         case Op::B:
-            task.freed = untilInput + untilWeight + input;
-            task.passing =
-                byFactor ? 0
-                         : std::max(recomputing, againInput + againWeight - input + scaled(c.madeForWeightGrad(Op::B))
-                                                     + scaled(c.workspaceBackward));
+            task.freed = untilInput + untilWeight + againInput + againWeight;
+            task.passing = passing(c.madeForWeightGrad(Op::B)) + passing(c.workspaceBackward) + before + behind;
             break;
-        case Op::R:        // part of its backward
         case Op::U: break; // not part of a search
         }
     }
@@ -260,14 +249,38 @@ std::int32_t SearchModel::weightGrad(StageIndex stage, MicrobatchIndex microbatc
     return tasks[back].op == Op::I ? back + 1 : -1;
 }
 
+bool SearchModel::recomputes() const
+{
+    return std::find(m_recomputes.begin(), m_recomputes.end(), 1) != m_recomputes.end();
+}
+
+SearchModel::Kept SearchModel::kept(StageIndex stage, MicrobatchIndex microbatch) const
+{
+    const auto change = [&](std::int32_t task) { return task < 0 ? 0 : tasks[task].taken - tasks[task].freed; };
+    Kept kept;
+    kept.afterForward = change(forward(stage, microbatch));
+    kept.beforeBackward = kept.afterForward + change(recompute(stage, microbatch));
+    kept.afterBackward = kept.beforeBackward + change(backward(stage, microbatch));
+    return kept;
+}
+
 std::int32_t SearchModel::consumerOf(std::int32_t id) const
 {
     const SearchTask& task = tasks[id];
-    if (task.op == Op::W)
+    if (task.op == Op::W || task.op == Op::R)
         return -1;
     if (task.op == Op::F)
         return task.stage + 1 < stages ? forward(task.stage + 1, task.microbatch) : -1;
     return task.stage > 0 ? backward(task.stage - 1, task.microbatch) : -1;
+}
+
+std::int32_t SearchModel::taskOf(int kind, StageIndex stage, MicrobatchIndex microbatch) const
+{
+    return kind == forwardKind     ? forward(stage, microbatch)
+           : kind == recomputeKind ? recompute(stage, microbatch)
+           : kind == backwardKind  ? backward(stage, microbatch)
+           : kind == weightKind    ? weightGrad(stage, microbatch)
+                                   : -1;
 }
 
 std::int32_t SearchModel::taskOf(const Block& block) const
@@ -275,17 +288,8 @@ std::int32_t SearchModel::taskOf(const Block& block) const
     if (block.stage < 0 || block.stage >= stages || block.microbatch < 0 || block.microbatch >= microbatches
         || block.replica != 0)
         return -1;
-    const std::int32_t first = forward(block.stage, block.microbatch);
-    const bool split = tasks[first + 1].op == Op::I;
-    switch (block.op) {
-    case Op::F: return first;
-    case Op::B: return split ? -1 : first + 1;
-    case Op::I: return split ? first + 1 : -1;
-    case Op::W: return split ? first + 2 : -1;
-    case Op::U:
-    case Op::R: break;
-    }
-    return -1;
+    const std::int32_t task = taskOf(kindOf(block.op), block.stage, block.microbatch);
+    return task >= 0 && tasks[task].op == block.op ? task : -1;
 }
 
 std::span<const ExtraInput> SearchModel::extrasOf(std::int32_t task) const
@@ -318,7 +322,9 @@ std::optional<Lanes> SearchModel::lanesOf(const Schedule& schedule) const
             const std::int32_t w = weightGrad(block.stage, block.microbatch);
             if (block.op == Op::F)
                 add(forward(block.stage, block.microbatch));
-            else if (makesInputGrad(block.op))
+            if (block.op == Op::R || makesInputGrad(block.op))
+                add(recompute(block.stage, block.microbatch));
+            if (makesInputGrad(block.op))
                 add(backward(block.stage, block.microbatch));
             if (makesWeightGrad(block.op))
                 add(w);
@@ -334,8 +340,6 @@ Schedule SearchModel::scheduleOf(const Lanes& lanes, const Schedule& like) const
         schedule.order[d].clear();
         for (std::size_t i = 0; i < lanes[d].size(); ++i) {
             const SearchTask& task = tasks[lanes[d][i]];
-            if (makesInputGrad(task.op) && schedule.recomputeOf(task.stage) != Recompute::None)
-                schedule.order[d].push_back(schedule.block(Op::R, task.stage, task.microbatch));
             schedule.order[d].push_back(schedule.block(task.op, task.stage, task.microbatch));
             if (task.op == Op::I && task.stage == 0 && (i + 1 == lanes[d].size() || lanes[d][i + 1] != lanes[d][i] + 1))
                 schedule.firstStageMaySplit = true;

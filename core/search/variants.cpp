@@ -19,15 +19,6 @@ namespace {
 /// Share of the time for comparing the choices.
 constexpr double shareOfChoice = 0.4;
 
-BackwardStyle styleOf(const Schedule& schedule)
-{
-    for (const std::vector<Block>& lane : schedule.order)
-        for (const Block& block : lane)
-            if (isBackward(block.op))
-                return block.op == Op::B ? BackwardStyle::Full : BackwardStyle::Split;
-    return schedule.backward;
-}
-
 /// The blocks that replace a block in the other style: one, two or none.
 std::vector<Block> inStyle(const Block& block, BackwardStyle style)
 {
@@ -50,7 +41,8 @@ std::vector<Block> inStyle(const std::vector<Block>& blocks, BackwardStyle style
     return result;
 }
 
-/// The first 0, 1, 2, 4, … and all stages fully; and all of them selectively, where the model has an attention core.
+/// The first 0, 1, 2, 4, … and all stages fully; all of them selectively, where the model has an attention core; and
+/// those of the design.
 std::vector<std::vector<Recompute>> choicesFor(const Design& design)
 {
     const std::size_t stages = design.schedule.stages();
@@ -65,6 +57,8 @@ std::vector<std::vector<Recompute>> choicesFor(const Design& design)
     if (design.workload && !design.layersPerStage.empty() && design.workload->shape.attention == AttentionMemory::Stored
         && std::any_of(design.workload->layers.begin(), design.workload->layers.end(), hasCore))
         choices.emplace_back(stages, Recompute::Selective);
+    if (std::ranges::find(choices, design.schedule.recompute) == choices.end())
+        choices.push_back(design.schedule.recompute);
     return choices;
 }
 
@@ -74,12 +68,17 @@ public:
 
     VariantResult run()
     {
-        std::vector<BackwardStyle> styles;
+        std::vector<std::optional<BackwardStyle>> styles;
+        const std::optional<BackwardStyle> given = styleOf(m_design.schedule);
         switch (m_options.backward) {
-        case BackwardChoice::Given: styles = {styleOf(m_design.schedule)}; break;
+        case BackwardChoice::Given: styles = {given}; break;
         case BackwardChoice::Split: styles = {BackwardStyle::Split}; break;
         case BackwardChoice::Full: styles = {BackwardStyle::Full}; break;
-        case BackwardChoice::Either: styles = {BackwardStyle::Split, BackwardStyle::Full}; break;
+        case BackwardChoice::Either:
+            styles = {BackwardStyle::Split, BackwardStyle::Full};
+            if (!given)
+                styles.push_back(given);
+            break;
         }
         std::vector<std::vector<Recompute>> choices = {
             m_options.recompute ? ofStages(*m_options.recompute, m_design.schedule.stages(), "--recompute")
@@ -87,13 +86,14 @@ public:
         if (m_options.chooseRecompute)
             choices = choicesFor(m_design);
         const std::size_t all = styles.size() * choices.size();
-        const double share = (all > 1 ? shareOfChoice : 1) / static_cast<double>(all);
-        for (const BackwardStyle style : styles)
+        const bool again = all > 1 && !m_options.partition; // a search for the cut uses all of its time itself
+        const double share = (again ? shareOfChoice : 1) / static_cast<double>(all);
+        for (const std::optional<BackwardStyle> style : styles)
             for (const std::vector<Recompute>& recompute : choices)
                 tryOne(style, recompute, share);
         if (!m_best)
             throw *m_lastError;
-        if (all > 1 && !m_best->result.proved && !m_options.search.stop.stop_requested()) {
+        if (again && !m_best->result.proved && !m_options.search.stop.stop_requested()) {
             // The best choice gets the rest of the time and starts from its schedule.
             const VariantResult first = *m_best;
             m_from = &first.result.schedule;
@@ -106,7 +106,7 @@ public:
     }
 
 private:
-    void tryOne(BackwardStyle style, const std::vector<Recompute>& recompute, double share)
+    void tryOne(std::optional<BackwardStyle> style, const std::vector<Recompute>& recompute, double share)
     {
         if (m_best && m_options.search.stop.stop_requested())
             return;
@@ -117,15 +117,25 @@ private:
             options.timeLimit = std::max(options.timeLimit, std::chrono::milliseconds(1));
         if (m_from != nullptr)
             options.hints.push_back(*m_from);
-        Design design = withBackward(m_design, style, options.locked);
+        Design design = style ? withBackward(m_design, *style, options.locked) : m_design;
         if (design.schedule.recompute != recompute) {
             design = withRecompute(design, recompute);
             if (!recompute.empty())
                 design.name += ", recomputes " + textOf(recompute);
         }
-        VariantTrial& trial = m_trials.emplace_back(VariantTrial{style, recompute, std::nullopt});
+        VariantTrial& trial = m_trials.emplace_back(VariantTrial{style, recompute, std::nullopt, {}});
         try {
-            SearchResult result = search(design, options);
+            SearchResult result;
+            if (m_options.partition) {
+                PartitionOptions cuts = *m_options.partition;
+                cuts.search = std::move(options);
+                PartitionResult cut = searchPartition(design, cuts);
+                design = std::move(cut.design);
+                result = std::move(cut.result);
+                trial.cuts = std::move(cut.trials);
+            } else {
+                result = search(design, options);
+            }
             trial.value = result.value;
             // Among equals the first wins: it recomputes less.
             if (m_best && (m_from ? result.value > m_best->result.value : result.value >= m_best->result.value))
@@ -152,6 +162,21 @@ private:
 };
 
 } // namespace
+
+std::optional<BackwardStyle> styleOf(const Schedule& schedule)
+{
+    std::optional<BackwardStyle> style;
+    for (const std::vector<Block>& lane : schedule.order)
+        for (const Block& block : lane) {
+            if (!isBackward(block.op))
+                continue;
+            const BackwardStyle own = block.op == Op::B ? BackwardStyle::Full : BackwardStyle::Split;
+            if (style.value_or(own) != own)
+                return std::nullopt;
+            style = own;
+        }
+    return style ? style : schedule.backward;
+}
 
 Design withBackward(const Design& design, BackwardStyle style, std::vector<Block>& locked)
 {

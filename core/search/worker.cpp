@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// One thread's portfolio: starting points (the given order, families, rules), exhaustive search of small designs, then
+// One thread's portfolio: starting points (hints, families, rules), exhaustive search of small designs, then
 // rounds of rule variation, lane search, window search and constraint programming. A round is a few milliseconds of
 // work, so that a stop takes effect soon.
 #include "core/search/worker.h"
@@ -55,7 +55,7 @@ SearchWorker::Tools& SearchWorker::tools()
 
 void SearchWorker::run(const std::function<bool()>& stop)
 {
-    tryGiven(stop);
+    tryHints(stop);
     tryFamilies(stop); // first: with many blocks the rules alone take seconds
     tryRules(stop);
     if (mine(0))
@@ -100,14 +100,9 @@ void SearchWorker::offerSchedule(const Schedule& schedule, const char* source)
         offer(*lanes, source);
 }
 
-void SearchWorker::tryGiven(const std::function<bool()>& stop)
+void SearchWorker::tryHints(const std::function<bool()>& stop)
 {
-    // The first schedule is predicted without timing it in the model: with millions of blocks its tables are not built
-    // yet.
     int number = 0;
-    if (mine(number++))
-        if (const auto lanes = lanesOf(m_design.schedule))
-            m_incumbent.offer(*lanes, 0, "as it was", m_capacity);
     for (const Schedule& hint : m_options.hints)
         if (mine(number++) && !stop())
             offerSchedule(hint, "hint");
@@ -177,17 +172,22 @@ void SearchWorker::tryRules(const std::function<bool()>& stop)
     for (const double share : {1.0, 0.5, 2.0, 8.0, 0.25})
         for (const int more : {0, -1, 1})
             for (const int waits : {0, 1, 2, 3})
-                for (const bool fill : {false, true}) {
-                    if (stop())
-                        return;
-                    if (!mine(number++))
-                        continue;
-                    Policy policy = tools().policies.initial(share, more);
-                    policy.waitInForward = waits % 2 == 0 ? 0 : 0.5;
-                    policy.waitInWeight = waits < 2 ? 1 : 0.5;
-                    policy.fillFirst = fill;
-                    tryPolicy(policy, stop);
-                }
+                for (const bool fill : {false, true})
+                    for (const bool early : {false, true}) {
+                        if (early && !m_given.recomputes())
+                            continue;
+                        if (stop())
+                            return;
+                        if (!mine(number++))
+                            continue;
+                        Policy policy = tools().policies.initial(share, more);
+                        policy.waitInForward = waits % 2 == 0 ? 0 : 0.5;
+                        policy.waitInWeight = waits < 2 ? 1 : 0.5;
+                        policy.fillFirst = fill;
+                        if (early)
+                            policy.recomputeEarly = true;
+                        tryPolicy(policy, stop);
+                    }
 }
 
 /// Uses the given model: the reduced capacities would rule out feasible orders.
@@ -212,6 +212,7 @@ void SearchWorker::repeatFewer(const std::function<bool()>& stop)
     options.threads = 1;
     options.hints.clear();
     Incumbent incumbent(design, model, options, lowerBounds(model, options.objective).front().value);
+    incumbent.offerGiven();
     const double limit = std::chrono::duration<double>(options.timeLimit).count() * shareOfFewer;
     SearchWorker(design, model, options, incumbent, 0).run([&] {
         return stop() || incumbent.proved() || (limit > 0 && incumbent.seconds() >= limit);

@@ -16,6 +16,7 @@ class SearchWorker {
 public:
     SearchWorker(const Design& design, const SearchModel& model, const SearchOptions& options, Incumbent& incumbent,
                  int index);
+    /// Usually after Incumbent::offerGiven().
     void run(const std::function<bool()>& stop);
     /// Tasks placed and timed so far, those of a search of fewer microbatches not counted.
     std::int64_t work() const { return m_tools ? m_tools->work() : 0; }
@@ -33,7 +34,7 @@ private:
         WindowSearch windows;
     };
     Tools& tools();
-    void tryGiven(const std::function<bool()>& stop); ///< the design's own order and the hints
+    void tryHints(const std::function<bool()>& stop);
     /// The schedule as lanes; nothing when its placement differs or blocks are missing.
     std::optional<Lanes> lanesOf(const Schedule& schedule) const;
     void offerSchedule(const Schedule& schedule, const char* source);

@@ -335,9 +335,14 @@ void SearchWindow::settle(std::shared_ptr<const Found> found)
                      result.value, result.bound.value});
     m_why->setText(tr("Bound: %1").arg(QString::fromStdString(result.bound.why)));
     const bool same = found->design.schedule.order == m_base.schedule.order;
-    const QString costs = QString::fromStdString(originsText(found->design, {Op::F, Op::B, Op::I, Op::W}));
+    std::vector<Op> ops{Op::F, Op::B, Op::I, Op::W};
+    if (!found->design.schedule.recompute.empty())
+        ops.push_back(Op::R);
+    const QString costs = QString::fromStdString(originsText(found->design, ops));
     QString verdict =
-        result.proved
+        !result.unproved.empty() ? tr("Nothing is proved: %1. %2 above the bound for these costs (%3).")
+                                       .arg(QString::fromStdString(result.unproved), percentText(result.gap), costs)
+        : result.proved
             ? tr("Proved for these costs: no order is shorter (%1).").arg(costs)
             : tr("At most %1 above the best possible for these costs (%2).").arg(percentText(result.gap), costs);
     if (same)

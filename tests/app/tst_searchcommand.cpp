@@ -162,6 +162,28 @@ private Q_SLOTS:
         QCOMPARE(m_work.run("predict cut.json --json").json()["makespan_ns"].toDouble(), object["best_ns"].toDouble());
     }
 
+    void layersAndBackwardsAreFoundTogether()
+    {
+        QCOMPARE(
+            m_work.run("new 1f1b --model llama-3-8b --device h200-sxm --devices 4 --microbatches 8 -o whole.json").code,
+            0);
+        const Outcome outcome = m_work.run("search whole.json --partition --backward either --threads 1 --rounds 1 "
+                                           "--time-limit 5min --json -o both.json");
+        QVERIFY2(outcome.code == 0, qPrintable(outcome.errors));
+        const QJsonObject object = outcome.json();
+        QCOMPARE(object["backward"].toString(), QString("split"));
+        QCOMPARE(object["trials"].toArray().size(), 2);
+        for (const QJsonValue trial : object["trials"].toArray())
+            QVERIFY(!trial["cuts"].toArray().isEmpty());
+        QCOMPARE(object["layers_per_stage"].toArray().size(), 4);
+        QCOMPARE(m_work.run("predict both.json --json").json()["makespan_ns"].toDouble(), object["best_ns"].toDouble());
+        const Outcome text = m_work.run("search whole.json --partition --backward either --threads 1 --rounds 1 "
+                                        "--time-limit 5min --force -o both.json");
+        QVERIFY(text.output.contains("layers per stage") && text.output.contains("split"));
+        const Outcome refused = m_work.run("search whole.json --partition --recompute auto -o never.json");
+        QVERIFY(refused.errors.contains("search the partition first"));
+    }
+
     void everyPointOfTheFrontIsADesign()
     {
         const Outcome outcome =

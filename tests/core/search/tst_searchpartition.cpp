@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <stop_token>
 
 using namespace pipewright;
 
@@ -165,6 +166,89 @@ private Q_SLOTS:
         QVERIFY(best.result.value <= even.result.value);
     }
 
+    /// With a better order than the search finds in no time.
+    void theDesignAsItWasIsTheFirstCutWithItsOwnOrder()
+    {
+        const Design base = designOf(12, 3, 6);
+        PartitionOptions given = options(2);
+        Design better = searchPartition(base, given).design;
+        const Nanoseconds known = predict(better).metrics.makespan;
+        given.search.rounds = 1;
+        std::stop_source stop;
+        stop.request_stop();
+        given.search.stop = stop.get_token();
+        for (const bool placements : {false, true}) {
+            if (placements)
+                given.shapes = {PlacementShape::Linear, PlacementShape::V};
+            given.moveLayers = !placements;
+            const PartitionResult found = searchPartition(better, given);
+            QCOMPARE(found.result.value, known);
+            QVERIFY(found.design.schedule.order == better.schedule.order);
+            QCOMPARE(found.result.history.front().source, std::string("as it was"));
+            QCOMPARE(found.design.layersPerStage, better.layersPerStage);
+        }
+    }
+
+    /// A cut starts from an order that nobody gave.
+    void onlyTheGivenOrderIsCalledAsItWas()
+    {
+        const Design base = designOf(12, 3, 6);
+        PartitionOptions given = options(2);
+        given.shapes = {PlacementShape::V};
+        const PartitionResult found = searchPartition(base, given);
+        QCOMPARE(found.design.schedule.deviceOfStage, placementOf(PlacementShape::V, 3));
+        QCOMPARE(found.result.history.front().source, std::string("one after the other"));
+    }
+
+    void cutsAndStylesOfBackwardsAreSearchedTogether()
+    {
+        Design base = designOf(12, 4, 8, "1f1b");
+        VariantOptions variants;
+        variants.search = options(2).search;
+        variants.search.rounds = 1;
+        variants.backward = BackwardChoice::Either;
+        variants.partition = PartitionOptions{};
+        const VariantResult found = searchVariants(base, variants);
+        QCOMPARE(found.trials.size(), std::size_t{2});
+        QVERIFY(*found.trials[0].backward == BackwardStyle::Split && !found.trials[0].cuts.empty());
+        QVERIFY(*found.trials[1].backward == BackwardStyle::Full && !found.trials[1].cuts.empty());
+        QCOMPARE(predict(found.design).metrics.makespan, found.result.value);
+        for (const VariantTrial& trial : found.trials)
+            QVERIFY(*trial.value >= found.result.value);
+        PartitionOptions cutOnly = options(2);
+        cutOnly.search.rounds = 1;
+        QVERIFY(found.result.value < searchPartition(base, cutOnly).result.value); // W fills the bubbles
+        QVERIFY(found.design.layersPerStage.back() < base.layersPerStage.back());
+    }
+
+    /// Some backwards whole and some split: "either" tries all of one style, and the design as it is.
+    void aMixtureOfBackwardsIsAmongTheChoices()
+    {
+        Design base = designOf(4, 2, 3, "1f1b");
+        std::vector<Block>& last = base.schedule.order[1];
+        const auto at = std::ranges::find(last, Block{Op::B, 1, 2, 0});
+        at->op = Op::I;
+        last.insert(at + 1, Block{Op::W, 1, 2, 0});
+        for (StageCosts& stage :
+             base.costs.stages) // one block is quicker, but for the one whose gradient is waited for
+            stage.backward = stage.inputGrad + stage.weightGrad / 8;
+        base.costs.source = "given";
+        QVERIFY(!styleOf(base.schedule));
+        VariantOptions variants;
+        variants.search = options(2).search;
+        variants.search.rounds = 1;
+        variants.search.limit = {};
+        variants.backward = BackwardChoice::Either;
+        const VariantResult found = searchVariants(base, variants);
+        QVERIFY(found.result.value <= predict(base).metrics.makespan);
+        QVERIFY(std::ranges::any_of(found.trials, [](const VariantTrial& trial) { return !trial.backward; }));
+        variants.backward = BackwardChoice::Given;
+        variants.search.limit = {Bytes{1} << 40, std::nullopt};
+        variants.chooseRecompute = true;
+        for (const VariantTrial& trial : searchVariants(base, variants).trials)
+            QVERIFY(!trial.backward); // as the design has them
+    }
+
     void whatCannotBeCutIsRefused()
     {
         Design base = designOf(8, 2, 4);
@@ -252,7 +336,7 @@ private Q_SLOTS:
         QVERIFY_THROWS_EXCEPTION(Error, searchVariants(base, variants));
     }
 
-    /// The search places R right before its backward, and its own times and bytes are those of the prediction.
+    /// The search places R too, and its own times and bytes are those of the prediction.
     void recomputesArePlacedByTheSearch()
     {
         for (const char* family : {"1f1b", "zb-h1"}) {
@@ -276,8 +360,7 @@ private Q_SLOTS:
         }
     }
 
-    /// A recompute goes on while its gradient is on the way: the model of the search starts it as early as the
-    /// prediction does.
+    /// A recompute goes on while its gradient is on the way, in the model of the search as in the prediction.
     void theSearchModelTimesRecomputesAsThePredictionDoes()
     {
         const auto leftOut = [](const Design& design) { // the sum of shared gradients at the end

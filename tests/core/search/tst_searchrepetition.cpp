@@ -106,6 +106,7 @@ private Q_SLOTS:
         const SearchModel model(base, {});
         const SearchOptions options;
         Incumbent incumbent(base, model, options, 0);
+        incumbent.offerGiven();
         SearchWorker worker(base, model, options, incumbent, 0);
         worker.run([] { return true; });
         QCOMPARE(incumbent.history().size(), std::size_t{1}); // the given order, which is predicted always
