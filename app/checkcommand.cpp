@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/command.h"
 #include "app/heldon.h"
+#include "app/modulecheck.h"
 #include "app/terminal.h"
 
 #include "core/design/costorigins.h"
@@ -9,6 +10,7 @@
 #include "core/schedule/validate.h"
 #include "executor/run/backendcheck.h"
 #include "executor/run/memorycheck.h"
+#include "executor/torch/torchjob.h"
 
 #include <fmt/format.h>
 
@@ -24,16 +26,29 @@ namespace {
 struct CheckOptions {
     explicit CheckOptions(Command command)
     {
-        command.option("file", file, "the design file").required().typeName("FILE");
+        command
+            .option("file", file,
+                    "the design file; or with --for torch your model, FILE.py:build, which says what it holds that a "
+                    "pipeline has to know: shared and frozen parameters, tuples, backwards that cannot be split, "
+                    "random numbers")
+            .required()
+            .typeName("FILE");
         command
             .option("--for", backend,
                     "also say what `run --backend` of that name cannot run, or runs otherwise than drawn, and what it "
                     "would allocate of each device")
-            .typeName("host|mpi|cuda");
+            .typeName("host|mpi|cuda|torch");
         command.option("--maths", maths, "with --for: as of `run` (auto)").typeName("auto|training|timed");
         command.flag("--graphs", graphs, "with --for cuda: as of `run`");
+        ofModule = command.group("Of a module", {});
+        ofModule.option("--python", module.python, "the Python that has PyTorch (python3)").typeName("PROGRAM");
+        ofModule.option("--device", module.device, "host, cuda, or auto: the GPU where there is one")
+            .typeName("DEVICE");
+        ofModule.option("--seed", module.seed, "of parameters and data").typeName("N");
         command.flag("--json", json, "print one JSON object");
     }
+    Command ofModule{nullptr};
+    ModuleLookOptions module;
     std::string file, backend, maths = "auto";
     bool graphs = false, json = false;
 };
@@ -97,6 +112,16 @@ void printValid(const std::string& file, const Design& design, const std::option
         printText("{}\n", heldText(held->memory, backend));
 }
 
+/// What PyTorch's ranks cannot run of the design.
+void addFaults(const Design& design, Diagnostics& found)
+{
+    try {
+        requirePossible(design, {});
+    } catch (const Error& error) {
+        found.insert(found.end(), error.diagnostics().begin(), error.diagnostics().end());
+    }
+}
+
 std::optional<MemoryCheck> addBackend(const CheckOptions& options, const Design& design, Diagnostics& found)
 {
     const std::pair<std::string_view, RunOptions::Maths> known[] = {{"auto", RunOptions::Maths::Automatic},
@@ -106,10 +131,15 @@ std::optional<MemoryCheck> addBackend(const CheckOptions& options, const Design&
         std::find_if(std::begin(known), std::end(known), [&](const auto& way) { return way.first == options.maths; });
     if (maths == std::end(known))
         throw Error("--maths", "\"" + options.maths + "\" is none that is known", "use auto, training or timed");
-    if (std::find(std::begin(runBackends), std::end(runBackends), options.backend) == std::end(runBackends))
-        throw Error("--for", "\"" + options.backend + "\" is no backend", "use host, mpi or cuda");
+    const bool torch = options.backend == "torch";
+    if (!torch && std::find(std::begin(runBackends), std::end(runBackends), options.backend) == std::end(runBackends))
+        throw Error("--for", "\"" + options.backend + "\" is no backend", "use host, mpi, cuda or torch");
     if (hasErrors(validate(design.schedule, design.dataflow.skips)))
         return std::nullopt; // it runs nowhere
+    if (torch) {
+        addFaults(design, found);
+        return std::nullopt;
+    }
     const BackendCheck check = checkForBackend(design, {options.backend, maths->second, false, false, options.graphs});
     found.insert(found.end(), check.found.begin(), check.found.end());
     if (hasErrors(found))
@@ -130,6 +160,19 @@ void addCheckCommand(CommandLine& line, int& exitCode)
     Command command = line.add("check", "Checks a design: dependencies, duplicates, memory, deadlock");
     const auto options = std::make_shared<CheckOptions>(command);
     command.onCall([options, &exitCode] {
+        if (options->backend == "torch" && options->maths != "auto")
+            throw Error("--maths", "is for the built-in backends, and PyTorch runs your module", "leave it out");
+        if (isModule(options->file)) {
+            if (options->backend != "torch")
+                throw Error("--for", "a module is checked for PyTorch", "add --for torch");
+            if (options->graphs)
+                throw Error("--graphs", "is for a design, and this is a module", "leave it out");
+            options->module.module = options->file;
+            exitCode = checkModule(options->module, options->json);
+            return;
+        }
+        if (const std::string option = options->ofModule.firstGiven(); !option.empty())
+            throw Error(option, "is for a module, and this is a design", "leave it out, or check FILE.py:build");
         const LocatedDesign located = readLocatedDesign(options->file);
         const Design& design = located.design;
         std::vector<MemoryPeak> crossed;
@@ -140,7 +183,8 @@ void addCheckCommand(CommandLine& line, int& exitCode)
         if (!options->backend.empty())
             held = addBackend(*options, design, found);
         else if (options->maths != "auto")
-            throw Error("--maths", "says how a backend would run it, and none is named", "add --for host, mpi or cuda");
+            throw Error("--maths", "says how a backend would run it, and none is named",
+                        "add --for host, mpi, cuda or torch");
         const Diagnostics diagnostics = located.locate(std::move(found));
         printDiagnostics(diagnostics);
         const bool valid = !hasErrors(diagnostics);

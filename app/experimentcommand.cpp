@@ -226,7 +226,8 @@ void printTable(const std::vector<ExperimentRun>& runs)
                      "updates/s", "peak memory", "staleness", "copies"});
     for (const ExperimentSummary& line : summarise(runs))
         table.addRow({line.name, line.rule, line.optimizer, spread(line.finalLoss, line.seeds),
-                      spread(line.heldBackLoss, line.seeds), spread(line.heldBackAccuracy, line.seeds),
+                      line.heldBack ? spread(line.heldBackLoss, line.seeds) : "–",
+                      std::isnan(line.heldBackAccuracy.mean) ? "–" : spread(line.heldBackAccuracy, line.seeds),
                       !line.bitEqual   ? ""
                       : *line.bitEqual ? "yes"
                                        : "no",
@@ -333,7 +334,9 @@ Experiment runWithProgress(const Options& given, const std::vector<Design>& desi
     if (given.backend == "host")
         return runExperiment(designs, options);
     return runTorchExperiment(designs, {options.updates, options.seeds, given.module, given.python, options.cancel,
-                                        options.progress, options.finished});
+                                        options.progress, options.finished, [&](const Diagnostics& now) {
+                                            printer.interrupt([&] { printDiagnostics(now); });
+                                        }});
 }
 
 /// For runs through PyTorch: the memory of weight copies, and the errors of predicted weights.

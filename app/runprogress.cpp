@@ -9,16 +9,26 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace pipewright::app {
+
+namespace {
+
+std::string lossText(double loss)
+{
+    return std::isnan(loss) ? "NaN" : fmt::format("{:.4f}", loss);
+}
+
+} // namespace
 
 void printLastStep(const RunResult& result)
 {
     if (!result.stepTimes.empty())
         printText("last step   {}\n", formatDuration(result.stepTimes.back()));
-    if (!result.losses.empty() && !std::isnan(result.losses.back()))
-        printText("loss        {:.4f} -> {:.4f}\n", result.losses.front(), result.losses.back());
+    if (!std::all_of(result.losses.begin(), result.losses.end(), [](double loss) { return std::isnan(loss); }))
+        printText("loss        {} -> {}\n", lossText(result.losses.front()), lossText(result.losses.back()));
     if (const auto waited = result.coreWaitShare(); waited && *waited >= 0.05)
         printText("busy        for {:.0f} % of their time devices waited for a processor core that others had:\n"
                   "            times are too long; run it on a quieter machine, or fewer devices\n",

@@ -60,9 +60,11 @@ TorchRunOptions::TorchRunOptions(Command command)
     : m_command(command), m_group(command.group("PyTorch", "with --backend torch"))
 {
     m_group
-        .option("--module", m_module,
-                "your model: FILE.py:build returns its layers in order, or build(stage) one stage; the file has "
-                "batch(step) and loss(output, target) too, and may have optimizer(parameters)")
+        .option(
+            "--module", m_module,
+            "your model: FILE.py:build returns its layers in order, or build(stage) one stage, and a tuple that one "
+            "returns is as many arguments of the next; the file has batch(step) and loss(output, target) too, and may "
+            "have optimizer(parameters)")
         .typeName("FILE.py:NAME");
     m_group.option("--ranks", m_ranks, "processes: as many as the design has devices, times --replicas").typeName("N");
     m_group
@@ -124,9 +126,9 @@ int TorchRunOptions::run(const std::string& designFile, TorchOptions common, con
         printDiagnostics(located.locate(notes));
         printText("{}pipewright run {} --backend torch --steps {}{} --collect {} -o {}\n",
                   torchCommandText(options, located.design.schedule.devices() * options.replicas, job, folder),
-                  designFile, options.steps,
-                  options.replicas > 1 ? fmt::format(" --replicas {}", options.replicas) : std::string(), folder,
-                  options.trace);
+                  shellWord(designFile), options.steps,
+                  options.replicas > 1 ? fmt::format(" --replicas {}", options.replicas) : std::string(),
+                  shellWord(folder), shellWord(options.trace));
         return exitSuccess;
     }
     ProgressPrinter printer(progress);

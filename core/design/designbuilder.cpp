@@ -113,13 +113,15 @@ Costs givenCosts(const DesignRequest& request, const Schedule& schedule)
     return uniformCosts(worth, schedule.stages(), schedule.chunks());
 }
 
+constexpr std::string_view builtIn = "built in"; ///< how the source of a model begins that nobody named
+
 /// The built-in model grows to as many layers as there are stages; a preset is taken as it is.
 Workload workloadOf(const DesignRequest& request, int stages, int pieces)
 {
     const Family* family = findFamily(request.family);
     const bool updates = family != nullptr && family->updates;
     ModelShape shape; // byte-gpt
-    std::string source = "built in: " + shape.name;
+    std::string source = std::string(builtIn) + ": " + shape.name;
     if (request.model) {
         ModelFile model = loadModel(*request.model);
         shape = std::move(model.shape);
@@ -394,6 +396,11 @@ Design makeDesign(const DesignRequest& request)
     const Design design = request.costsFrom ? withTheirCosts(request, *request.costsFrom) : withoutRecompute(request);
     const std::vector<Recompute> recompute = ofStages(request.recompute, design.schedule.stages(), "--recompute");
     return recompute.empty() ? design : withRecompute(design, recompute);
+}
+
+bool hasStandInModel(const Design& design)
+{
+    return design.workload && design.workload->source.starts_with(builtIn);
 }
 
 } // namespace pipewright

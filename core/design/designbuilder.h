@@ -47,4 +47,7 @@ struct DesignRequest : FamilyOptions {
 /// Throws Error naming the option at fault.
 Design makeDesign(const DesignRequest& request);
 
+/// Whether its model is the built-in one, which stands in where none was named and says nothing of the user's own.
+bool hasStandInModel(const Design& design);
+
 } // namespace pipewright

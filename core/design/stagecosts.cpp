@@ -71,6 +71,15 @@ std::int64_t parametersOf(std::span<const Layer> layers)
     return count;
 }
 
+/// Those with gradients and optimizer state.
+std::int64_t trainedParametersOf(std::span<const Layer> layers)
+{
+    std::int64_t count = parametersOf(layers);
+    for (const Layer& layer : layers)
+        count -= layer.frozenParameters;
+    return count;
+}
+
 void fillAutogradBytes(const Workload& workload, std::span<const Layer> layers, StageCosts& stage)
 {
     const std::size_t begin = layers.data() - workload.layers.data();
@@ -114,10 +123,10 @@ void fillBytes(const Workload& workload, std::span<const Layer> layers, Recomput
     stage.workspaceRecompute = workspace.recompute;
     if (workload.shape.autograd && recompute == Recompute::None)
         fillAutogradBytes(workload, layers, stage);
-    const std::int64_t parameters = parametersOf(layers);
-    stage.parameters = parameters * workload.state.parameter;
-    stage.gradients = parameters * workload.state.gradient;
-    stage.optimizerState = parameters * workload.state.optimizer;
+    const std::int64_t trained = trainedParametersOf(layers);
+    stage.parameters = parametersOf(layers) * workload.state.parameter;
+    stage.gradients = trained * workload.state.gradient;
+    stage.optimizerState = trained * workload.state.optimizer;
 }
 
 /// Gathering rows is traffic, not arithmetic.
@@ -197,7 +206,9 @@ void fillTimes(std::span<const Layer> layers, const Layer& attention, const Devi
     stage.recompute = recompute == Recompute::Selective ? toNanoseconds(core) : stage.forward;
     if (recompute != Recompute::Selective)
         stage.parts[indexOf(Op::R)] = stage.parts[indexOf(Op::F)];
-    const Bytes touched = 2 * (stage.parameters + stage.optimizerState) + stage.gradients;
+    const std::int64_t all = parametersOf(layers);
+    const Bytes updated = all > 0 ? stage.parameters / all * trainedParametersOf(layers) : 0;
+    const Bytes touched = 2 * (updated + stage.optimizerState) + stage.gradients;
     stage.update =
         toNanoseconds((device.memoryBandwidth > 0 ? static_cast<double>(touched) / device.memoryBandwidth : 0)
                       + members.exposed(members.gradientSum(layers, gradientBytesPerParameter), backwardWork));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/exchange/exportedtext.h"
 
+#include "core/design/designbuilder.h"
 #include "core/schedule/validate.h"
 #include "core/workload/parallelism.h"
 
@@ -72,7 +73,7 @@ Design exportable(const Design& design, Diagnostics& diagnostics)
     if (!design.dataflow.skips.empty())
         diagnostics.push_back({Severity::Warning, "dataflow.skips", "skip connections are left out",
                                "the other tool hands values only from one stage to the next"});
-    if (!design.dataflow.shared.empty())
+    if (!design.dataflow.shared.empty() && !hasStandInModel(design))
         diagnostics.push_back({Severity::Warning, "dataflow.shared",
                                "the reduction of gradients of shared parameters is left out",
                                "add it to the training loop, after the step's last microbatch"});

@@ -47,6 +47,11 @@ std::string layerTableText(const LayerProfile& profile)
 {
     std::string text = "layer,forward,input_grad,weight_grad,backward,saved,saved_for_weight_grad,parameters,output,"
                        "spread,peak,rounds,estimated,unknown";
+    const std::vector<KnownLayer>& table = profile.shape.table;
+    const bool odd = std::any_of(table.begin(), table.end(),
+                                 [](const KnownLayer& layer) { return layer.frozen > 0 || layer.shared > 0; });
+    if (odd)
+        text += ",frozen,shared,shared_with";
     if (AutogradBytes all; profile.shape.autograd)
         forEachAutogradField(all, [&text](const char* column, Bytes) { text += fmt::format(",{}", column); });
     text += '\n';
@@ -59,6 +64,8 @@ std::string layerTableText(const LayerProfile& profile)
                             exactSize(layer.parameters), exactSize(layer.output), measured.spread * 100,
                             measured.peak < 0 ? "" : exactSize(measured.peak), measured.rounds,
                             joined(profile.estimated, " "), joined(profile.unknown, " "));
+        if (odd)
+            text += fmt::format(",{},{},{}", exactSize(layer.frozen), exactSize(layer.shared), layer.sharedWith);
         if (profile.shape.autograd)
             forEachAutogradField(layer.autograd,
                                  [&text](const char*, Bytes bytes) { text += fmt::format(",{}", exactSize(bytes)); });

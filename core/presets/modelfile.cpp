@@ -25,10 +25,23 @@ namespace pipewright {
 
 namespace {
 
-enum Column { Name, Forward, InputGrad, WeightGrad, Saved, Parameters, Output, SavedForWeightGrad, Backward };
-constexpr std::array<std::string_view, 9> columnNames{"layer",   "forward",    "input_grad", "weight_grad",
-                                                      "saved",   "parameters", "output",     "saved_for_weight_grad",
-                                                      "backward"};
+enum Column {
+    Name,
+    Forward,
+    InputGrad,
+    WeightGrad,
+    Saved,
+    Parameters,
+    Output,
+    SavedForWeightGrad,
+    Backward,
+    Frozen,
+    Shared,
+    SharedWith
+};
+constexpr std::array<std::string_view, 12> columnNames{"layer",    "forward",    "input_grad", "weight_grad",
+                                                       "saved",    "parameters", "output",     "saved_for_weight_grad",
+                                                       "backward", "frozen",     "shared",     "shared_with"};
 constexpr std::size_t requiredColumns = 7;
 
 std::string fileName(const std::string& path)
@@ -216,6 +229,9 @@ ModelFile readLayerTable(std::string_view text, const std::string& name)
         layer.saved = value(Saved, parseSize);
         layer.parameters = value(Parameters, parseSize);
         layer.output = value(Output, parseSize);
+        layer.frozen = columns[Frozen] ? value(Frozen, parseSize) : 0;
+        layer.shared = columns[Shared] ? value(Shared, parseSize) : 0;
+        layer.sharedWith = columns[SharedWith] ? std::string(cell(SharedWith).text) : std::string();
         layer.savedForWeightGrad = columns[SavedForWeightGrad] ? value(SavedForWeightGrad, parseSize) : layer.saved;
         forEachAutogradField(layer.autograd, [&](std::string_view column, Bytes& bytes) {
             if (const auto found = autogradColumns.find(column); found != autogradColumns.end())

@@ -28,9 +28,10 @@ bool isModelText(std::string_view text, std::string_view name);
 ModelFile readModelFile(std::string_view text, const std::string& name);
 
 /// The header names the columns: layer, forward, input_grad, weight_grad, saved, parameters and output must be there,
-/// saved_for_weight_grad (all of `saved` otherwise) and backward (input_grad and weight_grad) may be, and what autograd
-/// holds (forEachAutogradField); one of these means that the layers run in PyTorch. Other columns are ignored. Values
-/// have units. Parameters are taken as numbers of 4 bytes.
+/// saved_for_weight_grad (all of `saved` otherwise) and backward (input_grad and weight_grad) may be, the parts of the
+/// parameters that are frozen, or shared with the layer named in shared_with, and what autograd holds
+/// (forEachAutogradField); one of these means that the layers run in PyTorch. Other columns are ignored. Values have
+/// units. Parameters are taken as numbers of 4 bytes.
 ModelFile readLayerTable(std::string_view text, const std::string& name);
 
 } // namespace pipewright

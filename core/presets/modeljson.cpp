@@ -196,6 +196,12 @@ void writeTable(const ModelShape& shape, OrderedJson& json)
                                                          {"saved_for_weight_grad", exactSize(layer.savedForWeightGrad)},
                                                          {"parameters", exactSize(layer.parameters)},
                                                          {"output", exactSize(layer.output)}});
+        if (layer.frozen > 0)
+            entry["frozen"] = exactSize(layer.frozen);
+        if (layer.shared > 0) {
+            entry["shared"] = exactSize(layer.shared);
+            entry["shared_with"] = layer.sharedWith;
+        }
         if (shape.autograd)
             forEachAutogradField(layer.autograd,
                                  [&entry](const char* key, Bytes bytes) { entry[key] = exactSize(bytes); });
@@ -225,6 +231,9 @@ void readTable(ObjectReader& reader, ModelShape& shape)
         entry.readSize("saved_for_weight_grad", layer.savedForWeightGrad);
         entry.readSize("parameters", layer.parameters, Presence::Required);
         entry.readSize("output", layer.output, Presence::Required);
+        entry.readSize("frozen", layer.frozen);
+        entry.readSize("shared", layer.shared);
+        entry.read("shared_with", layer.sharedWith);
         if (autograd)
             forEachAutogradField(layer.autograd,
                                  [&entry](const char* key, Bytes& bytes) { entry.readSize(key, bytes); });

@@ -88,7 +88,7 @@ public:
         for (std::size_t i = m_layers.size(); i-- > 0;) {
             for (const SavedTensor& tensor : m_layers[i].saved)
                 sum += tensor.lifetime == Lifetime::UntilInputGrad ? tensor.bytes() : 0;
-            if (m_layers[i].parameters > 0)
+            if (m_layers[i].parameters > m_layers[i].frozenParameters)
                 break;
         }
         return sum;

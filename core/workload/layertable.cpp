@@ -48,13 +48,27 @@ Diagnostics checkTable(const ModelShape& shape)
         const std::string where = fmt::format("model.layer_table.{}", i);
         if (layer.name.empty())
             fault(where, "a layer without a name", "give every layer one");
-        Bytes most = std::max({layer.saved, layer.parameters, layer.output});
+        Bytes most = std::max({layer.saved, layer.parameters, layer.output, layer.frozen, layer.shared});
         forEachAutogradField(layer.autograd, [&most](const char*, Bytes bytes) { most = std::max(most, bytes); });
         if (most > mostBytes)
             fault(where, fmt::format("{}: more than {}", inQuotes(layer.name), formatSize(mostBytes)),
                   "check the units");
         if (std::max({layer.forward, layer.inputGrad, layer.weightGrad, layer.backward}) > longestTime)
             fault(where, fmt::format("{}: more than a day", inQuotes(layer.name)), "check the units");
+        if (layer.frozen + layer.shared > layer.parameters)
+            fault(where,
+                  fmt::format("{} has {} of parameters, and {} of them are frozen or shared", inQuotes(layer.name),
+                              exactSize(layer.parameters), exactSize(layer.frozen + layer.shared)),
+                  "they are parts of its parameters");
+        if (const auto end = shape.table.begin() + static_cast<std::ptrdiff_t>(i);
+            layer.sharedWith.empty() ? layer.shared > 0
+                                     : std::none_of(shape.table.begin(), end, [&](const KnownLayer& each) {
+                                           return each.name == layer.sharedWith;
+                                       }))
+            fault(where,
+                  fmt::format("{} shares parameters with {}, which is no layer before it", inQuotes(layer.name),
+                              inQuotes(layer.sharedWith)),
+                  "name the first layer that has them, in \"shared_with\"");
         if (layer.savedForWeightGrad > layer.saved)
             fault(where,
                   fmt::format("{} keeps {} for its weight gradient, more than the {} that it keeps",
@@ -84,7 +98,11 @@ std::vector<Layer> tableLayers(const ModelShape& shape)
         layer.inputGradTime = known.inputGrad;
         layer.weightGradTime = known.weightGrad;
         layer.backwardTime = known.backward;
-        layer.parameters = (known.parameters + bytesOf(shape.dataType) - 1) / bytesOf(shape.dataType);
+        const auto count = [each = bytesOf(shape.dataType)](Bytes bytes) { return (bytes + each - 1) / each; };
+        layer.parameters = count(known.parameters);
+        layer.frozenParameters = count(known.frozen);
+        layer.sharedParameters = count(known.shared);
+        layer.tiedTo = known.sharedWith;
         layer.outputBytes = known.output;
         if (const Bytes rest = known.saved - known.savedForWeightGrad; rest > 0)
             layer.saved.push_back({"saved", rest, 1, Lifetime::UntilInputGrad});

@@ -102,6 +102,9 @@ struct KnownLayer {
     Bytes saved = 0;              ///< what F keeps …
     Bytes savedForWeightGrad = 0; ///< … and the part of it that stays from I until W
     Bytes parameters = 0;         ///< at bytesOf(dataType) each
+    Bytes frozen = 0;             ///< of these, without gradient and optimizer state
+    Bytes shared = 0;             ///< of the trained ones, those that are also the parameters of …
+    std::string sharedWith = {};  ///< … this earlier layer, by its name; empty: none
     Bytes output = 0;             ///< handed to the next layer
     AutogradBytes autograd = {};  ///< where PyTorch runs the layers
     bool operator==(const KnownLayer&) const = default;

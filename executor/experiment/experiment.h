@@ -38,7 +38,8 @@ struct ExperimentRun {
     bool classifies = false;
     std::vector<double> losses; ///< per update: mean loss of its microbatches, computed by their forwards
     double finalLoss = 0;       ///< mean of the last tenth of them
-    double heldBackLoss = 0, heldBackAccuracy = 0;    ///< of the final weights, on data that was never trained on
+    bool heldBack = true;       ///< whether there is data that was never trained on
+    double heldBackLoss = 0, heldBackAccuracy = 0;    ///< of the final weights, on that data; NaN: not known
     double updatesPerSecond = 0;                      ///< as measured here
     double predictedUpdatesPerSecond = 0;             ///< from the design's costs
     std::vector<Bytes> peakBytes, predictedPeakBytes; ///< per device

@@ -65,6 +65,7 @@ std::vector<ExperimentSummary> summarise(const std::vector<ExperimentRun>& runs)
         line.optimizer = first.optimizer;
         line.reference = first.reference;
         line.classifies = first.classifies;
+        line.heldBack = first.heldBack;
         line.seeds = static_cast<int>(group.size());
         line.finalLoss = spreadOf(group, &ExperimentRun::finalLoss);
         line.heldBackLoss = spreadOf(group, &ExperimentRun::heldBackLoss);
@@ -179,6 +180,7 @@ JsonValue toJson(const ExperimentRun& run)
                      {"loss", run.losses},
                      {"accuracy", run.accuracies},
                      {"final_loss", run.finalLoss},
+                     {"held_back", run.heldBack},
                      {"held_back_loss", run.heldBackLoss},
                      {"held_back_accuracy", run.heldBackAccuracy},
                      {"updates_per_second", run.updatesPerSecond},
@@ -237,6 +239,7 @@ ExperimentRun experimentRunFrom(const JsonValue& object)
     for (const JsonValue& loss : object.member("loss").elements())
         run.losses.push_back(loss.number().value_or(NAN));
     run.finalLoss = number("final_loss");
+    run.heldBack = truth("held_back", true);
     run.heldBackLoss = number("held_back_loss");
     run.heldBackAccuracy = number("held_back_accuracy");
     run.updatesPerSecond = number("updates_per_second");

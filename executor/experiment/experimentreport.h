@@ -17,7 +17,7 @@ struct Spread {
 
 struct ExperimentSummary {
     std::string name, rule, optimizer;
-    bool reference = false, classifies = false;
+    bool reference = false, classifies = false, heldBack = true;
     int seeds = 0;
     Spread finalLoss, heldBackLoss, heldBackAccuracy, updatesPerSecond;
     double predictedUpdatesPerSecond = 0;

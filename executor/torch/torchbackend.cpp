@@ -168,6 +168,8 @@ private:
         m_heard = now();
         const int before = m_records.stepsDone();
         m_records.take(event.process, event.line);
+        if (Diagnostics found = m_records.takeFound(); !found.empty() && m_options.tell)
+            m_options.tell(found); // in front of everything else
         if (m_records.stepsDone() > before && m_options.progress) {
             const RunResult& result = m_records.result();
             const int done = m_records.stepsDone();
@@ -234,6 +236,8 @@ RunResult collectTorchRun(const Design& design, const std::string& folder, const
     }
     if (!records.failures().empty())
         throwFailure(records, {});
+    const Diagnostics found = records.takeFound();
+    records.result().notes.insert(records.result().notes.begin(), found.begin(), found.end());
     if (!unfinished.empty())
         throw Error(folder, fmt::format("the run did not end: {}{}", joined(unfinished, ", "), keptText(records)),
                     "wait if it still runs; else these ranks were ended from outside, which what they printed or the "

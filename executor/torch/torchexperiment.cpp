@@ -2,11 +2,13 @@
 #include "executor/torch/torchexperiment.h"
 
 #include "core/base/textfile.h"
+#include "core/design/designbuilder.h"
 #include "core/json/jsontext.h"
 #include "core/json/jsonvalue.h"
 #include "core/predict/predict.h"
 #include "core/schedule/weightplan.h"
 #include "executor/run/trainabledesign.h"
+#include "executor/torch/modulelook.h"
 #include "executor/torch/python.h"
 #include "executor/torch/rankprocesses.h"
 #include "executor/torch/torchjob.h"
@@ -54,7 +56,7 @@ Planned planned(const Design& given, std::size_t number, std::uint64_t seed, boo
                 {"seed", seed},
                 {"stages", run.stages},
                 {"layers_per_stage", design.layersPerStage.empty() ? JsonValue() : JsonValue(design.layersPerStage)},
-                {"partition_of_module", isOfModule(design)},
+                {"partition_of_module", design.workload && !hasStandInModel(design)},
                 {"updates", options.updates},
                 {"batch", run.microbatchesPerUpdate},
                 {"microbatches", options.updates * run.microbatchesPerUpdate},
@@ -78,16 +80,17 @@ Planned planned(const Design& given, std::size_t number, std::uint64_t seed, boo
 
 void take(const Json& report, ExperimentRun& run)
 {
-    const auto number = [](const Json& value) { return value.is_number() ? value.get<double>() : std::nan(""); };
     for (const Json& loss : report.at("losses"))
-        run.losses.push_back(number(loss));
+        run.losses.push_back(reportedNumber(loss));
     for (const Json& accuracy : report.value("accuracies", Json::array()))
-        run.accuracies.push_back(number(accuracy));
+        run.accuracies.push_back(reportedNumber(accuracy));
     const std::size_t last = std::max<std::size_t>(1, run.losses.size() / 10);
     run.finalLoss = std::accumulate(run.losses.end() - static_cast<std::ptrdiff_t>(last), run.losses.end(), 0.0)
                     / static_cast<double>(last);
-    run.heldBackLoss = number(report.at("held_back_loss"));
-    run.heldBackAccuracy = number(report.at("held_back_accuracy"));
+    run.optimizer = report.at("optimizer"); // the file's own, whatever the design assumes
+    run.heldBack = !report.at("held_back_loss").is_null();
+    run.heldBackLoss = reportedNumber(report.at("held_back_loss"));
+    run.heldBackAccuracy = reportedNumber(report.at("held_back_accuracy"));
     run.classifies = report.at("held_back_accuracy").is_number();
     run.readsAgree = report.at("reads_agree");
     run.rowsPerUpdate = report.at("rows");
@@ -97,9 +100,9 @@ void take(const Json& report, ExperimentRun& run)
     for (std::size_t stage = 0; stage < copies.size(); ++stage)
         run.weightBytes.push_back(copies[stage] * bytes[stage]);
     for (const Json& error : report.at("prediction_rmse"))
-        run.predictionErrors.push_back(number(error));
+        run.predictionErrors.push_back(reportedNumber(error));
     for (const Json& error : report.at("unpredicted_rmse"))
-        run.staleErrors.push_back(number(error));
+        run.staleErrors.push_back(reportedNumber(error));
 }
 
 /// Turns the reports of the process into runs.
@@ -120,6 +123,11 @@ public:
             if (report.contains("failed"))
                 throw Error(report.value("where", "experiment"), report.at("failed").get<std::string>(),
                             report.value("hint", ""));
+            Diagnostics notes = notesOf(factsOfReport(report));
+            if (report.contains("note"))
+                notes.push_back({Severity::Note, "module", report.at("note").get<std::string>(), {}});
+            if (!notes.empty() && m_options.tell)
+                m_options.tell(notes);
             if (report.contains("update"))
                 tell(report);
             if (report.contains("report"))
@@ -144,7 +152,7 @@ private:
         const ExperimentRun& run = m_runs.at(static_cast<std::size_t>(number)).run;
         const Json& loss = report.at("loss");
         m_options.progress({number, experiment.planned, run.name, run.seed, report.at("update"), m_options.updates,
-                            loss.is_number() ? loss.get<double>() : std::nan("")});
+                            reportedNumber(loss)});
     }
 
     void finish(ExperimentRun& run, const Json& report)

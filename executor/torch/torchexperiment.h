@@ -17,6 +17,7 @@ struct TorchExperimentOptions {
     const std::atomic<bool>* cancel = nullptr;
     std::function<void(const ExperimentProgress&)> progress{};
     std::function<void(const ExperimentRun&)> finished{}; ///< after each run
+    std::function<void(const Diagnostics&)> tell{};       ///< notes on the module, before anything is trained
 };
 
 /// Throws Error when a design cannot be run so (as torchJob() does), when its family makes fewer updates than asked

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/torch/torchjob.h"
 
+#include "core/design/designbuilder.h"
 #include "core/exchange/exchange.h"
 #include "core/json/jsonvalue.h"
 #include "core/schedule/ordergraph.h"
@@ -123,11 +124,6 @@ JsonValue versionsOf(const Design& design)
     return versions;
 }
 
-bool isOfModule(const Design& design)
-{
-    return design.workload && !design.workload->source.starts_with("built in");
-}
-
 std::string torchJob(const Design& design, const TorchOptions& options, Diagnostics& notes)
 {
     requirePossible(design, options);
@@ -140,7 +136,7 @@ std::string torchJob(const Design& design, const TorchOptions& options, Diagnost
     job["microbatches"] = design.schedule.microbatches;
     job["device_of_stage"] = design.schedule.deviceOfStage;
     job["layers_per_stage"] = design.layersPerStage.empty() ? JsonValue() : JsonValue(design.layersPerStage);
-    job["partition_of_module"] = isOfModule(design);
+    job["partition_of_module"] = design.workload && !hasStandInModel(design);
     const bool updates = hasUpdates(design.schedule);
     if (updates) {
         job["versions"] = versionsOf(design);
@@ -157,7 +153,7 @@ std::string torchJob(const Design& design, const TorchOptions& options, Diagnost
         job["orders"][format] = std::move(order.text);
         if (std::string_view(format) == "pytorch-comms-csv")
             std::copy_if(order.diagnostics.begin(), order.diagnostics.end(), std::back_inserter(notes),
-                         [](const Diagnostic& each) { // shared parameters of a user's module are reported below
+                         [](const Diagnostic& each) { // the ranks sum shared parameters of a user's module themselves
                              return each.severity != Severity::Note && each.where != "dataflow.shared";
                          });
     }
@@ -177,24 +173,35 @@ std::string torchJob(const Design& design, const TorchOptions& options, Diagnost
     job["device"] = options.device;
     job["profile"] = options.profile;
     job["check_gradients"] = options.checkGradients && !options.syntheticStages;
-    if (!design.dataflow.shared.empty() && isOfModule(design))
-        notes.push_back({Severity::Warning, "dataflow.shared",
-                         "parameters that stages share are summed by nobody: PyTorch's stages each have their own",
-                         "untie them, or sum their gradients in your optimizer"});
     return job.dump();
+}
+
+std::string shellWord(const std::string& text)
+{
+    const auto isPlain = [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')
+               || std::string_view("_-./:=,+@%").find(c) != std::string_view::npos;
+    };
+    if (!text.empty() && std::all_of(text.begin(), text.end(), isPlain))
+        return text;
+    std::string quoted = "'";
+    for (const char c : text)
+        quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return quoted + "'";
 }
 
 std::string torchCommandText(const TorchOptions& options, int ranks, const std::string& job, const std::string& folder)
 {
     const std::string package = torchPackageDirectory();
-    const std::string path = "PYTHONSAFEPATH=1 " + (package.empty() ? "" : fmt::format("PYTHONPATH={} ", package));
+    const std::string path =
+        "PYTHONSAFEPATH=1 " + (package.empty() ? "" : fmt::format("PYTHONPATH={} ", shellWord(package)));
     return fmt::format(
         "{0}torchrun --nproc-per-node {1} -m pipewright.run {2} --record {3}\n"
         "# over several machines: on each of them, which all see the job's file and the folder\n"
         "{0}torchrun --nnodes MACHINES --nproc-per-node RANKS_OF_EACH --rdzv-backend c10d --rdzv-endpoint "
         "FIRST_MACHINE:29500 -m pipewright.run {2} --record {3}    # {1} ranks together\n"
         "{0}srun --ntasks {1} {4} -m pipewright.run {2} --record {3}    # with MASTER_ADDR and MASTER_PORT\n",
-        path, ranks, job, folder, options.python);
+        path, ranks, shellWord(job), shellWord(folder), shellWord(options.python));
 }
 
 } // namespace pipewright

@@ -43,8 +43,9 @@ std::string torchJob(const Design& design, const TorchOptions& options, Diagnost
 void requirePossible(const Design& design, const TorchOptions& options);
 /// For a schedule with updates within the step: each rank's list of blocks, with the weight version that each reads.
 JsonValue versionsOf(const Design& design);
-/// Whether the design's model stands for the user's module. The placeholder model, used when none was named, does not.
-bool isOfModule(const Design& design);
+
+/// A word as a POSIX shell takes it: in quotes where it has to be.
+std::string shellWord(const std::string& text);
 
 /// The command for the user's own torchrun or srun: the job is in a file, and every rank records into a folder.
 std::string torchCommandText(const TorchOptions& options, int ranks, const std::string& job, const std::string& folder);

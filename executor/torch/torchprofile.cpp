@@ -6,6 +6,7 @@
 #include "core/json/jsontext.h"
 #include "core/json/jsonvalue.h"
 #include "core/workload/layertable.h"
+#include "executor/torch/modulelook.h"
 #include "executor/torch/python.h"
 #include "executor/torch/rankprocesses.h"
 
@@ -62,6 +63,10 @@ private:
                         report.value("hint", ""));
         if (report.contains("note"))
             profile.notes.push_back(report["note"]);
+        for (const Diagnostic& note : notesOf(factsOfReport(report)))
+            profile.notes.push_back(note.what);
+        if (report.contains("estimated"))
+            profile.estimated = report["estimated"].get<std::vector<std::string>>();
         if (report.contains("hello")) {
             profile.device = report.at("device");
             profile.tool = "PyTorch " + report.at("torch").get<std::string>();
@@ -80,6 +85,12 @@ private:
             layer.savedForWeightGrad = report.at("saved_for_weight_grad");
             layer.parameters = report.at("parameters");
             layer.output = report.at("output");
+            layer.frozen = report.value("frozen", Bytes{0});
+            if (report.contains("shared")) {
+                layer.shared = report["shared"];
+                const auto owner = report.at("shared_with").get<std::size_t>();
+                layer.sharedWith = owner < m_table.size() ? m_table[owner].name : std::string();
+            }
             forEachAutogradField(layer.autograd, [&report](const char* key, Bytes& bytes) { bytes = report.at(key); });
             const Json peak = report.value("peak", Json());
             profile.layers.push_back({report.at("spread"), peak.is_number() ? Bytes(peak) : -1, report.at("rounds")});

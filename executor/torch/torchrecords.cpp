@@ -4,6 +4,7 @@
 #include "core/base/formattedtext.h"
 #include "core/design/blockparts.h"
 #include "core/json/jsontext.h"
+#include "executor/torch/modulelook.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,6 +15,7 @@
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
+#include <utility>
 
 namespace pipewright {
 
@@ -121,7 +123,7 @@ void TorchRecords::takeBlocks(int rank, int step, const void* json)
     m_sink->commit();
 }
 
-/// The collectives of a device's replicas, under the block in which each began.
+/// The collectives of a device's replicas, and of stages that share a parameter, under the block in which each began.
 std::vector<GpuRecord> TorchRecords::exchangesOf(int rank, int step, const void* json) const
 {
     std::vector<GpuRecord> exchanges;
@@ -129,7 +131,7 @@ std::vector<GpuRecord> TorchRecords::exchangesOf(int rank, int step, const void*
         GpuRecord& exchange = exchanges.emplace_back();
         exchange.step = step;
         exchange.kind = GpuRecord::Kind::Part;
-        exchange.name = row.at(0).get<std::string>() + " over replicas";
+        exchange.name = row.at(0).get<std::string>();
         exchange.bytes = whole<Bytes>(row.at(1));
         if (row.at(2).is_string())
             exchange.task = taskOf(rank, row.at(2), whole<int>(row.at(3)), whole<int>(row.at(4)));
@@ -197,6 +199,8 @@ void TorchRecords::take(int rank, const std::string& line)
         }
         if (report.contains("note"))
             m_result.notes.push_back({Severity::Note, "module", report["note"].get<std::string>()});
+        const Diagnostics found = notesOf(factsOfReport(report));
+        m_found.insert(m_found.end(), found.begin(), found.end());
         if (report.contains("step_with_profiler"))
             m_result.recorder.add({.stepWith = whole<Nanoseconds>(report["step_with_profiler"]),
                                    .stepWithout = whole<Nanoseconds>(report.at("step_without_profiler"))});
@@ -212,8 +216,8 @@ void TorchRecords::take(int rank, const std::string& line)
             Step& step = m_steps[number];
             step.start = step.ended == 0 ? start : std::min(step.start, start);
             step.end = std::max(step.end, end);
-            if (const Json loss = report.value("loss", Json()); loss.is_number()) {
-                step.loss = (step.losses == 0 ? 0 : step.loss * step.losses) + loss.get<double>();
+            if (const Json loss = report.value("loss", Json()); !loss.is_null()) {
+                step.loss = (step.losses == 0 ? 0 : step.loss * step.losses) + reportedNumber(loss);
                 step.loss /= ++step.losses; // the mean over the replicas, each with its own rows
             }
             const Json wait = report.value("core_wait", Json());
@@ -225,6 +229,8 @@ void TorchRecords::take(int rank, const std::string& line)
                 m_result.coreWaits.push_back(step.coreWait);
                 m_result.stepTimes.push_back(step.end - step.start);
                 m_result.losses.push_back(step.loss);
+                if (step.losses > 0)
+                    noteLoss(step.loss);
                 writeTransfers(number);
                 if (m_sink != nullptr) {
                     m_sink->append(StepRecord{number, step.start, step.end, step.loss, step.coreWait});
@@ -243,7 +249,7 @@ void TorchRecords::take(int rank, const std::string& line)
             gradients.reference = check.at("reference");
             gradients.skipped = check.value("skipped", "");
             gradients.bitEqual = check.value("bit_equal", false);
-            gradients.maxRelativeError = check.value("max_relative_error", 0.0);
+            gradients.maxRelativeError = reportedNumber(check.value("max_relative_error", Json(0.0)));
             gradients.within = check.value("within", 0.0);
             gradients.worst = check.value("worst", "");
         }
@@ -256,6 +262,24 @@ void TorchRecords::take(int rank, const std::string& line)
     } catch (const std::out_of_range& error) {
         noReport(rank, line, error.what());
     }
+}
+
+/// Says of the first loss that is no finite number in which step it came.
+void TorchRecords::noteLoss(double loss)
+{
+    if (std::isfinite(loss) || m_lossNoted)
+        return;
+    m_lossNoted = true;
+    m_result.notes.push_back(
+        {Severity::Warning, "loss",
+         fmt::format("is {} from step {} on", std::isnan(loss) ? "NaN" : "infinite", m_result.losses.size()),
+         "the times hold, the training does not: torch.autograd.set_detect_anomaly(True) in your file names the "
+         "operation"});
+}
+
+Diagnostics TorchRecords::takeFound()
+{
+    return std::exchange(m_found, {});
 }
 
 void TorchRecords::writeTransfers(int number)

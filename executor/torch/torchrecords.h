@@ -41,6 +41,7 @@ public:
     std::string whereRanksAre() const;   ///< "rank 0 at F0.3, rank 1 at B1.2"
     const std::vector<RankFailure>& failures() const { return m_failures; }
     std::vector<std::string> deviceNames() const;
+    Diagnostics takeFound(); ///< what a rank found in the module, once
     /// Steps, losses, peaks, the gradient check, clocks and notes.
     RunResult& result() { return m_result; }
 
@@ -68,6 +69,7 @@ private:
     std::vector<GpuRecord> activitiesOf(int rank, int step, const void* json) const;
     bool isRecorded(int rank) const { return rank < m_result.devices; }
     void writeTransfers(int step);
+    void noteLoss(double loss);
 
     RecordSink* m_sink;
     std::map<std::tuple<char, int, int>, TaskId> m_tasks;     ///< by letter, stage and microbatch
@@ -77,6 +79,8 @@ private:
     std::vector<Rank> m_ranks;
     std::map<int, Step> m_steps; ///< those that not all ranks have ended
     std::vector<RankFailure> m_failures;
+    Diagnostics m_found; ///< of the look at the module, not taken yet
+    bool m_lossNoted = false;
     RunResult m_result;
 };
 

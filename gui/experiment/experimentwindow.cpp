@@ -329,7 +329,7 @@ void ExperimentWindow::refreshResults()
     for (const ExperimentSummary& line : summarise(m_runs))
         rows.push_back({{QString::fromStdString(line.name), false, QString::fromStdString(line.rule), false},
                         {lossText(line.finalLoss, line.seeds)},
-                        {lossText(line.heldBackLoss, line.seeds)},
+                        {line.heldBack ? lossText(line.heldBackLoss, line.seeds) : QStringLiteral("–")},
                         {percentText(line.heldBackAccuracy.mean)},
                         {!line.bitEqual   ? QStringLiteral("–")
                          : *line.bitEqual ? tr("equal")

@@ -5,6 +5,8 @@
     design_package.py PIPEWRIGHT
 """
 
+import contextlib
+import io
 import os
 import sys
 import tempfile
@@ -111,6 +113,31 @@ class DesignPackage(unittest.TestCase):
         with self.assertRaises(pw.Fault) as fault:
             pw.new("no-such-family", devices=2, microbatches=2)
         self.assertIn("no-such-family", str(fault.exception))
+
+    def test_faults_name_no_file_that_is_gone(self):
+        wrong = pw.new("gpipe", devices=2, microbatches=2)
+        wrong.order[0].reverse()
+        with self.assertRaises(pw.Fault) as fault:
+            wrong.predict()
+        self.assertNotIn("design.json", str(fault.exception))
+        self.assertTrue(str(fault.exception).startswith("error: device 0, position 0"), fault.exception)
+
+    def test_a_fault_has_an_error_once_and_a_traceback_of_a_module_goes_to_standard_error(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "pipewright")
+            with open(program, "w", encoding="utf-8") as file:
+                file.write("#!/bin/sh\necho 'Traceback (most recent call last):' >&2\necho 'ValueError: no' >&2\n"
+                           "echo 'rank 0: error: ValueError: no (hint)' >&2\nexit 2\n")
+            os.chmod(program, 0o755)
+            before = pw.design.program()
+            pw.use_program(program)
+            try:
+                with self.assertRaises(pw.Fault) as fault, contextlib.redirect_stderr(io.StringIO()) as said:
+                    pw.new("1f1b", devices=2, microbatches=2)
+            finally:
+                pw.use_program(before)
+        self.assertEqual(str(fault.exception), "rank 0: error: ValueError: no (hint)")
+        self.assertIn("Traceback", said.getvalue())
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@
 #   - JaxPP classes and configurations of other programs are parsed and compared with the schedule, and the Python
 #     package is installed, and designs (without PyTorch too);
 #   - some families run on Gloo processes with the gradients of a plain run; what was trained here is trained there;
-#   - a model of somebody's is profiled, run on four ranks, killed and cancelled.
+#   - a model of somebody's is profiled, run on four ranks, killed and cancelled;
+#   - a look finds what modules of somebody's hold (shared and frozen parameters, tuples, …), and some run on two ranks.
 # And with --all:
 #   - every family that a PyTorch schedule can express, and schedules at random, run as computations alone and with
 #     communication, and a few with parameters that FSDP shards;
@@ -123,6 +124,7 @@ done
 if [ $all = 0 ]; then
     "$python" "$here/run_schedule.py" "compute_comms=$folder/1f1b-4-8.comms.csv" "compute_comms=$folder/zb-v-4-8.comms.csv" || failed=1
     "$python" "$here/own_model.py" --short --python "$python" "$pipewright" || failed=1
+    "$python" "$here/own_modules.py" Looks Reports Shared Numbers "$pipewright" || failed=1
     [ $failed = 0 ] && echo "tests/torch: everything agrees (the rest: tests/torch/run.sh --all)"
     exit $failed
 fi
@@ -218,6 +220,9 @@ printf '%s\n' "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1" "1RECV_F1,1R
 
 # A model of somebody's, and everything that can go wrong with its run.
 "$python" "$here/own_model.py" --families 1f1b,zb-v --python "$python" "$pipewright" || failed=1
+
+# Modules with all that a pipeline has to know of.
+"$python" "$here/own_modules.py" "$pipewright" || failed=1
 
 # Somebody's own model, by one command after the other: gradients and memory by rank; makespans are printed. The other
 # two families take half as long again.

@@ -3,10 +3,9 @@
 
 import torch
 
+from .chain import as_output, as_tuple
+from .compare import bound_of, relative_error, same
 from .errors import lacks_memory
-
-BOUNDS = {torch.float64: 1e-9, torch.float32: 1e-4}  # differences from another order of sums; other types are 16-bit
-COARSE = 5e-2
 
 
 def against_whole_module(runner, gathered):
@@ -29,10 +28,8 @@ def _compare(runner, gathered):
         gradients.update(after)
     stages = source.stages(range(job["stages"]))
     modules = [stages[stage].to(runner.device) for stage in range(job["stages"])]
-    for module in modules:
-        for part in module.modules():
-            if isinstance(part, torch.nn.modules.dropout._DropoutNd) and part.p > 0 and part.training:
-                return {"skipped": "the module draws random numbers (Dropout), in another order when it is run whole"}
+    if apart := copies_that_differ(source.tied, parameters):
+        return failure(f"{apart} are one parameter, and differ before the last step")
     for stage, module in enumerate(modules):
         with torch.no_grad():
             for name, parameter in module.named_parameters():
@@ -40,16 +37,18 @@ def _compare(runner, gathered):
     copies, loss = job["replicas"], source.loss()
     count = job["microbatches"] * copies
     for copy in range(copies):
-        inputs, targets = source.batch((job["steps"] - 1) * copies + copy)
+        rows = (job["steps"] - 1) * copies + copy
+        inputs, targets = source.batch(rows)
         pieces = [value.to(runner.device).chunk(job["microbatches"]) for value in inputs]
         wanted = targets.to(runner.device).chunk(job["microbatches"])
         for microbatch in range(job["microbatches"]):
             runner.stream.line(at=f"the whole module, microbatch {microbatch}")
-            value = tuple(piece[microbatch] for piece in pieces)
-            for module in modules:
-                value = module(*value) if isinstance(value, tuple) else module(value)
-            loss(value, wanted[microbatch]).backward()
-    worst, equal, bound = 0.0, True, 0.0
+            values = tuple(piece[microbatch] for piece in pieces)
+            for stage, module in enumerate(modules):
+                source.draws(rows, stage, microbatch)
+                values = as_tuple(module(*values))
+            loss(as_output(values), wanted[microbatch]).backward()
+    worst, where, equal, bound = 0.0, "", True, 0.0
     for stage, module in enumerate(modules):
         for name, parameter in module.named_parameters():
             got = gradients[stage][name]
@@ -57,11 +56,23 @@ def _compare(runner, gathered):
             if all(value is None or not value.any() for value in (got, expected)):
                 continue  # gradients stay allocated, so an unused one is zero
             if got is None or expected is None:
-                return {"bit_equal": False, "max_relative_error": 1.0, "within": 0.0,
-                        "worst": f"stage {stage}, {name}: a gradient on one side only"}
-            bound = max(bound, BOUNDS.get(parameter.dtype, COARSE))
-            equal = equal and torch.equal(got, expected)
-            size = expected.double().norm().item()
-            difference = (got.double() - expected.double()).norm().item()
-            worst = max(worst, difference / size if size > 0 else float(difference > 0))
-    return {"bit_equal": equal, "max_relative_error": worst, "within": bound}
+                return failure(f"stage {stage}, {name}: a gradient on one side only")
+            bound = max(bound, bound_of(parameter.dtype))
+            equal = equal and same(got, expected)
+            if (error := relative_error(got, expected)) > worst:
+                worst, where = error, f"stage {stage}, {name}"
+    return {"bit_equal": equal, "max_relative_error": worst, "within": bound, "worst": where}
+
+
+def failure(worst):
+    return {"bit_equal": False, "max_relative_error": 1.0, "within": 0.0, "worst": worst}
+
+
+def copies_that_differ(tied, parameters):
+    """The names of one parameter whose copies on several stages are not the same numbers any more; None if there is
+    none."""
+    for one in tied:
+        copies = [parameters[stage][name] for stage, name in sorted(one.names.items())]
+        if not all(same(copies[0], copy) for copy in copies[1:]):
+            return one.text()
+    return None

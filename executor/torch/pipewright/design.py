@@ -18,16 +18,18 @@ import copy
 import html
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import warnings
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set
 
 from .errors import Refused
 
 _program: Optional[str] = None
+_temporary: Set[str] = set()  # designs that are files for the length of a call
 
 
 def use_program(path: str) -> None:
@@ -48,16 +50,28 @@ class Fault(Exception):
     """What the program refused; the text is its diagnostics."""
 
 
+def plain_errors(text: str) -> str:
+    """The program's messages without the names of files that exist only for this call."""
+    for path in _temporary:
+        text = re.sub(re.escape(path) + r"(:\d+)?: ", "", text)
+    return text
+
+
 def call(*words: Any, finding: bool = False) -> Dict[str, Any]:
     """Runs a command with --json and returns its object. With `finding`, exit code 1 is a valid answer too."""
     result = subprocess.run([program(), *map(str, words), "--json"], capture_output=True, text=True)
-    if result.returncode != 0 and not (finding and result.returncode == 1 and result.stdout):
-        raise Fault(result.stderr.strip())
-    for line in result.stderr.splitlines() if result.returncode == 0 else []:  # otherwise stderr is part of the error
-        if ": warning: " in line or ": note: " in line:
+    failed = result.returncode != 0 and not (finding and result.returncode == 1 and result.stdout)
+    errors: List[str] = []
+    for line in plain_errors(result.stderr).splitlines():
+        said = re.search(r"(?:^|: )(error|warning|note): ", line)
+        if said and failed:
+            errors.append(line)
+        elif said and said[1] != "error":  # a finding's errors are in the object
             warnings.warn(line, stacklevel=3)
-        elif line.strip():  # for example the output of a module
+        elif not said and line.strip():  # for example the output of a module
             print(line, file=sys.stderr)
+    if failed:
+        raise Fault("\n".join(errors) or f"{program()} ended with code {result.returncode}")
     return json.loads(result.stdout)
 
 
@@ -223,7 +237,7 @@ class Design:
             picture = path + ".svg"
             result = subprocess.run([program(), "render", path, "-o", picture], capture_output=True, text=True)
             if result.returncode != 0:
-                raise Fault(result.stderr.strip())
+                raise Fault(plain_errors(result.stderr).strip())
             with open(picture, encoding="utf-8") as file:
                 return file.read()
 
@@ -253,11 +267,13 @@ class _AsFile:
 
     def __enter__(self) -> str:
         self._folder = tempfile.TemporaryDirectory()
-        path = os.path.join(self._folder.name, "design.json")
-        self._design.write(path)
-        return path
+        self._path = os.path.join(self._folder.name, "design.json")
+        _temporary.add(self._path)
+        self._design.write(self._path)
+        return self._path
 
     def __exit__(self, *_: Any) -> None:
+        _temporary.discard(self._path)
         self._folder.cleanup()
 
 

@@ -10,7 +10,8 @@ import copy
 
 import torch
 
-from .check import BOUNDS, COARSE
+from .chain import as_output, as_tuple, gradients_of, leaves
+from .compare import bound_of, relative_error, same
 from .versions import predicted
 
 
@@ -57,7 +58,8 @@ def emulate(job, source, begin, device):
     count, stages = job["microbatches"], job["stages"]
     modules = source.stages(range(stages))
     emulated = [EmulatedStage(modules[stage], begin[stage], source.optimizer, device) for stage in range(stages)]
-    inputs, targets = source.batch(job["steps"] - 1)
+    rows = job["steps"] - 1
+    inputs, targets = source.batch(rows)
     pieces = [value.to(device).chunk(count) for value in inputs]
     wanted, loss = targets.to(device).chunk(count), source.loss()
     plan = {(block["op"], block["stage"], block["microbatch"]): block
@@ -70,29 +72,25 @@ def emulate(job, source, begin, device):
     def forward(stage, microbatch):
         at, block = emulated[stage], plan["F", stage, microbatch]
         weights = [w.requires_grad_() for w in at.weights(block["version"], block["steps"])]
-        value = None if stage == 0 else outputs.pop((stage - 1, microbatch)).detach()
-        if value is not None:
-            value.requires_grad_(value.dtype.is_floating_point)
-        given = tuple(piece[microbatch] for piece in pieces) if stage == 0 else (value,)
-        output = torch.func.functional_call(at.module, dict(zip(at.names, weights)), given)
+        values = tuple(piece[microbatch] for piece in pieces) if stage == 0 else leaves(outputs.pop((stage - 1, microbatch)))
+        source.draws(rows, stage, microbatch)
+        made = as_tuple(torch.func.functional_call(at.module, dict(zip(at.names, weights)), values))
         if stage + 1 == stages:
-            output = loss(output, wanted[microbatch])
+            made = (loss(as_output(made), wanted[microbatch]),)
         else:
-            outputs[stage, microbatch] = output
-        at.graphs[microbatch] = (value, weights, output)
+            outputs[stage, microbatch] = made
+        at.graphs[microbatch] = (values, weights, made)
 
     def backward(stage, microbatch):
         at, block = emulated[stage], plan["B", stage, microbatch]
-        value, weights, output = at.graphs.pop(microbatch)
+        values, weights, made = at.graphs.pop(microbatch)
         for weight, now in zip(weights, at.weights(block["version"], block["steps"])):
             weight.data.copy_(now)
-        over = [value] if value is not None and value.requires_grad else []
-        results = torch.autograd.grad(output, over + weights, allow_unused=True,
-                                      grad_outputs=gradients.pop((stage, microbatch), None))
-        if over:
-            gradients[stage - 1, microbatch] = results[0]
+        of_values, of_weights = gradients_of(made, gradients.pop((stage, microbatch), None), values if stage > 0 else (), weights)
+        if stage > 0:
+            gradients[stage - 1, microbatch] = of_values
         total = at.sums.setdefault(block["update"], [None] * len(weights))
-        for index, gradient in enumerate(results[len(over):]):
+        for index, gradient in enumerate(of_weights):
             if gradient is not None:
                 total[index] = gradient.clone() if total[index] is None else total[index] + gradient
 
@@ -150,22 +148,13 @@ def against_emulation(runner, gathered):
     if planned:
         return {**result, "bit_equal": False, "max_relative_error": 1.0, "within": 0.0,
                 "worst": "{}{}.{} read nothing".format(*next(iter(planned)))}
-    for module in runner.modules.values():
-        for part in module.modules():
-            if isinstance(part, torch.nn.modules.dropout._DropoutNd) and part.p > 0 and part.training:
-                return {**result, "skipped": "the module draws random numbers (Dropout), in another order when emulated"}
     emulated = emulate(job, runner.source, begin, runner.device)
     worst, equal, bound, where = 0.0, True, 0.0, ""
     for stage, at in enumerate(emulated):
-        for name, got, expected, before in zip(at.names, end[stage]["parameters"], at.versions[-1][0],
-                                               begin[stage]["parameters"]):
+        for name, got, expected in zip(at.names, end[stage]["parameters"], at.versions[-1][0]):
             expected = expected.to("cpu")
-            bound = max(bound, BOUNDS.get(got.dtype, COARSE))
-            if torch.equal(got, expected):
-                continue
-            equal = False
-            size = expected.double().norm().item()
-            error = (got.double() - expected.double()).norm().item() / (size if size > 0 else 1)
-            if error > worst:
+            bound = max(bound, bound_of(got.dtype))
+            equal = equal and same(got, expected)
+            if (error := relative_error(got, expected)) > worst:
                 worst, where = error, f"stage {stage}, {name}"
     return {**result, "bit_equal": equal, "max_relative_error": worst, "within": bound, "worst": where}

@@ -18,6 +18,31 @@ from .job import parser_of, read
 from .record import Stream
 
 
+def look_first(jobs, stream):
+    """Looks at the module, and refuses the designs that cannot train it, before anything is trained."""
+    import torch
+
+    from .look import Looker
+    from .shared import refuse_updates_amid_the_step, tied_over_stages
+    from .stages import Source
+    from .usermodule import partition
+
+    runs = [{**jobs["common"], **run} for run in jobs["runs"]]
+    source = Source(runs[0])
+    layers = source.layers()
+    inputs, targets = source.module.batch(0, runs[0]["seed"])
+    first = [value.chunk(runs[0]["batch"])[0] for value in (*inputs, targets)]
+    looker = Looker(torch.device("cpu"), first[:-1], first[-1], source.loss(), "layer" if layers else "stage", split=False)
+    looker.see_all(layers or [])
+    for _ in looker.through(source.parts(layers), len(layers) if layers else runs[0]["stages"]):
+        pass
+    stream.line(found=looker.found.lines())
+    for run in runs if layers else []:
+        if "versions" in run:
+            counts, _ = partition(len(layers), run["stages"], run["layers_per_stage"], run["partition_of_module"], run["module"])
+            refuse_updates_amid_the_step(tied_over_stages(layers, counts), run["name"], f"the rule {run['versions']['rule']}")
+
+
 def main(arguments=None):
     options = parser_of("experiment", __doc__).parse_args(arguments)
     stream = Stream(options.record, 0)
@@ -31,6 +56,7 @@ def main(arguments=None):
         from .localrun import LocalRunner, plain
 
         torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+        look_first(jobs, stream)
         for number, run in enumerate(jobs["runs"]):
             where = run["name"]
             job = {**jobs["common"], **run}

@@ -4,7 +4,7 @@
 import argparse
 import json
 
-from .errors import no_torch
+from .errors import Refused, no_torch
 
 
 def parser_of(program, text):
@@ -29,3 +29,13 @@ def with_pipelining(stream):
     except ImportError as error:
         raise no_torch(error) from error
     return torch
+
+
+def chosen_device(torch, wanted):
+    """The one device of a process that is no rank: `wanted` is auto, host or cuda."""
+    if wanted not in ("auto", "host", "cuda"):
+        raise Refused("--device", f'"{wanted}" is none that is known', "use auto, host or cuda")
+    gpu = torch.cuda.is_available() and wanted != "host"
+    if wanted == "cuda" and not gpu:
+        raise Refused("--device", "PyTorch finds no GPU", "use --device host")
+    return torch.device("cuda" if gpu else "cpu")

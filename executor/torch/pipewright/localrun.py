@@ -7,10 +7,11 @@ import time
 import torch
 
 from . import stages
+from .chain import as_output, as_tuple
 from .errors import Refused
 from .record import Clock, Recorder
 from .versionedrun import VersionedRunner, mean_errors, unknown_operation
-from .versions import StageVersions
+from .versions import KINDS, StageVersions, Ties
 
 
 def merged(orders, stages):
@@ -57,7 +58,7 @@ def plain(stages, updates, batch):
 
 
 def classifies(output, targets):
-    return output.dim() == 2 and targets.dim() == 1 and not targets.dtype.is_floating_point
+    return isinstance(output, torch.Tensor) and output.dim() == 2 and targets.dim() == 1 and not targets.dtype.is_floating_point
 
 
 def share_right(output, targets):
@@ -75,6 +76,7 @@ class LocalRunner(VersionedRunner):
         self.batches = job["versions"]["batches"]
         self.order = merged(job["versions"]["order"], job["stages"])
         self.modules = self.source.stages(range(job["stages"]))
+        self.ties = Ties(self.source.tied)
         self.errors, self.loss = [], self.source.loss()
         self.versions = {stage: StageVersions(stage, module, self.source, self.order, job["versions"]["optimizer"],
                                               job["module"]) for stage, module in self.modules.items()}
@@ -88,8 +90,8 @@ class LocalRunner(VersionedRunner):
     def _take(self, backward, stage, microbatch):
         return self.local.pop((backward, stage, microbatch))
 
-    def _piece(self, microbatch):
-        """Inputs and targets of a microbatch: its part of the rows of its update."""
+    def _rows(self, microbatch):
+        """Its part of the rows of its update."""
         update = self.update_of[microbatch]
         if update not in self.rows:
             while len(self.rows) > 8:  # an update's rows depend on its number only, so they can be drawn again
@@ -102,7 +104,7 @@ class LocalRunner(VersionedRunner):
             raise Refused(f"{self.source.module.file}:batch", f"{targets.shape[0]} rows cannot be cut into {len(batch)} "
                           "equal microbatches", "return a multiple")
         at = batch.index(microbatch)
-        return [value.chunk(len(batch))[at] for value in inputs], targets.chunk(len(batch))[at]
+        return [value.chunk(len(batch))[at] for value in inputs], targets.chunk(len(batch))[at], (update, at)
 
     def train(self):
         job = self.job
@@ -119,6 +121,7 @@ class LocalRunner(VersionedRunner):
                 given = self._take(True, stage, microbatch) if stage + 1 < job["stages"] else None
                 produced = self._backward(block, given)
             elif op == "U":
+                self.ties.sum(self.versions, block["update"])
                 self.versions[stage].update(block["update"], len(self.batches[stage][block["update"]]))
                 produced = []
             else:
@@ -133,23 +136,9 @@ class LocalRunner(VersionedRunner):
                         self.tell(update, sum(self.losses[update]) / len(self.losses[update]))
         return [sum(values) / len(values) for values in self.losses]
 
-    def _forward(self, block, given):
-        stage, microbatch = block["stage"], block["microbatch"]
-        self._read(block)
-        inputs, targets = self._piece(microbatch) if stage in (0, self.job["stages"] - 1) else (None, None)
-        if stage == 0:
-            output = self.modules[stage](*inputs)
-        else:
-            given = given.detach().requires_grad_(given.dtype.is_floating_point)
-            output = self.modules[stage](given)
-        if stage + 1 < self.job["stages"]:
-            self.kept[stage, microbatch] = (given, output)
-            return [(False, stage + 1, microbatch, output)]
-        loss = self.loss(output, targets)
-        if classifies(output, targets):
-            self.right[self.update_of[microbatch]].append(share_right(output, targets))
-        self.kept[stage, microbatch] = (given, loss)
-        return [loss.detach()]
+    def _ended(self, microbatch, output, target):
+        if classifies(output, target):
+            self.right[self.update_of[microbatch]].append(share_right(output, target))
 
     def held_back(self):
         """Loss and accuracy of the final weights; nothing if the file has no held-back rows."""
@@ -158,17 +147,23 @@ class LocalRunner(VersionedRunner):
         if not callable(function):
             return None, None
         inputs, targets = function()
-        value = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+        values = as_tuple(inputs)
         with torch.no_grad():
             for stage in range(self.job["stages"]):
                 versions = self.versions[stage]
                 for parameter, newest in zip(versions.working, versions.newest):
                     parameter.data.copy_(newest)
                 self.modules[stage].eval()
-                output = self.modules[stage](*value)
-                value = (output,)
+                values = as_tuple(self.modules[stage](*values))
+            output = as_output(values)
             loss = float(self.loss(output, targets))
         return loss, share_right(output, targets) if classifies(output, targets) else None
+
+    def optimizer_name(self):
+        """Of the file's optimizer: as designs call it, or its class."""
+        kinds = {type(versions.optimizer).__name__ for versions in self.versions.values() if versions.optimizer is not None}
+        known = {kind: name for name, kind in KINDS.items()}
+        return ", ".join(sorted(known.get(kind, kind) for kind in kinds)) or "none"
 
     def report(self):
         """The report from which the program makes a row of its table."""
@@ -186,7 +181,7 @@ class LocalRunner(VersionedRunner):
                 digest.update(parameter.detach().contiguous().numpy().tobytes() if hasattr(parameter, "numpy") else b"")
         size = [sum(p.numel() * p.element_size() for p in self.versions[stage].newest) for stage in range(stages)]
         accuracies = [mean(each) for each in self.right] if any(self.right) else []
-        return {"losses": losses, "accuracies": accuracies, "held_back_loss": loss, "held_back_accuracy": accuracy, "reads_agree": agree,
-                "copies": [self.versions[stage].most_copies for stage in range(stages)], "weight_bytes": size,
+        return {"losses": losses, "accuracies": accuracies, "held_back_loss": loss, "held_back_accuracy": accuracy,
+                "reads_agree": agree, "copies": [self.versions[stage].most_copies for stage in range(stages)], "weight_bytes": size,
                 "prediction_rmse": [off for off, _ in errors], "unpredicted_rmse": [stale for _, stale in errors],
-                "rows": self.row_count, "seconds": seconds, "bits": digest.hexdigest()}
+                "optimizer": self.optimizer_name(), "rows": self.row_count, "seconds": seconds, "bits": digest.hexdigest()}

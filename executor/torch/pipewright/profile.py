@@ -4,8 +4,10 @@
     python -m pipewright.profile JOB --record PLACE
 
 JOB says which module, device, and into how many microbatches batch(0) is cut. Forward, input gradient and weight gradient
-are timed apart, split as PyTorch's pipelining splits them; the full backward too. Bytes are those of tensors that autograd
-keeps, each storage once, without parameters; what a layer finds kept already by the one before it is that one's.
+are timed apart, split as PyTorch's pipelining splits them; the full backward too. A backward that cannot be split is
+measured whole, as the I of a run; a stage of several layers runs whole if one of them does, so both are estimates. Bytes
+are those of tensors that autograd keeps, each storage once, without parameters; what a layer finds kept already by the one
+before it is that one's.
 """
 
 import gc
@@ -20,7 +22,7 @@ from typing import NamedTuple
 
 from .allocated import DeviceMeter, HostMeter
 from .errors import Refused
-from .job import parser_of, read, with_pipelining
+from .job import chosen_device, parser_of, read, with_pipelining
 from .record import Stream
 
 WARM_UP, FEWEST = 2, 5
@@ -62,7 +64,8 @@ class Kept:
 
 def bytes_of(tensors, but_not=()):
     """Bytes of their storages, each counted once."""
-    storages = [tensor.untyped_storage() for tensor in (tensors if isinstance(tensors, (tuple, list)) else (tensors,))]
+    tensors = tensors if isinstance(tensors, (tuple, list)) else (tensors,)
+    storages = [tensor.untyped_storage() for tensor in tensors if hasattr(tensor, "untyped_storage")]
     return sum({storage.data_ptr(): storage.nbytes() for storage in storages if storage.data_ptr() not in but_not}.values())
 
 
@@ -82,17 +85,15 @@ def voluntary_switches():
 class Profiler:
     def __init__(self, job, stream):
         import torch
-        from torch.distributed.pipelining import PipelineStage, _backward
+        from torch.distributed.pipelining import PipelineStage
 
+        from . import chain, halves, look
         from .usermodule import UserModule
 
         self.stage_class = PipelineStage
-        self.torch, self.split, self.stream, self.job = torch, _backward, stream, job
-        wanted = job["device"]
-        gpu = torch.cuda.is_available() and wanted != "host"
-        if wanted == "cuda" and not gpu:
-            raise Refused("--device", "PyTorch finds no GPU", "use --device host")
-        self.device = torch.device("cuda" if gpu else "cpu")
+        self.torch, self.stream, self.job = torch, stream, job
+        self.chain, self.halves, self.look = chain, halves, look
+        self.device = chosen_device(torch, job["device"])
         self.wall = self.taken = 0
         self.module = UserModule(job["module"])
         if self.module.by_stage:
@@ -125,37 +126,38 @@ class Profiler:
         return taken
 
     def _forward(self, index, values):
-        return self._with_loss(index, self.layers[index](*values))
+        return self._with_loss(index, self._call(index, values))
+
+    def _call(self, index, values):
+        return self.chain.as_output(self.chain.as_tuple(self.layers[index](*values)))
 
     def _with_loss(self, index, output):
         return self.loss(output, self.target) if index + 1 == len(self.layers) else output
 
-    def _fresh(self, values):
-        """The layer's inputs as a stage receives them."""
-        return tuple(value.detach().requires_grad_(value.is_floating_point() and not first)
-                     for value, first in zip(values, [self.at == 0] * len(values)))
+    def _roots(self, output):
+        """The values from which a backward starts, and their gradients."""
+        roots = tuple(root for root in self.chain.as_tuple(output)
+                      if isinstance(root, self.torch.Tensor) and root.requires_grad)
+        return roots, [self.torch.ones_like(root) for root in roots]
 
     def _backwards(self, output, values, parameters):
-        """Two functions, to be called in order: the input gradient and the weight gradient. Also the gradients that
-        they start from."""
-        roots = output if isinstance(output, tuple) else (output,)
-        roots = tuple(root for root in roots if root.requires_grad)
-        gradients = [self.torch.ones_like(root) for root in roots]
-        if self.at == 0:  # the input needs no gradient, so PyTorch leaves all work to the weight gradient
-            return (lambda: None), (lambda _: self.torch.autograd.backward(roots, gradients) if roots else None), gradients
-        return (lambda: self.split.stage_backward_input(roots, gradients, list(values), iter(parameters))[1],
-                lambda groups: self.split.stage_backward_weight(iter(parameters), groups), gradients)
+        """Two functions, to be called in order: the input gradient and the weight gradient, where that cannot be split the
+        whole backward and nothing. Also the gradients that they start from."""
+        roots, gradients = self._roots(output)
+        if self.whole:
+            return (lambda: self.halves.full(roots, gradients)), (lambda _: None), gradients
+        return (*self.halves.halves(roots, gradients, values, parameters), gradients)
 
     def measure(self, index, values, known):
         """Measurements of one layer, and its outputs for the next one. `known`: storages that are kept already."""
-        self.at = index
+        self.whole = index in self.found.unsplittable
         torch, layer = self.torch, self.layers[index]
         parameters = [parameter for parameter in layer.parameters() if parameter.requires_grad]
         owned = {tensor.untyped_storage().data_ptr() for tensor in (*layer.parameters(), *layer.buffers())}
         kept = Kept(torch, owned | known)
-        inputs = self._fresh(values)
+        inputs = self.chain.fresh(values)
         with kept.hooks():
-            made = layer(*inputs)
+            made = self._call(index, inputs)
             output = self._with_loss(index, made)
         saved, pointers = kept.all(), set(kept.sizes) | known
         kept_input = 0 if index == 0 else bytes_of(inputs, but_not=kept.sizes)
@@ -163,18 +165,19 @@ class Profiler:
         if index + 1 < len(self.layers) and hasattr(self.stage_class, "release_fwd_send_outputs"):
             kept_output = 0  # a stage frees an output that was sent, but never the one that the loss was computed from
         del made
-        tensors = output if isinstance(output, tuple) else (output,)
-        size = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
-        following = tuple(tensor.detach() for tensor in tensors)
+        tensors = self.chain.as_tuple(output)
+        size = sum(tensor.numel() * tensor.element_size() for tensor in tensors if isinstance(tensor, torch.Tensor))
+        following = self.chain.fresh(tensors)
         first, second, gradients = self._backwards(output, inputs, parameters)
         groups = first()
         held = [tensor for group in groups or () for some in group.get("grads") or () for tensor in some if tensor is not None]
         ends = {tensor.untyped_storage().data_ptr() for tensor in gradients}
         kept_gradient = bytes_of([tensor for tensor in held if tensor.untyped_storage().data_ptr() in ends])
-        ends |= {value.grad.untyped_storage().data_ptr() for value in inputs if value.grad is not None}
+        ends |= {value.grad.untyped_storage().data_ptr() for value in inputs
+                 if isinstance(value, torch.Tensor) and value.grad is not None}
         lasting = bytes_of(held, but_not=ends | owned | pointers)
         held = gradients = None
-        if self.at > 0:
+        if index > 0:
             del output, tensors, first
         still = kept.still()
         second(groups)
@@ -187,7 +190,7 @@ class Profiler:
         gc.disable()
         began, rounds = time.monotonic(), 0
         while rounds < WARM_UP + FEWEST or (time.monotonic() - began < self.job["seconds"] and rounds < self.job["most"]):
-            inputs = self._fresh(values)
+            inputs = self.chain.fresh(values)
             start = self.now()
             output = self._forward(index, inputs)
             middle = self.now()
@@ -197,13 +200,11 @@ class Profiler:
             between = self.now()
             second(groups)
             end = self.now()
-            inputs = self._fresh(values)
+            inputs = self.chain.fresh(values)
             output = self._forward(index, inputs)
-            roots = tuple(root for root in (output if isinstance(output, tuple) else (output,)) if root.requires_grad)
-            gradients = [torch.ones_like(root) for root in roots]
+            roots, gradients = self._roots(output)
             begin = self.now()
-            if roots:
-                torch.autograd.backward(roots, gradients)
+            self.halves.full(roots, gradients)
             full = self.now()
             rounds += 1
             if rounds > WARM_UP:
@@ -219,37 +220,53 @@ class Profiler:
         numbers["spread"] = (quarters[2] - quarters[0]) / 2 / statistics.median(sums)
         numbers.update(saved=saved, saved_for_weight_grad=min(saved, still), saved_from_input_grad=lasting, output=size,
                        kept_input=kept_input, kept_output=kept_output, kept_gradient=kept_gradient, rounds=len(sums), **memory,
-                       parameters=sum(parameter.numel() * parameter.element_size() for parameter in layer.parameters()))
+                       parameters=sum(map(self.look.bytes_of, layer.parameters())),
+                       frozen=sum(self.look.bytes_of(p) for p in layer.parameters() if not p.requires_grad),
+                       **self._shared_of(index))
         # Only storages that live on may be recognised: other addresses are reused.
-        return numbers, following, pointers & {tensor.untyped_storage().data_ptr() for tensor in following}
+        return numbers, following, pointers & {tensor.untyped_storage().data_ptr() for tensor in following
+                                               if isinstance(tensor, torch.Tensor)}
+
+    def _shared_of(self, index):
+        """Bytes of trained parameters that an earlier layer holds too, and that layer's number: of several the one that
+        shares the most."""
+        by_owner = {}
+        for shared in self.found.shared:
+            owner = min(layer for layer, _ in shared.places)
+            if shared.trained and owner < index and any(layer == index for layer, _ in shared.places):
+                by_owner[owner] = by_owner.get(owner, 0) + self.look.bytes_of(shared.parameter)
+        if not by_owner:
+            return {}
+        owner = max(by_owner, key=by_owner.get)
+        if len(by_owner) > 1:
+            self.stream.line(note=f"layer {index} shares parameters with several layers; counted are those of layer {owner}")
+        return {"shared": by_owner[owner], "shared_with": owner}
 
     def _workspaces(self, index, values, parameters, lasting):
         """The temporary memory of the passes, beside what stays. `lasting`: what I leaves for W, without the gradients
         that it was given and passes on. Gradients of parameters are allocated already, as in a step."""
         meter = DeviceMeter(self.torch) if self.device.type == "cuda" else HostMeter(self.torch)
         with meter:
-            inputs = self._fresh(values)
+            inputs = self.chain.fresh(values)
             with meter.stretch("F"):
-                made = self.layers[index](*inputs)
+                made = self._call(index, inputs)
                 output = self._with_loss(index, made)
             first, second, gradients = self._backwards(output, inputs, parameters)
             with meter.stretch("I"):
                 groups = first()
             gradients = None
-            if self.at > 0:
+            if index > 0:
                 del output, first
             with meter.stretch("W"):
                 second(groups)
             made = output = first = second = groups = None
-            inputs = self._fresh(values)
-            made = self.layers[index](*inputs)
+            inputs = self.chain.fresh(values)
+            made = self._call(index, inputs)
             output = self._with_loss(index, made)
-            roots = tuple(root for root in (output if isinstance(output, tuple) else (output,)) if root.requires_grad)
-            gradients = [self.torch.ones_like(root) for root in roots]
+            roots, gradients = self._roots(output)
             with meter.stretch("B"):
-                if roots:
-                    self.torch.autograd.backward(roots, gradients)
-            handed = sum(value.grad.nbytes for value in inputs if value.grad is not None)
+                self.halves.full(roots, gradients)
+            handed = sum(value.grad.nbytes for value in inputs if isinstance(value, self.torch.Tensor) and value.grad is not None)
         seen, _ = meter.read()
         f, i, w, b = (seen[name] for name in "FIWB")
         return {"workspace_forward": max(0, f.peak - f.after),
@@ -257,6 +274,17 @@ class Profiler:
                 "workspace_weight_grad": max(0, w.peak - w.before),
                 "workspace_backward": max(0, b.peak - b.before - handed),
                 "peak": max(f.peak, i.peak, w.peak, b.peak) - f.before}
+
+    def _look(self):
+        looker = self.look.Looker(self.device, self.inputs, self.target, self.loss)
+        looker.see_all(self.layers)
+        for number in looker.through(self.layers, len(self.layers)):
+            self.stream.line(at=f"a look at layer {number}")
+        self.found = looker.found
+        for layer in self.layers:
+            layer.to(self.device)
+        estimated = ["input_grad", "weight_grad"] if self.found.unsplittable else []
+        self.stream.line(found=self.found.lines(), estimated=estimated)
 
     def names(self):
         """Names of the layers: their class, with a number where there are several of it."""
@@ -272,6 +300,7 @@ class Profiler:
         device = torch.cuda.get_device_name() if self.device.type == "cuda" else "CPU"
         self.stream.line(hello=0, device=device, torch=torch.__version__, layers=len(self.layers),
                          data_type="bf16" if short else "fp32", rows=self.rows)
+        self._look()
         values = self.inputs  # a step's rows exist before it begins and belong to no layer
         known = {value.untyped_storage().data_ptr() for value in values}
         for index, name in enumerate(self.names()):

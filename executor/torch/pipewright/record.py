@@ -6,11 +6,21 @@ that leave this process are on rank 0's clock.
 """
 
 import json
+import math
 import os
 import threading
 import time
 
 REPORT_EVERY = 1  # seconds between reports within a step
+
+
+def reportable(value):
+    """JSON has no word for NaN and infinities: they are the texts "nan", "inf" and "-inf"."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, dict):
+        return {key: reportable(each) for key, each in value.items()}
+    return [reportable(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 class Stream:
@@ -26,7 +36,7 @@ class Stream:
 
     def line(self, **content):
         with self._lock:
-            self._file.write(json.dumps(content) + "\n")
+            self._file.write(json.dumps(reportable(content), allow_nan=False) + "\n")
             self._file.flush()
 
 
@@ -136,7 +146,7 @@ class Recorder:
             self._waits.append([what, stage, microbatch, begin, self._clock.now()])
 
     def exchange_begins(self, name):
-        """Begins an exchange between the copies of a device, in or between blocks."""
+        """Begins an exchange between ranks that is no transfer, in or between blocks."""
         return (name, self.within, self._clock.now()) if self.on else None
 
     def exchange_ends(self, begun, size):

@@ -50,7 +50,7 @@ class Replicas:
             from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 
             def hook(group, bucket):
-                seen = recorder.exchange_begins("all_reduce")
+                seen = recorder.exchange_begins("all_reduce over replicas")
                 future = allreduce_hook(group, bucket)
                 size = bucket.buffer().nbytes
                 return future.then(lambda done: (recorder.exchange_ends(seen, size), done.value())[1])
@@ -73,7 +73,7 @@ class Replicas:
             def recorded(*arguments, original=original, name=name, **named):
                 if named.get("group") is not ours:
                     return original(*arguments, **named)
-                seen = recorder.exchange_begins(name)
+                seen = recorder.exchange_begins(name + " over replicas")
                 work = original(*arguments, **named)
                 size = max((value.nbytes for value in (*arguments, *named.values()) if isinstance(value, self._torch.Tensor)),
                            default=0)

@@ -1,39 +1,66 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The stages that the design places on this rank: of the user's layers, or stand-ins that take the design's times."""
 
+import hashlib
 import time
 
 import torch
 
+from .chain import Chain, with_values_to_send
 from .errors import Refused
+from .shared import tied_over_stages
 from .usermodule import UserModule, partition
 
 
 class Source:
-    """The source of stages, batches and losses. `notes` are for the user."""
+    """The source of stages, batches and losses. `notes` are for the user; `tied`: parameters that several stages hold,
+    once stages were made of layers."""
 
     def __init__(self, job):
-        self.job, self.notes = job, []
+        self.job, self.notes, self.tied = job, [], []
         self.module = UserModule(job["module"])
-        self._counts = None
+        self.counts = None
 
     def _partition(self, layers):
         counts, note = partition(len(layers), self.job["stages"], self.job["layers_per_stage"],
                                  self.job["partition_of_module"], self.job["module"])
-        if note and self._counts is None:
+        if note and self.counts is None:
             self.notes.append(note)
-        self._counts = counts
+        self.counts = counts
         return counts
 
-    def stages(self, wanted):
-        """{stage: nn.Module}"""
+    def layers(self):
+        """All layers, made anew; None where the file builds stages."""
+        return None if self.module.by_stage else self.module.layers(self.job["seed"])
+
+    def stages(self, wanted, layers=None):
+        """{stage: nn.Module}, of these layers or of new ones."""
         seed, count = self.job["seed"], self.job["stages"]
         if self.module.by_stage:
-            return {stage: self.module.stage(stage, count, seed) for stage in wanted}
-        layers = self.module.layers(seed)
-        counts = self._partition(layers)
-        starts = [sum(counts[:stage]) for stage in range(count)]
-        return {stage: torch.nn.Sequential(*layers[starts[stage] : starts[stage] + counts[stage]]) for stage in wanted}
+            made = {stage: self.module.stage(stage, count, seed) for stage in wanted}
+        else:
+            layers = layers or self.layers()
+            counts = self._partition(layers)
+            self.tied = tied_over_stages(layers, counts)
+            starts = [sum(counts[:stage]) for stage in range(count)]
+            made = {stage: Chain(*layers[starts[stage] : starts[stage] + counts[stage]]) for stage in wanted}
+        return {stage: with_values_to_send(module, stage + 1 == count) for stage, module in made.items()}
+
+    def parts(self, layers):
+        """What a look goes through, one after the other: the layers, or the stages, each made when it is its turn."""
+        count = self.job["stages"]
+        return layers or (self.module.stage(stage, count, self.job["seed"]) for stage in range(count))
+
+    def unsplittable_stages(self, found):
+        """The stages whose backward runs whole, of what a look found."""
+        starts = range(self.job["stages"]) if self.module.by_stage else [sum(self.counts[:s]) for s in range(len(self.counts))]
+        return {max(stage for stage, start in enumerate(starts) if start <= number) for number in found.unsplittable}
+
+    def draws(self, rows, stage, microbatch):
+        """Begins the random numbers of a forward: those of this stage and microbatch, in whatever order and on whatever
+        rank it runs. `rows`: what batch() got."""
+        text = f"{self.job['seed']} {rows} {stage} {microbatch}".encode("ascii")
+        torch.manual_seed(int.from_bytes(hashlib.blake2b(text, digest_size=4).digest(), "big"))
 
     def batch(self, step):
         inputs, targets = self.module.batch(step, self.job["seed"])
@@ -72,10 +99,16 @@ class SyntheticSource:
     """Stages that take the times of the design's costs."""
 
     def __init__(self, job):
-        self.job, self.notes = job, []
+        self.job, self.notes, self.tied = job, [], []
         self._times = job["synthetic"]
 
-    def stages(self, wanted):
+    def layers(self):
+        return None
+
+    def draws(self, rows, stage, microbatch):
+        pass
+
+    def stages(self, wanted, layers=None):
         return {stage: StandIn(max(1, self._times[stage]["output"] // 4)) for stage in wanted}
 
     def batch(self, step):

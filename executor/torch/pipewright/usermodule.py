@@ -2,9 +2,9 @@
 """The user's own file: `FILE.py:build` and the functions beside it.
 
 `build()` returns the model as a list of layers (or an nn.Sequential), `build(stage)` or `build(stage, stages)` one
-stage. The file also has `batch(step)`, which returns the inputs and the targets of a whole step, and `loss(output,
-target)`, a mean over the rows. `optimizer(parameters)` is optional, and `replicate(module, mesh)` is for copies of the
-pipeline.
+stage. A tuple that one of them returns is as many arguments of the next. The file also has `batch(step)`, which returns
+the inputs and the targets of a whole step, and `loss(output, target)`, a mean over the rows. `optimizer(parameters)` is
+optional, and `replicate(module, mesh)` is for copies of the pipeline.
 """
 
 import importlib.util

@@ -8,8 +8,10 @@ emulation without a pipeline (emulation.py).
 import gc
 import time
 
+from .chain import as_output, as_tuple, gradients_of, leaves
 from .errors import Refused
-from .run import Runner
+from .runner import Runner
+from .shared import refuse_updates_amid_the_step
 from .versions import StageVersions
 
 
@@ -24,23 +26,20 @@ class VersionedRunner(Runner):
         job = self.job
         self.order = job["versions"]["order"][self.rank]
         self.batches = job["versions"]["batches"]
-        mine = [stage for stage, rank in enumerate(job["device_of_stage"]) if rank == self.rank]
-        self.modules = self.source.stages(mine)
-        for note in self.source.notes if self.rank == 0 else []:
-            self.stream.line(note=note)
+        self.build(split=False)
+        refuse_updates_amid_the_step(self.source.tied, job["module"], f"the rule {job['versions']['rule']}")
         self.versions, self.errors = {}, []
-        for stage in mine:
-            self.modules[stage].to(self.device)
-            self.versions[stage] = StageVersions(stage, self.modules[stage], self.source, self.order,
-                                                 job["versions"]["optimizer"], job["module"] or "--synthetic-stages")
+        for stage, module in self.modules.items():
+            self.versions[stage] = StageVersions(stage, module, self.source, self.order, job["versions"]["optimizer"],
+                                                 job["module"] or "--synthetic-stages")
         self.loss = self.source.loss()
         self._find_shapes()
 
     def _find_shapes(self):
-        """Finds the shape of every stage's output for one microbatch, by passing the first one through."""
+        """Finds the shapes and types of every stage's outputs for one microbatch, by passing the first one through."""
         torch, job = self.torch, self.job
         inputs, _ = self.source.batch(0)
-        self.shapes, value = [], None
+        self.shapes = []
         for stage in range(job["stages"]):
             owner = job["device_of_stage"][stage]
             what = [None]
@@ -49,45 +48,52 @@ class VersionedRunner(Runner):
                 buffers = {name: buffer.clone() for name, buffer in module.named_buffers()}
                 random = torch.get_rng_state()
                 given = [piece.chunk(job["microbatches"])[0].to(self.device) for piece in inputs] if stage == 0 \
-                    else [torch.zeros(self.shapes[-1][0], dtype=self.shapes[-1][1], device=self.device)]
+                    else [torch.zeros(shape, dtype=kind, device=self.device) for shape, kind in self.shapes[-1]]
                 with torch.no_grad():
-                    value = module(*given)
+                    values = as_tuple(module(*given))
                     for name, buffer in module.named_buffers():
                         buffer.copy_(buffers[name])
                 torch.set_rng_state(random)
-                if not isinstance(value, torch.Tensor):
-                    what[0] = type(value).__name__
-                else:
-                    what[0] = (tuple(value.shape), value.dtype)
+                odd = [type(value).__name__ for value in values if not isinstance(value, torch.Tensor)]
+                what[0] = odd[0] if odd else [(tuple(value.shape), value.dtype) for value in values]
             self.dist.broadcast_object_list(what, src=owner, group=self.talk)
             if isinstance(what[0], str):
-                raise Refused(f"F{stage}.0", f"the stage returns a {what[0]}",
-                              "weight policies hand on one tensor from stage to stage")
+                raise Refused(f"F{stage}.0", f"the stage returns a {what[0]}", "stages hand on tensors")
             self.shapes.append(what[0])
 
-    def _tag(self, backward, stage, microbatch):
-        return 1 + ((stage * 2 + backward) * self.job["microbatches"] + microbatch)
+    def _tag(self, backward, stage, microbatch, number):
+        """Of the `number`th value of a message."""
+        most = max(len(shapes) for shapes in self.shapes)
+        return 1 + ((stage * 2 + backward) * self.job["microbatches"] + microbatch) * most + number
 
-    def _hand_on(self, backward, stage, microbatch, value):
-        """Passes a value on to the block of `stage` that needs it."""
+    def _hand_on(self, backward, stage, microbatch, values):
+        """Passes values on to the block of `stage` that needs them."""
         to = self.job["device_of_stage"][stage]
         if to == self.rank:
-            self.local[backward, stage, microbatch] = value
+            self.local[backward, stage, microbatch] = values
             return
-        value = value.detach().to("cpu").contiguous()
-        work = self.dist.isend(value, dst=to, group=self.talk, tag=self._tag(backward, stage, microbatch))
-        self.sent.append((work, value))
+        for number, value in enumerate(values):
+            if value is None:  # the gradient of a value that has none
+                continue
+            value = value.detach().to("cpu").contiguous()
+            work = self.dist.isend(value, dst=to, group=self.talk, tag=self._tag(backward, stage, microbatch, number))
+            self.sent.append((work, value))
 
     def _take(self, backward, stage, microbatch):
+        """The values, or their gradients, which only floating-point numbers have."""
         source = self.job["device_of_stage"][stage + (1 if backward else -1)]
         if source == self.rank:
             return self.local.pop((backward, stage, microbatch))
-        shape, kind = self.shapes[stage if backward else stage - 1]
-        value = self.torch.empty(shape, dtype=kind)
-        begin = self.recorder.border()
-        self.dist.recv(value, src=source, group=self.talk, tag=self._tag(backward, stage, microbatch))
+        begin, values = self.recorder.border(), []
+        for number, (shape, kind) in enumerate(self.shapes[stage if backward else stage - 1]):
+            if backward and not kind.is_floating_point:
+                values.append(None)
+                continue
+            value = self.torch.empty(shape, dtype=kind)
+            self.dist.recv(value, src=source, group=self.talk, tag=self._tag(backward, stage, microbatch, number))
+            values.append(value.to(self.device))
         self.recorder.wait("B" if backward else "F", stage, microbatch, begin)
-        return value.to(self.device)
+        return tuple(values)
 
     def _step(self, number):
         torch, job = self.torch, self.job
@@ -96,7 +102,7 @@ class VersionedRunner(Runner):
         self.pieces = [value.to(self.device).chunk(count) for value in inputs]
         self.targets = targets.to(self.device).chunk(count)
         self.local, self.sent, self.kept, losses = {}, [], {}, []
-        torch.manual_seed(job["seed"] * 1_000_003 + number + 1)
+        self.step_rows = number
         for versions in self.versions.values():
             versions.begin_step()
         self.reads = []
@@ -137,35 +143,41 @@ class VersionedRunner(Runner):
         version, steps = self.versions[block["stage"]].read(block)
         self.reads.append([block["op"], block["stage"], block["microbatch"], version, steps])
 
+    def _rows(self, microbatch):
+        """Inputs and targets of a microbatch, and what its random numbers are drawn for: rows, and number in them."""
+        return [piece[microbatch] for piece in self.pieces], self.targets[microbatch], (self.step_rows, microbatch)
+
     def _forward(self, block, given):
         stage, microbatch = block["stage"], block["microbatch"]
         self._read(block)
-        if stage == 0:
-            output = self.modules[stage](*(piece[microbatch] for piece in self.pieces))
-        else:
-            given = given.detach().requires_grad_(given.dtype.is_floating_point)
-            output = self.modules[stage](given)
+        inputs, target, (rows, number) = self._rows(microbatch)
+        values = tuple(inputs) if stage == 0 else leaves(given)
+        self.source.draws(rows, stage, number)
+        outputs = as_tuple(self.modules[stage](*values))
         if stage + 1 < self.job["stages"]:
-            if tuple(output.shape) != self.shapes[stage][0]:
+            shapes = [tuple(value.shape) for value in outputs]
+            if self.shapes is not None and shapes != (before := [shape for shape, _ in self.shapes[stage]]):
                 raise Refused(f"F{stage}.{microbatch}",
-                              f"the output has the shape {tuple(output.shape)}, and before {self.shapes[stage][0]}",
+                              f"the output has the shape {as_output(shapes)}, and before {as_output(before)}",
                               "a pipeline hands on values of one shape: pad the batch")
-            self.kept[stage, microbatch] = (given, output)
-            return [(False, stage + 1, microbatch, output)]
-        loss = self.loss(output, self.targets[microbatch])
-        self.kept[stage, microbatch] = (given, loss)
+            self.kept[stage, microbatch] = (values, outputs)
+            return [(False, stage + 1, microbatch, outputs)]
+        loss = self.loss(as_output(outputs), target)
+        self._ended(microbatch, as_output(outputs), target)
+        self.kept[stage, microbatch] = (values, (loss,))
         return [loss.detach()]
 
+    def _ended(self, microbatch, output, target):
+        """Called with the last stage's output of every microbatch."""
+
     def _backward(self, block, given):
-        torch, stage, microbatch = self.torch, block["stage"], block["microbatch"]
+        stage, microbatch = block["stage"], block["microbatch"]
         self._read(block)
-        value, output = self.kept.pop((stage, microbatch))
-        wanted = list(self.versions[stage].working)
-        needs_input = value is not None and value.requires_grad
-        results = torch.autograd.grad(output, ([value] if needs_input else []) + wanted,
-                                      grad_outputs=given, allow_unused=True)
-        self.versions[stage].add(block["update"], results[1:] if needs_input else results)
-        return [(True, stage - 1, microbatch, results[0])] if needs_input else []
+        values, outputs = self.kept.pop((stage, microbatch))
+        versions = self.versions[stage]
+        of_values, of_weights = gradients_of(outputs, given, values if stage > 0 else (), versions.working)
+        versions.add(block["update"], of_weights)
+        return [(True, stage - 1, microbatch, of_values)] if stage > 0 else []
 
     def run(self):
         job, recorder = self.job, self.recorder

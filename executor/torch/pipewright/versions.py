@@ -14,6 +14,7 @@ with is set before every block, so that a backward may read other weights than i
 import torch
 
 from .errors import Refused
+from .shared import parameter_of
 
 KINDS = {"sgd": "SGD", "adam": "Adam", "adamw": "AdamW", "rmsprop": "RMSprop"}
 
@@ -164,6 +165,28 @@ class StageVersions:
             self.foretold = [each for each in self.foretold if each[0] > self.version]
             for target, steps, copy, before in due:
                 self.watch.append([self.stage, target, steps, rmse(copy.tensors, self.newest), rmse(before, self.newest)])
+
+
+class Ties:
+    """Parameters that several stages of one process hold, each a copy: their gradients are summed before the first of
+    the stages is updated, so that the copies stay equal."""
+
+    def __init__(self, tied):
+        self._tied, self._done = tied, set()
+
+    def sum(self, versions, update):
+        """To be called before every update of a stage, when all gradients of this update are there."""
+        for one in self._tied if update not in self._done else []:
+            places = []
+            for stage, name in one.names.items():
+                working = versions[stage].working
+                sums = versions[stage].sums.setdefault(update, [None] * len(working))
+                parameter = parameter_of(versions[stage].module, name)
+                places.append((sums, next(index for index, each in enumerate(working) if each is parameter)))
+            known = [sums[index] for sums, index in places if sums[index] is not None]
+            for sums, index in places:
+                sums[index] = torch.stack(known).sum(0) if known else None
+        self._done.add(update)
 
 
 def rmse(tensors, others):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The other formats: what torchtitan, Automodel and Megatron get, what is read of the zero-bubble tools'
 // lines, and the Chrome trace event by event.
+#include "core/design/designbuilder.h"
 #include "core/exchange/chrometrace.h"
 #include "core/exchange/exampleexports.h"
 #include "core/exchange/exchange.h"
@@ -326,6 +327,17 @@ except ValueError as error:
         for (const auto& event : json["traceEvents"])
             slices += event["ph"] == "X";
         QCOMPARE(slices, prediction.program.tasks.size() - 1);
+    }
+
+    void sharedParametersOfAModelThatStandsInAreNobodys()
+    {
+        DesignRequest request;
+        request.family = "1f1b";
+        request.devices = 2;
+        request.microbatches = 2;
+        QVERIFY(!warns(makeDesign(request), "pytorch-csv", "shared parameters"));
+        request.model = "gpt-1.5b";
+        QVERIFY(warns(makeDesign(request), "pytorch-csv", "shared parameters"));
     }
 
     void whatIsLeftOutIsSaid()

@@ -20,6 +20,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <map>
 
@@ -346,6 +347,58 @@ while :; do sleep 1000; done
         QVERIFY(TraceReader(options.trace).complete());
     }
 
+    void aLossThatIsNoNumberIsRecordedAndSaid_data()
+    {
+        QTest::addColumn<QString>("loss");
+        QTest::addColumn<QString>("said");
+        QTest::newRow("NaN") << "nan"
+                             << "loss: warning: is NaN from step 2 on";
+        QTest::newRow("infinite") << "-inf"
+                                  << "loss: warning: is infinite from step 2 on";
+    }
+    void aLossThatIsNoNumberIsRecordedAndSaid()
+    {
+        QFETCH(QString, loss);
+        QFETCH(QString, said);
+        const FakePython python("");
+        for (int rank = 0; rank < 2; ++rank) {
+            std::ofstream file(python.path(rank == 0 ? "rank0.jsonl" : "rank1.jsonl"));
+            for (int step = 0; step < 3; ++step)
+                file << R"({"step":)" << step << R"(,"start":5,"end":50,"loss":)"
+                     << (rank == 0   ? "null"
+                         : step == 0 ? "4.5"
+                                     : "\"" + loss.toStdString() + "\"")
+                     << "}\n";
+            file << R"({"done":true})" << '\n';
+        }
+        const RunResult result = collectTorchRun(twoStages(), python.path("."), optionsFor(python));
+        QCOMPARE(result.losses.front(), 4.5);
+        QVERIFY(!std::isfinite(result.losses[1]) && !std::isfinite(result.losses[2]));
+        compare(toString(result.notes), said.toUtf8());
+        QCOMPARE(std::count_if(result.notes.begin(), result.notes.end(),
+                               [](const Diagnostic& note) { return note.where == "loss"; }),
+                 std::ptrdiff_t(1));
+    }
+
+    void whatARankFoundInTheModuleIsToldAtOnce()
+    {
+        const FakePython python(hello + R"([ $RANK = 0 ] && say '{"found":[{"kind":"shared","what":"one parameter"}]}'
+step 0; step 1
+say '{"done":true}'
+)");
+        TorchOptions options = optionsFor(python);
+        std::string told;
+        int stepsBefore = -1, steps = 0;
+        options.progress = [&](const RunProgress&) { ++steps; };
+        options.tell = [&](const Diagnostics& now) {
+            told += toString(now);
+            stepsBefore = steps;
+        };
+        runWithTorch(twoStages(), options);
+        QCOMPARE(told, std::string("module: note: one parameter"));
+        QCOMPARE(stepsBefore, 0);
+    }
+
     void ranksThatDidNotEndAreNamedWhenTheirRunIsCollected_data()
     {
         QTest::addColumn<QString>("lastLines");
@@ -387,6 +440,8 @@ while :; do sleep 1000; done
         compare(text, "torchrun --nnodes MACHINES --nproc-per-node RANKS_OF_EACH --rdzv-backend c10d --rdzv-endpoint "
                       "FIRST_MACHINE:29500 -m pipewright.run a.job.json --record a.ranks    # 8 ranks together\n");
         compare(text, "srun --ntasks 8 python3 -m pipewright.run");
+        const std::string odd = torchCommandText({}, 8, "a b/it's;.json", "$HOME");
+        compare(odd, R"(-m pipewright.run 'a b/it'\''s;.json' --record '$HOME')");
     }
 };
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A model made of what PyTorch measured, with a program that speaks its protocol in the place of Python.
+#include "core/design/stagecosts.h"
 #include "core/presets/modelfile.h"
+#include "core/workload/layertable.h"
+#include "core/workload/transformer.h"
 #include "executor/torch/torchprofile.h"
 #include "fakepython.h"
 #include "testmain.h"
@@ -21,6 +24,14 @@ say '{"layer":"Head","number":1,"forward":3000,"input_grad":1500,"weight_grad":1
 
 class TestTorchProfile : public QObject {
     Q_OBJECT
+
+private:
+    static void compareFirst(std::vector<KnownLayer> table, const char* part)
+    {
+        const Diagnostics wrong = checkTable(tableShape("net", std::move(table)));
+        QCOMPARE(wrong.size(), std::size_t(1));
+        QVERIFY2(wrong.front().what.find(part) != std::string::npos, wrong.front().what.c_str());
+    }
 
 private slots:
     void whatWasMeasuredIsAModel_data()
@@ -55,6 +66,56 @@ private slots:
         QCOMPARE(file.shape.table[1].autograd, (AutogradBytes{11, 12, 13, 14, 15, 16, 17, 18}));
         if (!csv)
             QCOMPARE(file.shape, profile.shape); // a table says neither its type nor its rows
+    }
+
+    void frozenAndSharedParametersAndWhatWasEstimatedAreRecorded_data()
+    {
+        QTest::addColumn<bool>("csv");
+        QTest::newRow("model file") << false;
+        QTest::newRow("table") << true;
+    }
+    void frozenAndSharedParametersAndWhatWasEstimatedAreRecorded()
+    {
+        QFETCH(bool, csv);
+        std::string odd = layers;
+        odd.replace(odd.find(R"("parameters":4096)"), 17, R"("parameters":4096,"frozen":1024)");
+        odd.replace(odd.find(R"("parameters":2048)"), 17, R"("parameters":2048,"shared":512,"shared_with":0)");
+        const FakePython python(
+            R"(say '{"found":[{"kind":"frozen","what":"some are frozen"}],"estimated":["input_grad"]}'
+)" + odd + "say '{\"done\":true}'\n");
+        TorchProfileOptions options;
+        options.module = "net.py:build";
+        options.python = python.program();
+        const TorchProfile profile = profileWithTorch(options);
+        QCOMPARE(profile.notes, std::vector<std::string>{"some are frozen"});
+        QCOMPARE(profile.estimated, std::vector<std::string>{"input_grad"});
+        const ModelFile file = csv ? readModelFile(layerTableText(profile), "net.csv")
+                                   : readModelFile(modelFileText(profile, profile.origin(options.module)), "net.json");
+        QCOMPARE(file.shape.table, profile.shape.table);
+        QCOMPARE(file.shape.table[0].frozen, Bytes(1024));
+        QCOMPARE(file.shape.table[1].sharedWith, std::string("Embed"));
+        const Workload workload = makeWorkload(file.shape, Optimizer::AdamW, "net");
+        Costs costs;
+        applyBytes(workload, {1, 1}, {}, costs);
+        const int size = bytesOf(file.shape.dataType);
+        QCOMPARE(costs.stages[0].parameters, Bytes(4096 / size * workload.state.parameter));
+        QCOMPARE(costs.stages[0].gradients, Bytes(3072 / size * workload.state.gradient));
+        QCOMPARE(costs.stages[0].optimizerState, Bytes(3072 / size * workload.state.optimizer));
+        QCOMPARE(sharedParametersOf(workload, {1, 1}),
+                 (std::vector<SharedParameter>{{0, 1, Bytes(512 / size * workload.state.gradient)}}));
+        QVERIFY(sharedParametersOf(workload, {2}).empty());
+    }
+
+    void aTableThatSharesWithNoLayerBeforeIsRefused()
+    {
+        KnownLayer first{.name = "first", .parameters = 8}, second{.name = "second", .parameters = 8};
+        second.shared = 4;
+        second.sharedWith = "third";
+        compareFirst({first, second}, "shares parameters with \"third\", which is no layer before it");
+        second.sharedWith = "first";
+        QVERIFY(checkTable(tableShape("net", {first, second})).empty());
+        second.frozen = 8;
+        compareFirst({first, second}, "are frozen or shared");
     }
 
     void aFaultOfTheModuleIsSaid()

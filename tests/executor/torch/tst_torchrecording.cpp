@@ -21,7 +21,7 @@ private slots:
     {
         // Ranks 2 and 3 are the second copy of the pipeline; its loss is 20 more.
         const FakePython python("COPY=$((RANK / 2)) RANK=$((RANK % 2))\n" + hello + R"(step 0
-[ $RANK = 0 ] && say '{"step":1,"blocks":[],"waits":[],"exchanges":[["all_reduce",512,"B",0,1,20900,21500]]}'
+[ $RANK = 0 ] && say '{"step":1,"blocks":[],"waits":[],"exchanges":[["all_reduce over replicas",512,"B",0,1,20900,21500]]}'
 step 1
 say '{"done":true}'
 )");
