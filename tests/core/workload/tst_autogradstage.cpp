@@ -15,16 +15,17 @@ namespace {
 /// Rows, two blocks that keep all but 10 bytes for W, one without parameters, and a head with a loss.
 std::vector<KnownLayer> someLayers()
 {
-    const KnownLayer rows{"rows", 10, 1, 20, 21, 30, 30, 400, 100, {.workspaceForward = 5, .workspaceBackward = 50}};
-    KnownLayer block{"block", 100, 110, 90, 180, 1000, 990, 4000, 100};
+    const KnownLayer rows{
+        "rows", 10, 1, 20, 21, 30, 30, 400, 0, 0, {}, 100, {.workspaceForward = 5, .workspaceBackward = 50}};
+    KnownLayer block{"block", 100, 110, 90, 180, 1000, 990, 4000, 0, 0, {}, 100};
     block.autograd = {.fromInputGrad = 300,
                       .gradient = 100,
                       .workspaceForward = 250,
                       .workspaceInputGrad = 600,
                       .workspaceWeightGrad = 70,
                       .workspaceBackward = 500};
-    const KnownLayer plain{"plain", 10, 10, 0, 10, 200, 0, 0, 100, {.input = 100, .workspaceForward = 20}};
-    KnownLayer head{"head", 10, 10, 10, 20, 500, 400, 800, 4};
+    const KnownLayer plain{"plain", 10, 10, 0, 10, 200, 0, 0, 0, 0, {}, 100, {.input = 100, .workspaceForward = 20}};
+    KnownLayer head{"head", 10, 10, 10, 20, 500, 400, 800, 0, 0, {}, 4};
     head.autograd = {.fromInputGrad = 40, .output = 150, .workspaceInputGrad = 60, .workspaceBackward = 30};
     return {rows, block, block, plain, head};
 }
