@@ -36,6 +36,12 @@ struct ImportCommandOptions {
         command.option("--from", from, formats).typeName("FORMAT");
         command.flag("--legacy-letters", legacyLetters,
                      "PyTorch files from before late 2024: B is the input gradient, BW the full backward");
+        command
+            .option("--transfers", transfers,
+                    "PyTorch's schedules: the order of sends and receives: file (as the file has them), pytorch (where "
+                    "PyTorch puts them between the computations) or own (this program's order); default: file, where "
+                    "it has them, else own")
+            .typeName("ORDER");
         command.option("--name", name, "the design's name (default: the file's)").typeName("NAME");
         command
             .option("--size-limit", sizeLimit,
@@ -48,7 +54,7 @@ struct ImportCommandOptions {
         command.flag("--json", json, "print one JSON object");
     }
     std::vector<std::string> files;
-    std::string output, from, name, progress = "auto", sizeLimit;
+    std::string output, from, transfers, name, progress = "auto", sizeLimit;
     bool legacyLetters = false, force = false, json = false;
 };
 
@@ -110,6 +116,9 @@ void run(const ImportCommandOptions& options)
     if (options.from.empty()
         && (std::filesystem::is_directory(options.files[0], error)
             || traceFormatOf(options.files[0]) != TraceFormat::None)) {
+        if (!options.transfers.empty())
+            throw Error("--transfers", "is of schedules, and " + options.files[0] + " is read as a trace",
+                        "leave it out");
         runTraces(options);
         return;
     }
@@ -122,6 +131,13 @@ void run(const ImportCommandOptions& options)
     ImportOptions importOptions;
     importOptions.format = options.from;
     importOptions.letters = options.legacyLetters ? PytorchLetters::Legacy : PytorchLetters::Current;
+    if (!options.transfers.empty()) {
+        const auto known = std::find(transferSourceNames.begin(), transferSourceNames.end(), options.transfers);
+        if (known == transferSourceNames.end())
+            throw Error("--transfers", fmt::format("{} is no order of transfers", inQuotes(options.transfers)),
+                        "use file, pytorch or own");
+        importOptions.transfers = static_cast<TransferSource>(known - transferSourceNames.begin());
+    }
     Imported imported = importDesign(readTextFile(file), file, importOptions);
     if (!options.name.empty())
         imported.design.name = options.name;

@@ -6,8 +6,10 @@
 #include "core/base/diagnostic.h"
 #include "core/base/formattedtext.h"
 #include "core/base/inputfile.h"
+#include "core/base/textcells.h"
 #include "core/base/units.h"
 #include "core/design/redesign.h"
+#include "core/exchange/megatronlayout.h"
 #include "core/predict/offloadedstages.h"
 #include "core/presets/modelfile.h"
 #include "core/workload/parallelism.h"
@@ -30,6 +32,33 @@ double parseFactor(const std::string& text, const std::string& where)
     if (end == text.c_str() || std::string_view(end) != "x" || !std::isfinite(value) || value <= 0)
         throw Error(where, "\"" + text + "\" is no memory limit", "write a positive factor, such as 1.5x");
     return value;
+}
+
+Communication communicationNamed(const std::string& text, const std::string& where)
+{
+    for (const Communication kind : {Communication::Overlapped, Communication::OneStream, Communication::Blocking})
+        if (text == nameOf(kind))
+            return kind;
+    throw Error(where, "\"" + text + "\" is not known", "use overlapped, one-stream or blocking");
+}
+
+/// "3,3,2", or a layout of Megatron-LM.
+std::vector<int> partitionOf(const std::string& text, const std::string& where)
+{
+    if (text.find_first_not_of("0123456789,") != std::string::npos) {
+        Diagnostics notes;
+        std::vector<int> layers = layersOfLayout(text, where, notes);
+        printDiagnostics(notes);
+        return layers;
+    }
+    std::vector<int> layers;
+    for (std::string_view rest = text;; rest.remove_prefix(1)) {
+        layers.push_back(takeNumber(rest, 1'000'000));
+        if (layers.back() < 0 || (!rest.empty() && rest.front() != ','))
+            throw Error(where, "\"" + text + "\" is no list of numbers", "write one for every stage, such as 3,3,2");
+        if (rest.empty())
+            return layers;
+    }
 }
 
 std::vector<std::string_view> familyNames()
@@ -68,6 +97,11 @@ InlineDesign::InlineDesign(Command command, bool acceptFile)
     group.option("--input-grad", m_inputGrad, "time of the input-gradient half (1ms)").typeName("T");
     group.option("--weight-grad", m_weightGrad, "time of the weight-gradient half (1ms)").typeName("T");
     group.option("--transfer", m_transfer, "time of one hop between devices (0)").typeName("T");
+    group
+        .option("--communication", m_communication,
+                "transfers of a device run beside each other (overlapped), one after the other as on PyTorch's one "
+                "stream, or hold up its blocks; of --costs-from, or overlapped")
+        .typeName("overlapped|one-stream|blocking");
     group.flag("--per-chunk", m_perChunk, "the three pass times are per chunk");
     group
         .option("--overlap-factor", m_overlapFactor,
@@ -95,9 +129,10 @@ InlineDesign::InlineDesign(Command command, bool acceptFile)
         .typeName("N");
     group.option("--sequence", m_sequence, "tokens per sequence").typeName("N");
     group.option("--microbatch-size", m_microbatchSize, "sequences per microbatch").typeName("N");
-    group.option("--layers-per-stage", m_layersPerStage, "partition of the model, such as 3,3,2")
-        .delimiter(',')
-        .typeName("N,N,…");
+    group
+        .option("--layers-per-stage", m_layersPerStage,
+                "partition of the model: numbers, such as 3,3,2, or a layout of Megatron-LM, such as Et|(tt|)*3,tL")
+        .typeName("N,N,…|LAYOUT");
     group.option("--tensor-parallel", m_tensor, "devices of a stage that share every matrix (1)").typeName("N");
     group.flag("--sequence-parallel", m_splitTokens, "they split the tokens between matrices");
     group.option("--context-parallel", m_context, "devices of a stage that share every sequence (1)").typeName("N");
@@ -265,7 +300,8 @@ DesignRequest InlineDesign::request() const
         request.halfRateWidth = m_halfRateWidth;
     if (given("--recompute"))
         request.recompute = parseRecompute(m_recompute, "--recompute");
-    request.layersPerStage = m_layersPerStage;
+    if (given("--layers-per-stage"))
+        request.layersPerStage = partitionOf(m_layersPerStage, "--layers-per-stage");
     request.name = m_name;
     return request;
 }
@@ -309,7 +345,10 @@ LocatedDesign InlineDesign::fullDesign() const
         LocatedDesign located;
         if (m_options.given("--model"))
             printDiagnostics(loadModel(m_model).notes);
-        located.design = offloading(makeDesign(request()));
+        Design design = makeDesign(request());
+        if (m_options.given("--communication"))
+            design.costs.communication = communicationNamed(m_communication, "--communication");
+        located.design = offloading(std::move(design));
         return located;
     }
     if (!pathExists(m_what))

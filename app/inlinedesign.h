@@ -48,7 +48,7 @@ private:
     double m_overlapExchanges = 0, m_oversubscription = 1, m_efficiency = 0.5, m_halfRateWidth = 0;
     int m_nodes = 1, m_devicesPerNode = 1, m_cardsPerNode = 1, m_nodesPerSwitch = 0;
     std::string m_recompute, m_offload, m_hostLink;
-    std::vector<int> m_layersPerStage;
+    std::string m_layersPerStage, m_communication;
     std::string m_optimizer, m_predictionSteps, m_rounding, m_layout;
     int m_accumulate = 0, m_workers = 0, m_specTrain = 1;
     bool m_verticalSync = false;

@@ -11,6 +11,7 @@
 #include "core/design/stageplans.h"
 #include "core/predict/busqueues.h"
 #include "core/predict/criticalpath.h"
+#include "core/predict/designcheck.h"
 #include "core/predict/leftout.h"
 #include "core/predict/throughput.h"
 #include "core/presets/scaledshape.h"
@@ -136,6 +137,8 @@ Json toJson(const Design& design, const Prediction& prediction, const OfMembers*
     }
     if (!program.busOfLink.empty())
         object["buses"] = {{"names", busNames(program)}, {"discipline", busDiscipline()}};
+    if (program.communication != Communication::Overlapped)
+        object["communication"] = nameOf(program.communication);
     if (!(parallel == Parallelism{}))
         object["parallel"] = {{"tensor", parallel.tensor},
                               {"sequence", parallel.sequence},
@@ -240,6 +243,8 @@ void print(const Design& design, const Prediction& prediction, const OfMembers* 
                       [](Bytes sum, const Program::Device& device) { return sum + device.hostPeakBytes; })));
     if (!program.busOfLink.empty())
         printText("shared by transfers: {}; {}\n", busNames(program), busDiscipline());
+    if (const std::string streams = streamSentence(program); !streams.empty())
+        printText("{}\n", streams);
     if (const Parallelism parallel = parallelismOf(design); !(parallel == Parallelism{}))
         printText("{}: {} on each device of the schedule, {} in all\n", textOf(parallel),
                   parallel.members() == 1 ? "one" : fmt::format("a group of {}", parallel.members()),

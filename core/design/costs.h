@@ -5,6 +5,7 @@
 
 #include "core/base/units.h"
 #include "core/design/blockparts.h"
+#include "core/design/communication.h"
 #include "core/schedule/block.h"
 
 #include <algorithm>
@@ -174,8 +175,8 @@ struct Costs {
     std::map<std::pair<int, int>, LinkCosts> linkOfPair; ///< … or this directed pair is listed
     std::optional<LinkCosts> hostLink; ///< between a device and the host's memory, a wire each way; unset: not known
     std::vector<HostGaps> hostGaps;    ///< per device; of devices behind the last one: none
-    bool blockingTransfers = false;    ///< sends and receives hold up the compute stream on both devices
-    double overlapFactor = 1;          ///< an overlapped pair without parts takes this times the sum of its two blocks
+    Communication communication = Communication::Overlapped;
+    double overlapFactor = 1; ///< an overlapped pair without parts takes this times the sum of its two blocks
     /// One reduction of a shared parameter's gradient after the loop; see reduceTime().
     Nanoseconds reduce = 0;
     std::string source = "given"; ///< "given", "formula: …", "measured: run.db"; shown beside numbers

@@ -375,6 +375,9 @@ Diagnostics whyNoMembers(const Design& design)
                [&](const SharedParameter& shared) { return shared.rootStage != first || shared.otherStage != last; }),
            "dataflow.shared", "members share the embedding of the first layers with the head of the last ones",
            "name the stages that hold these, or leave it out");
+    refuse(design.costs.communication == Communication::OneStream, "costs.communication",
+           "one stream of transfers is of a device, and what a group's members send each other runs beside it",
+           "let transfers be \"overlapped\"");
     refuse(design.costs.hasHostGaps(), "costs.host_gaps", "host gaps are of devices, and groups run member by member",
            "leave the gaps out");
     refuse(design.costs.hasBus(), "costs.link.bus", "groups do not share a bus", "give the links wires of their own");

@@ -86,6 +86,7 @@ void refreshFormulaCosts(const Design& base, Design& design)
     design.costs = formulaCosts(*design.workload, design.layersPerStage, design.cluster, design.schedule.deviceOfStage,
                                 &dataflow, nullptr, design.schedule.recompute, design.plans);
     design.costs.hostGaps = before.hostGaps; // no formula knows them
+    design.costs.communication = before.communication;
     design.costs.overlapFactor = before.overlapFactor;
     if (before.overlapFactor != 1 && !before.hasParts()) // the user has stated the length of pairs
         for (StageCosts& stage : design.costs.stages)

@@ -70,19 +70,24 @@ constexpr std::array<ExportFormat, 12> exporters{{
      withTimes<metricsCsv>},
 }};
 
+Imported readSailLines(std::string_view text, const std::string& source, const ImportOptions& options)
+{
+    if (options.transfers)
+        throw Error("--transfers", "is of PyTorch's schedules, and " + source + " is of the zero-bubble tools",
+                    "leave it out");
+    return importSailLines(text, source);
+}
+
 constexpr std::array<ImportFormat, 3> importers{{
     {"pytorch-csv", "PyTorch schedule, computations only",
      [](std::string_view text, const std::string& source, const ImportOptions& options) {
-         return importPytorchCsv(text, source, options.letters, PytorchCsv::ComputeOnly);
+         return importPytorchCsv(text, source, options.letters, PytorchCsv::ComputeOnly, options.transfers);
      }},
     {"pytorch-comms-csv", "PyTorch schedule with communication",
      [](std::string_view text, const std::string& source, const ImportOptions& options) {
-         return importPytorchCsv(text, source, options.letters, PytorchCsv::ComputeComms);
+         return importPytorchCsv(text, source, options.letters, PytorchCsv::ComputeComms, options.transfers);
      }},
-    {"sail", "schedule lines of the zero-bubble tools",
-     [](std::string_view text, const std::string& source, const ImportOptions&) {
-         return importSailLines(text, source);
-     }},
+    {"sail", "schedule lines of the zero-bubble tools", readSailLines},
 }};
 
 /// PyTorch's cells begin with a digit or a bracket, the zero-bubble tools' with a letter.
@@ -148,7 +153,8 @@ Imported importDesign(std::string_view text, const std::string& source, const Im
     if (text.find_first_not_of(" \t\r\n") == std::string_view::npos)
         throw Error(source, "the file is empty");
     if (options.format.empty())
-        return beginsWithLetter(text) ? importSailLines(text, source) : importPytorchCsv(text, source, options.letters);
+        return beginsWithLetter(text) ? readSailLines(text, source, options)
+                                      : importPytorchCsv(text, source, options.letters, {}, options.transfers);
     const auto found = std::find_if(importers.begin(), importers.end(),
                                     [&](const ImportFormat& f) { return f.name == options.format; });
     if (found == importers.end())

@@ -5,7 +5,7 @@
 
 #include "core/base/pieces.h"
 #include "core/exchange/exportedtext.h"
-#include "core/exchange/importedorder.h"
+#include "core/exchange/importedtransfers.h"
 #include "core/exchange/pytorchaction.h"
 #include "core/predict/predict.h"
 
@@ -47,6 +47,7 @@ const ExportFormat& exportFormat(std::string_view name);
 struct ImportOptions {
     std::string format; ///< empty: found out from the text
     PytorchLetters letters = PytorchLetters::Current;
+    std::optional<TransferSource> transfers{}; ///< PyTorch's formats; unset: the file's own, where it has them
 };
 
 struct ImportFormat {

@@ -85,6 +85,13 @@ Design exportable(const Design& design, Diagnostics& diagnostics)
     return result;
 }
 
+void leaveOutTransferOrder(const Design& design, Diagnostics& diagnostics)
+{
+    if (!design.schedule.transferOrder.empty())
+        diagnostics.push_back({Severity::Note, "schedule.transfer_order", "the stated order of transfers is left out",
+                               "the other tool orders them by itself; pytorch-comms-csv has the order"});
+}
+
 void requireOneReplica(const Design& design, std::string_view tool)
 {
     if (design.schedule.replicas() > 1)

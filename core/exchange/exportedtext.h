@@ -21,6 +21,8 @@ struct ExportedText {
 /// parameters, sequence pieces. Throws Error with validate()'s diagnostics when the schedule cannot run, and for stages
 /// that several devices run in turn, and for blocks that the tools do not know (recomputation). O(blocks).
 Design exportable(const Design& design, Diagnostics& diagnostics);
+/// Notes that the stated order of transfers is left out, where the other tool orders them by itself.
+void leaveOutTransferOrder(const Design& design, Diagnostics& diagnostics);
 /// Throws Error when the schedule has a second copy of the model.
 void requireOneReplica(const Design& design, std::string_view tool);
 

@@ -132,6 +132,7 @@ ExportedText jaxppSchedule(const Design& given)
     requireOneReplica(given, "JaxPP");
     ExportedText result;
     const Design design = exportable(given, result.diagnostics);
+    leaveOutTransferOrder(design, result.diagnostics);
     const Schedule& schedule = design.schedule;
     const bool split = isSplit(schedule);
     std::vector<Moved> moved;

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 namespace pipewright {
@@ -145,6 +146,29 @@ std::vector<std::string> parseMegatronLayout(std::string_view layout, const std:
     if (expanded.find_first_of(layerLetters) == std::string::npos)
         throw Error(source, "the layout has no layer", "for example Ett|tt|tt|ttL");
     return stages;
+}
+
+std::vector<int> layersOfLayout(std::string_view layout, const std::string& source, Diagnostics& notes)
+{
+    const std::vector<std::string> stages = parseMegatronLayout(layout, source);
+    std::vector<int> counts;
+    std::string layers;
+    for (const std::string& stage : stages) {
+        const auto predictions = std::count(stage.begin(), stage.end(), 'm');
+        counts.push_back(static_cast<int>(std::ssize(stage) - predictions));
+        layers += stage;
+    }
+    const auto predictions = std::erase(layers, 'm');
+    if (const std::size_t embedding = layers.rfind('E'); embedding != std::string::npos && embedding > 0)
+        throw Error(source, "an embedding (E) behind another layer", "a model begins with its one embedding");
+    if (const std::size_t loss = layers.find('L'); loss != std::string::npos && loss + 1 < layers.size())
+        throw Error(source, "a loss (L) before another layer", "a model ends with its one head and loss");
+    if (predictions > 0)
+        notes.push_back(
+            {Severity::Note, source,
+             fmt::format("{} of multi-token prediction (m) {} left out", predictions, predictions == 1 ? "is" : "are"),
+             "models here end with the head; the stages that hold m are predicted without its time"});
+    return counts;
 }
 
 std::string megatronLayoutText(const std::vector<std::string>& stages)

@@ -18,6 +18,11 @@ namespace pipewright {
 /// naming the character at fault. At most 65,536 stages and layers.
 std::vector<std::string> parseMegatronLayout(std::string_view layout, const std::string& source);
 
+/// The number of layers of each stage, embedding and loss among them. Multi-token prediction is left out, since models
+/// here have none: a note in `notes` counts it. Throws Error as parseMegatronLayout(), and where the embedding does not
+/// come first or the loss not last.
+std::vector<int> layersOfLayout(std::string_view layout, const std::string& source, Diagnostics& notes);
+
 /// The shortest way to write these stages with "x*n" and repeated stages as "(…|)*n".
 std::string megatronLayoutText(const std::vector<std::string>& stages);
 

@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
+#include <set>
 #include <utility>
 
 namespace pipewright {
@@ -56,14 +58,15 @@ PytorchRows communicationOrder(const Program& program, const Costs& costs)
     Timeline timeline;
     Evaluator(program, costs).evaluate(timeline);
     // (end of the computation or of the one that makes the value, task): ties keep the Program's order, which is
-    // topological, so the result is too.
+    // topological, so the result is too. On one stream transfers begin in the order of their streams.
+    const bool streams = program.communication == Communication::OneStream;
     std::vector<std::pair<Nanoseconds, TaskId>> sequence;
     sequence.reserve(program.tasks.size());
     for (TaskId t = 0; t < program.tasks.size(); ++t)
         if (program.tasks[t].kind == TaskKind::Compute)
             sequence.emplace_back(timeline.end[t], t);
         else if (program.tasks[t].kind == TaskKind::Transfer)
-            sequence.emplace_back(timeline.end[program.afterData[t]], t);
+            sequence.emplace_back(streams ? timeline.start[t] : timeline.end[program.afterData[t]], t);
     std::sort(sequence.begin(), sequence.end());
 
     PytorchRows rows(program.devices.size());
@@ -81,6 +84,35 @@ PytorchRows communicationOrder(const Program& program, const Costs& costs)
         }
     }
     return rows;
+}
+
+std::vector<TransferPrecedence> transferOrderOf(const Schedule& schedule, const PytorchRows& rows)
+{
+    // A gradient is named by the block that makes it, a full or a split backward.
+    PassTable<std::uint8_t, 1> split(schedule.stages(), schedule.microbatches, 0);
+    for (const std::vector<PytorchAction>& row : rows)
+        for (const PytorchAction& action : row)
+            if (action.type == Type::I)
+                split.at(0, action.stage, action.microbatch) = 1;
+    const auto nameOf = [&](const PytorchAction& action) {
+        const int producer = producerOf(action), consumer = producer + (action.carriesGradient() ? -1 : 1);
+        const Op op = !action.carriesGradient() ? Op::F : split.at(0, producer, action.microbatch) ? Op::I : Op::B;
+        return Transfer{{op, producer, action.microbatch}, schedule.deviceOfStage[consumer]};
+    };
+    std::vector<TransferPrecedence> order;
+    std::set<TransferPrecedence> stated; // two ranks that talk only to each other say everything twice
+    for (const std::vector<PytorchAction>& row : rows) {
+        std::optional<Transfer> before;
+        for (const PytorchAction& action : row) {
+            if (!action.isTransfer())
+                continue;
+            const Transfer transfer = nameOf(action);
+            if (before && stated.insert({*before, transfer}).second)
+                order.push_back({*before, transfer});
+            before = transfer;
+        }
+    }
+    return order;
 }
 
 Diagnostics checkRowsForDeadlock(const Program& program, const PytorchRows& rows, Communication communication)

@@ -20,11 +20,16 @@ using PytorchRows = std::vector<std::vector<PytorchAction>>; ///< per rank
 
 /// The tasks of a Program without skip connections as PyTorch's actions, in one global order of which every row
 /// is a projection: computations by their predicted end, each transfer right behind the computation that makes
-/// its value. Hence nothing can hang even when transfers block; a send directly follows its computation; and a
-/// receive is posted before the computation during which its value gets ready, so that it holds up neither the
-/// sender nor other transfers of its rank. Where transfers take no time, a rank that runs all its transfers one
-/// after the other (one NCCL stream) reaches the predicted times exactly. O(tasks x log).
+/// its value, or, of a Program whose transfers run on one stream (Communication::OneStream), where it is predicted to
+/// begin, which keeps the order of every stream. Hence nothing can hang even when transfers block; a send directly
+/// follows its computation; and a receive is posted before the computation during which its value gets ready, so that
+/// it holds up neither the sender nor other transfers of its rank. Where transfers take no time, a rank that runs all
+/// its transfers one after the other (one NCCL stream) reaches the predicted times exactly. O(tasks x log).
 PytorchRows communicationOrder(const Program& program, const Costs& costs);
+
+/// The order of the sends and receives of every row, as stated pairs of neighbours (Schedule::transferOrder).
+/// `schedule` has the same computations. O(actions log actions).
+std::vector<TransferPrecedence> transferOrderOf(const Schedule& schedule, const PytorchRows& rows);
 
 /// Can the communication of `rows` hang? They must hold the computations of `program` and each of its
 /// transfers once; a wait for a send holds up its rank. O(actions).

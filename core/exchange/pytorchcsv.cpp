@@ -30,7 +30,7 @@ struct Reading {
     ImportedOrder computations;
     PytorchRows rows; ///< with sends and receives
     std::vector<std::vector<int>> cells;
-    int transfers = 0, waits = 0, crowds = 0, sharding = 0, reductions = 0;
+    int transfers = 0, crowds = 0, sharding = 0, reductions = 0;
     std::vector<std::pair<int, int>> idle; ///< line, cell
 };
 
@@ -60,7 +60,6 @@ void readRow(const TextLine& line, PytorchLetters letters, Reading& reading, Cel
             if (row.size() - before == 2 && i == before + 1)
                 reading.computations.overlapLastTwo();
             reading.transfers += action.isTransfer();
-            reading.waits += action.isSendWait();
             reading.sharding += action.type == Type::Unshard || action.type == Type::Reshard;
             reading.reductions += action.type == Type::ReduceGrad;
         }
@@ -139,6 +138,7 @@ ExportedText pytorchCsv(const Design& given)
 {
     ExportedText result;
     const Design design = exportable(given, result.diagnostics);
+    leaveOutTransferOrder(design, result.diagnostics);
     requireBlocksEverywhere(design);
     const Schedule& schedule = design.schedule;
     PytorchRows rows;
@@ -181,8 +181,11 @@ ExportedText pytorchCommsCsv(const Design& given, PytorchVersion version)
     if (const auto block = misplacedLoss(design.schedule))
         throw Error(fmt::format("device {} ({})", design.schedule.deviceOfStage.back(), toString(*block)),
                     misplacedLossText(*block), std::string(lossHint));
-    const Program program = compile(design.schedule, design.costs);
-    PytorchRows rows = communicationOrder(program, design.costs);
+    Costs costs = design.costs;
+    if (!design.schedule.transferOrder.empty()) // PyTorch's ranks have one stream, on which the stated order counts
+        costs.communication = Communication::OneStream;
+    const Program program = compile(design.schedule, costs);
+    PytorchRows rows = communicationOrder(program, costs);
     addBookkeeping(rows, design.schedule, version);
     for (const Communication communication : {Communication::Blocking, Communication::Overlapped}) {
         Diagnostics diagnostics = checkRowsForDeadlock(program, rows, communication);
@@ -198,8 +201,34 @@ ExportedText pytorchCommsCsv(const Design& given, PytorchVersion version)
     return result;
 }
 
+namespace {
+
+/// Sends and receives that are wrong are faults; those that would hang only on one stream, or only when transfers
+/// block, are warnings.
+void checkCommunication(const Design& design, const Reading& reading, CellFaults& faults)
+{
+    checkTransfers(design.schedule, reading.rows, reading.cells, reading.computations.lines, faults);
+    faults.raise();
+    const Program program = compile(design.schedule, design.costs);
+    for (const Communication communication :
+         {Communication::Overlapped, Communication::OneStream, Communication::Blocking}) {
+        const Diagnostics hang = checkRowsForDeadlock(program, reading.rows, communication);
+        for (const Diagnostic& d : hang)
+            faults.add(0,
+                       fmt::format("{}: {}{}", d.where,
+                                   communication == Communication::OneStream ? "on one stream of each rank: " : "",
+                                   d.what),
+                       d.hint, communication == Communication::Overlapped ? Severity::Error : Severity::Warning);
+        if (!hang.empty())
+            break;
+    }
+    faults.raise();
+}
+
+} // namespace
+
 Imported importPytorchCsv(std::string_view text, const std::string& source, PytorchLetters letters,
-                          std::optional<PytorchCsv> form)
+                          std::optional<PytorchCsv> form, std::optional<TransferSource> transfers)
 {
     CellFaults faults(source);
     Reading reading;
@@ -215,25 +244,10 @@ Imported importPytorchCsv(std::string_view text, const std::string& source, Pyto
     imported.design = designOf(reading.computations, faults, lettersHint);
     checkWaits(reading.rows, reading.cells, reading.computations.lines, faults);
     faults.raise();
-    if (reading.transfers > 0 || form == PytorchCsv::ComputeComms) {
-        const Design& design = imported.design;
-        checkTransfers(design.schedule, reading.rows, reading.cells, reading.computations.lines, faults);
-        faults.raise();
-        const Program program = compile(design.schedule, design.costs);
-        Diagnostics hang = checkRowsForDeadlock(program, reading.rows, Communication::Overlapped);
-        const bool certain = hasErrors(hang);
-        if (!certain)
-            hang = checkRowsForDeadlock(program, reading.rows, Communication::Blocking);
-        for (const Diagnostic& d : hang)
-            faults.add(0, d.where + ": " + d.what, d.hint, certain ? Severity::Error : Severity::Warning);
-        faults.raise();
-        imported.diagnostics = faults.take();
-        imported.diagnostics.push_back(
-            {Severity::Note, source,
-             fmt::format("{} sends and receives{} agree with the computations and are left out", reading.transfers,
-                         reading.waits > 0 ? " and their waits" : ""),
-             "Pipewright derives them from the order"});
-    }
+    if (reading.transfers > 0 || form == PytorchCsv::ComputeComms)
+        checkCommunication(imported.design, reading, faults);
+    imported.diagnostics = faults.take();
+    orderTransfers(imported, reading.rows, transfers, source);
     if (const auto block = misplacedLoss(imported.design.schedule))
         imported.diagnostics.push_back({Severity::Warning, source, misplacedLossText(*block), std::string(lossHint)});
     remark(reading, source, imported.diagnostics);

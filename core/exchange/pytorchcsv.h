@@ -5,7 +5,7 @@
 #pragma once
 
 #include "core/exchange/exportedtext.h"
-#include "core/exchange/importedorder.h"
+#include "core/exchange/importedtransfers.h"
 #include "core/exchange/pytorchaction.h"
 #include "core/exchange/pytorchwaits.h"
 
@@ -24,8 +24,11 @@ ExportedText pytorchCommsCsv(const Design& design, PytorchVersion version = Pyto
 
 /// Reads either form, or with `form` only that one. Empty cells are idle steps of compute_only and an error in
 /// compute_comms, as in PyTorch. Overlapped computations are put one after the other (a warning says so);
-/// UNSHARD, RESHARD, REDUCE_GRAD and waits are left out (a note says so). Throws Error naming line and cell.
+/// UNSHARD, RESHARD, REDUCE_GRAD and waits are left out (a note says so). The order of sends and receives is kept, or
+/// made as `transfers` says (importedtransfers.h); one that hangs on one stream is a warning with the circle. Throws
+/// Error naming line and cell.
 Imported importPytorchCsv(std::string_view text, const std::string& source,
-                          PytorchLetters letters = PytorchLetters::Current, std::optional<PytorchCsv> form = {});
+                          PytorchLetters letters = PytorchLetters::Current, std::optional<PytorchCsv> form = {},
+                          std::optional<TransferSource> transfers = {});
 
 } // namespace pipewright

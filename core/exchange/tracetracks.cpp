@@ -41,7 +41,8 @@ std::vector<TaskId> firstConsumers(const Program& program)
     for (TaskId t = 0; t < program.tasks.size(); ++t)
         note(t, program.afterData[t]);
     for (const Program::ExtraDependency& extra : program.extraDependencies)
-        note(extra.task, extra.after);
+        if (program.tasks[extra.task].kind != TaskKind::Transfer) // these wait for each other in a stream
+            note(extra.task, extra.after);
     return consumers;
 }
 

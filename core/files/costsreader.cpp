@@ -56,7 +56,7 @@ public:
             linkReader.finish();
         }
         readHostGaps(reader, costs);
-        reader.read("blocking_transfers", costs.blockingTransfers);
+        readCommunication(reader, costs);
         reader.readRate("overlap_factor", costs.overlapFactor);
         if (const Json* list = reader.array("microbatches")) {
             if (list->size() > static_cast<std::size_t>(maxMicrobatches))
@@ -117,6 +117,18 @@ private:
             links.nodeOfDevice = readIntegers(m_document, *list, "/costs/nodes/of_devices", 0,
                                               std::max(0, static_cast<int>(links.nodes.size()) - 1), m_diagnostics);
         nodes.finish();
+    }
+
+    void readCommunication(ObjectReader& reader, Costs& costs)
+    {
+        bool blocks = false;
+        reader.read("blocking_transfers", blocks);
+        costs.communication = blocks ? Communication::Blocking : Communication::Overlapped;
+        reader.readName("communication", costs.communication);
+        if (blocks && costs.communication != Communication::Blocking)
+            reader.fault("communication",
+                         fmt::format("it is {}, and \"blocking_transfers\" is true", nameOf(costs.communication)),
+                         "keep one of the two");
     }
 
     void readHostGaps(ObjectReader& reader, Costs& costs)

@@ -246,8 +246,11 @@ OrderedJson costsToJson(const Costs& costs)
         addOrigins(gaps.origin, entry);
         json["host_gaps"].push_back(std::move(entry));
     }
-    if (costs.blockingTransfers)
-        json["blocking_transfers"] = true;
+    switch (costs.communication) {
+    case Communication::Overlapped: break;
+    case Communication::OneStream: json["communication"] = std::string(nameOf(costs.communication)); break;
+    case Communication::Blocking: json["blocking_transfers"] = true; break; // as before there were other kinds
+    }
     if (costs.overlapFactor != 1)
         json["overlap_factor"] = plainNumber(costs.overlapFactor);
     for (const MicrobatchScale& scale : costs.microbatches)

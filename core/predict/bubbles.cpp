@@ -61,8 +61,9 @@ void LaneMeter::addGap(const Program& program, const Timeline& timeline, TaskId 
         arrived = std::clamp(timeline.end[arrival], from, to);
         if (program.tasks[t].kind == TaskKind::Compute) {
             const bool moved = moves(program.tasks[arrival].kind);
-            // Waiting for a bus counts as transfer time.
-            const TaskId maker = program.busOfLink.empty() ? none : program.afterData[arrival];
+            // Waiting for a bus, or for transfers before it in a stream, counts as transfer time.
+            const bool queues = !program.busOfLink.empty() || program.communication == Communication::OneStream;
+            const TaskId maker = queues ? program.afterData[arrival] : none;
             const Nanoseconds madeAt = !moved                                             ? arrived
                                        : maker != none && timeline.start[maker] != notRun ? timeline.end[maker]
                                                                                           : timeline.start[arrival];

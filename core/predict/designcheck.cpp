@@ -127,7 +127,7 @@ Diagnostics checkMembers(const Design& design, const Program& groups, std::vecto
 {
     const Program members =
         memberProgram(groups, groupStages(design), design.costs, design.schedule.transferOrder).program;
-    Diagnostics diagnostics = checkDeadlock(members, communicationOf(members));
+    Diagnostics diagnostics = checkDeadlock(members, members.communication);
     std::map<std::tuple<Bytes, Bytes, std::string>, std::vector<int>> alike;
     std::size_t member = 0;
     for (const DeviceSpec& device : design.cluster.devices)
@@ -215,6 +215,18 @@ Diagnostics checkDesign(const Design& design, std::vector<MemoryPeak>* crossed)
         append(diagnostics, error.diagnostics());
     }
     return diagnostics;
+}
+
+std::string streamSentence(const Program& program)
+{
+    switch (program.communication) {
+    case Communication::Overlapped: return {};
+    case Communication::OneStream:
+        return "the transfers of a device run one after the other, on one stream in the order of its list; a send "
+               "begins together with its receive";
+    case Communication::Blocking: return "a device computes nothing while it sends or receives";
+    }
+    return {};
 }
 
 std::string busSentence(const Program& program)

@@ -16,5 +16,7 @@ Diagnostics checkDesign(const Design& design, std::vector<MemoryPeak>* crossed =
 
 /// "transfers share switch: " and the bus discipline; empty when the Program has no bus.
 std::string busSentence(const Program& program);
+/// How transfers wait for each other beside buses; empty when they do not.
+std::string streamSentence(const Program& program);
 
 } // namespace pipewright

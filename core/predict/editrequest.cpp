@@ -9,7 +9,7 @@
 #include "core/program/collectiveorder.h"
 #include "core/program/compile.h"
 #include "core/program/pairtimes.h"
-#include "core/program/transferorder.h"
+#include "core/program/transferedits.h"
 #include "core/schedule/edits.h"
 #include "core/schedule/replicas.h"
 #include "core/schedule/ripple.h"

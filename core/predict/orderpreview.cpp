@@ -73,9 +73,9 @@ OrderPreview::OrderPreview(const Design& design, const Prediction& present)
     for (std::size_t d = 0; d < devices; ++d)
         m_possible =
             m_possible && d < design.schedule.order.size() && m_lanes[d].size() == design.schedule.order[d].size();
-    // Pieces, blocking transfers, stated orders of transfers, versions of weights, buses and offloads tie tasks
-    // together in other ways than a chain.
-    m_possible = m_possible && program.sequencePieces == 1 && !program.blockingTransfers
+    // Pieces, transfers that hold up others, stated orders of transfers, versions of weights, buses and offloads tie
+    // tasks together in other ways than a chain.
+    m_possible = m_possible && program.sequencePieces == 1 && program.communication == Communication::Overlapped
                  && design.schedule.transferOrder.empty() && !program.versioned() && program.busOfLink.empty()
                  && program.offload.empty();
     // Sums over replicas are placed in idle time, which depends on the order.

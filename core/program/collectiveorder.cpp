@@ -3,7 +3,7 @@
 
 #include "core/program/compile.h"
 #include "core/program/memberprogram.h"
-#include "core/program/transferorder.h"
+#include "core/program/transferedits.h"
 
 #include <fmt/format.h>
 

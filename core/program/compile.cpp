@@ -10,6 +10,7 @@
 #include "core/program/repeat.h"
 #include "core/program/transferinference.h"
 #include "core/program/transferorder.h"
+#include "core/program/transferstreams.h"
 #include "core/program/weightversions.h"
 #include "core/schedule/ordergraph.h"
 #include "core/schedule/steadystate.h"
@@ -294,7 +295,8 @@ private:
 
     StepPlan planned() const
     {
-        return {sortedByStart(m_run), m_costs.blockingTransfers ? m_run.end : std::vector<Nanoseconds>(),
+        return {sortedByStart(m_run),
+                m_costs.communication != Communication::Overlapped ? m_run.end : std::vector<Nanoseconds>(),
                 OffloadPlan(m_schedule, m_costs, *m_graph, m_run),
                 planReplicaSums(m_schedule, m_costs, m_dataflow, *m_graph, m_run, m_options.commuteSharedGradients)};
     }
@@ -304,10 +306,11 @@ private:
     {
         Program program;
         program.shape() = m_schedule;
-        program.blockingTransfers = m_costs.blockingTransfers;
+        program.communication = m_costs.communication;
         inferTransfers(program, m_schedule, *m_graph, std::move(plan), m_earliest, m_costs, m_dataflow, m_weights,
                        m_options);
         applyTransferOrder(program, m_schedule.transferOrder);
+        chainStreams(program);
         findBuses(program, m_costs);
         return program;
     }

@@ -55,6 +55,7 @@ void addDevice(EventGraph& graph, const Program& program, int device, Communicat
                std::map<std::pair<int, int>, TaskId>& lastSend, std::map<std::pair<int, int>, TaskId>& lastReceive)
 {
     std::vector<TaskId> barriers;
+    TaskId lastOnStream = none;
     for (const Instruction& instruction : program.devices[device].instructions) {
         const TaskId t = instruction.task;
         if (t == none)
@@ -72,6 +73,9 @@ void addDevice(EventGraph& graph, const Program& program, int device, Communicat
             const auto [entry, first] = last.try_emplace({task.device, task.peer}, t);
             if (!first)
                 graph.add(std::exchange(entry->second, t), t);
+            if (const TaskId before = std::exchange(lastOnStream, t);
+                communication == Communication::OneStream && before != none)
+                graph.add(before, t);
         }
         if (!transfer || communication == Communication::Blocking)
             barriers.assign(1, t);
@@ -140,6 +144,19 @@ std::vector<TaskId> cycleThrough(const EventGraph& graph, const std::vector<std:
     return {};
 }
 
+std::string_view remedyFor(Communication communication)
+{
+    switch (communication) {
+    case Communication::Overlapped: return "issue the transfers of each pair of devices in the same order on both";
+    case Communication::OneStream:
+        return "on each device let the transfer that others need go before the one that needs them, or let transfers "
+               "overlap with each other";
+    case Communication::Blocking:
+        return "let transfers overlap with compute, or issue the send before the receive on one of the devices";
+    }
+    return {};
+}
+
 } // namespace
 
 bool issuesInTaskOrder(const Program& program)
@@ -200,10 +217,7 @@ Diagnostics checkDeadlock(const Program& program, Communication communication)
     for (std::size_t i = cycle.size(); i-- > 0;)
         story += fmt::format("{} {}", i + 1 == cycle.size() ? " waits for" : ", which waits for", name(cycle[i]));
     return {{Severity::Error, fmt::format("device {}", program.tasks[cycle.front()].device),
-             fmt::format("the communication waits in a circle: {}", story),
-             communication == Communication::Blocking
-                 ? "let transfers overlap with compute, or issue the send before the receive on one of the devices"
-                 : "issue the transfers of each pair of devices in the same order on both"}};
+             fmt::format("the communication waits in a circle: {}", story), std::string(remedyFor(communication))}};
 }
 
 } // namespace pipewright

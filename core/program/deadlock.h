@@ -9,17 +9,6 @@
 
 namespace pipewright {
 
-enum class Communication {
-    Overlapped, ///< sends and receives are posted and run beside compute, in order per directed pair
-    Blocking,   ///< a device waits for each send and receive before its next instruction
-};
-
-/// The communication that the Program itself uses.
-inline Communication communicationOf(const Program& program)
-{
-    return program.blockingTransfers ? Communication::Blocking : Communication::Overlapped;
-}
-
 /// Empty when no cycle exists; otherwise one Error that names the instructions of a shortest cycle in
 /// order, each with its device. O(instructions).
 Diagnostics checkDeadlock(const Program& program, Communication communication = Communication::Overlapped);

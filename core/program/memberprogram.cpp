@@ -73,7 +73,7 @@ public:
     {
         Program& program = m_made.program;
         program.shape() = m_groups;
-        program.blockingTransfers = m_groups.blockingTransfers;
+        program.communication = m_groups.communication;
         addPersistent();
         for (m_block = 0; m_block < m_groups.tasks.size(); ++m_block)
             if (!m_left.contains(m_block))

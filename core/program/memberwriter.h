@@ -90,7 +90,7 @@ protected:
             begin(TaskKind::Transfer, op, maker, microbatch, from.device, to, link.transferTime(from.bytes), 0);
         waitFor(id, made);
         TaskId &here = m_last[static_cast<std::size_t>(from.device)], &there = m_last[static_cast<std::size_t>(to)];
-        if (m_groups.blockingTransfers) {
+        if (m_groups.blocks()) {
             m_made.program.afterOnDevice[id] = here;
             waitFor(id, there);
             here = there = id;

@@ -52,7 +52,7 @@ public:
         std::int32_t destination = 0;
         std::uint32_t firstConsumer = none; ///< rank in the global order
         std::uint32_t lastValue = none;     ///< none: there is one only
-        Nanoseconds due = 0;                ///< blocking transfers: not before, unless the consumer is next
+        Nanoseconds due = 0;                ///< not before, unless the consumer is next
         bool heldBack = false;              ///< other blocks may come between its producer and it
         Value first{};
     };

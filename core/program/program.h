@@ -12,6 +12,7 @@
 // Hence the memory curve and its peak are known without running anything.
 #pragma once
 
+#include "core/design/communication.h"
 #include "core/program/buffers.h"
 #include "core/schedule/schedule.h"
 
@@ -211,7 +212,8 @@ public:
     std::vector<WeightUse> weights;
     bool versioned() const { return !weights.empty(); }
 
-    bool blockingTransfers = false; ///< a device computes nothing while it sends or receives
+    Communication communication = Communication::Overlapped;
+    bool blocks() const { return communication == Communication::Blocking; }
 
     /// When the devices are members of groups (memberprogram.h): per device its group, as a device of the schedule; per
     /// task its number among the parts or the collectives of its block. Otherwise empty.

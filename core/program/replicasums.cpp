@@ -203,7 +203,7 @@ Nanoseconds updateTime(const PipelineShape& shape, const Costs& costs, int stage
 
 bool updatesAmidTheBlocks(const PipelineShape& shape, const Costs& costs)
 {
-    return shape.shardedOptimizer && !costs.blockingTransfers;
+    return shape.shardedOptimizer && costs.communication != Communication::Blocking;
 }
 
 Nanoseconds replicaSumTime(const PipelineShape& shape, int stage, const ReplicaPair& pair, const Costs& costs)

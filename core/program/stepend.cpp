@@ -25,7 +25,7 @@ void StepEnd::write(std::vector<TaskId>& lastOnDevice)
                              {shared.bytes, shared.bytes}, lastOnDevice);
     while (m_next < m_sums.size())
         addSum(m_sums[m_next++], lastOnDevice);
-    if (m_costs.blockingTransfers)
+    if (m_program.blocks())
         for (int s = 0; s < m_program.stages(); ++s)
             for (const ReplicaCopy& copy : replicaCopies(m_program.replicas()))
                 copySum({s, copy.from}, {s, copy.to}, lastOnDevice);
@@ -46,7 +46,7 @@ void StepEnd::addSum(const PlannedReplicaSum& sum, std::vector<TaskId>& lastOnDe
         state.lastSum = static_cast<TaskId>(m_program.tasks.size() - 1);
         --state.sumsLeft;
     }
-    if (m_costs.blockingTransfers)
+    if (m_program.blocks())
         return;
     const std::vector<ReplicaCopy> copies = replicaCopies(m_program.replicas());
     for (const int replica : {sum.pair.root, sum.pair.other}) {
@@ -65,7 +65,7 @@ TaskId StepEnd::beginTransfer(Owner from, Owner to, TaskId producer, std::vector
 {
     const int here = deviceOf(from.stage, from.replica), there = deviceOf(to.stage, to.replica);
     const TaskId task = beginTask(TaskKind::Transfer, Op::U, from.stage, 0, here, there, none, producer, from.replica);
-    if (m_costs.blockingTransfers) { // part of both devices' orders
+    if (m_program.blocks()) { // part of both devices' orders
         m_program.afterOnDevice[task] = lastOnDevice[here];
         if (lastOnDevice[there] != none)
             m_program.extraDependencies.push_back({task, lastOnDevice[there], 0});

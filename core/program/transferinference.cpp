@@ -79,7 +79,7 @@ private:
             for (std::uint32_t rank = order.instants[instant]; rank < order.instants[instant + 1]; ++rank) {
                 const BlockIndex i = order.blocks[rank];
                 fetchAhead(order.blocks, rank);
-                if (m_costs.blockingTransfers)
+                if (!ends.empty())
                     m_dueOf = ends[i];
                 addCompute(i, rank, earliestStart.empty() ? 0 : earliestStart[i]);
             }
@@ -423,8 +423,8 @@ private:
         }
     }
 
-    /// Transfers that are due later remain pending: a blocking one would otherwise hold up its destination as soon as
-    /// its producer starts.
+    /// Transfers that are due later remain pending: one that holds up what its devices do after it would otherwise do
+    /// so from the start of its producer on.
     [[gnu::noinline, gnu::flatten]] void emitTransfers(Nanoseconds until = std::numeric_limits<Nanoseconds>::max())
     {
         m_pending.take(until, [this](const PendingTransfers::Transfer& pending) { emitTransfer(pending); });
@@ -436,7 +436,7 @@ private:
         const Op op = producer.op == Op::B ? Op::I : producer.op;
         const TaskId task = beginTask(TaskKind::Transfer, op, producer.stage, producer.microbatch, producer.device,
                                       pending.destination, none, pending.producer, producer.replica);
-        if (m_costs.blockingTransfers)
+        if (m_program.blocks())
             holdUp(task, producer.device, pending.destination);
         else if (const TaskId last = m_lastOnDevice[producer.device]; pending.heldBack && last != pending.producer)
             m_program.extraDependencies.push_back({task, last, 0}); // its device comes to it in order

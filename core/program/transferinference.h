@@ -17,7 +17,7 @@ namespace pipewright {
 /// Everything that is decided from the block times, which the Program itself does not keep.
 struct StepPlan {
     GlobalOrder order;
-    std::vector<Nanoseconds> ends; ///< per block; only where transfers are blocking
+    std::vector<Nanoseconds> ends; ///< per block; only where a transfer holds up others
     OffloadPlan offload;
     std::vector<PlannedReplicaSum> sums;
 };

@@ -4,7 +4,6 @@
 // deadlock check. O(tasks + edges).
 #include "core/program/transferorder.h"
 
-#include "core/program/compile.h"
 #include "core/program/deadlock.h"
 #include "core/program/overlaps.h"
 
@@ -175,7 +174,8 @@ private:
             told.extraDependencies.push_back({pair.after, pair.before, 0});
         Diagnostics story = checkDeadlock(told);
         for (Diagnostic& part : story)
-            part.hint = "let the transfer that carries what the other one needs go first";
+            part.hint = "let the transfer that carries what the other one needs go first, or take back what is stated "
+                        "of one of them in \"transfer_order\"";
         return story;
     }
 
@@ -220,7 +220,7 @@ private:
     }
 
     /// Adds the dependencies that follow from the new order: when a device reaches a send, and the steps of blocking
-    /// transfers.
+    /// transfers. On a stream of their own, transfers wait for each other (chainStreams()) and for no later block.
     void chain()
     {
         std::vector<TaskId> last(deviceCount(), none);
@@ -231,7 +231,7 @@ private:
             const Task& task = m_program.tasks[t];
             TaskId& here = last[task.device];
             if (task.kind == TaskKind::Transfer) {
-                if (m_program.blockingTransfers) {
+                if (m_program.blocks()) {
                     TaskId& there = last[task.peer];
                     m_program.afterOnDevice[t] = here;
                     if (there != none)
@@ -239,7 +239,8 @@ private:
                     here = there = t;
                     continue;
                 }
-                if (here != none && here != m_program.afterData[t])
+                if (m_program.communication == Communication::Overlapped && here != none
+                    && here != m_program.afterData[t])
                     m_program.extraDependencies.push_back({t, here, 0});
                 continue;
             }
@@ -262,14 +263,6 @@ private:
     std::vector<TaskId> m_inputs;
     std::vector<TaskId> m_order; ///< the tasks as they come now
 };
-
-std::vector<Transfer> namesOf(const std::vector<IssuedTransfer>& list)
-{
-    std::vector<Transfer> names;
-    for (const IssuedTransfer& issued : list)
-        names.push_back(issued.transfer);
-    return names;
-}
 
 Transfer keyOf(Transfer transfer)
 {
@@ -303,18 +296,32 @@ std::map<Transfer, TaskId> tasksOf(const Program& program, const std::vector<Tra
 
 Diagnostics notesOnStatedPairs(const Program& program, const std::vector<TransferPrecedence>& stated)
 {
+    constexpr std::size_t listed = 3;
     const std::map<Transfer, TaskId> found = tasksOf(program, stated);
     Diagnostics notes;
+    std::size_t more = 0;
     for (const TransferPrecedence& pair : stated)
         for (const Transfer& transfer : {pair.first, pair.second})
             if (found.at(keyOf(transfer)) == none) {
-                notes.push_back({Severity::Note, "schedule.transfer_order",
-                                 fmt::format("{} before {} has no effect: there is no {}", textOf(pair.first),
-                                             textOf(pair.second), textOf(transfer)),
-                                 "remove the pair, unless it is to hold again when blocks or stages are moved back"});
+                if (notes.size() == listed)
+                    ++more;
+                else
+                    notes.push_back(
+                        {Severity::Note, "schedule.transfer_order",
+                         fmt::format("{} before {} has no effect: there is no {}", textOf(pair.first),
+                                     textOf(pair.second), textOf(transfer)),
+                         "remove the pair, unless it is to hold again when blocks or stages are moved back"});
                 break;
             }
+    if (more > 0)
+        notes.push_back({Severity::Note, "schedule.transfer_order",
+                         fmt::format("{} more pairs have no effect either", more), notes.front().hint});
     return notes;
+}
+
+bool sameTransfer(const Transfer& one, const Transfer& other)
+{
+    return withoutHalf(one) == withoutHalf(other);
 }
 
 std::vector<StatedPair> statedPairs(const Program& program, const std::vector<TransferPrecedence>& stated)
@@ -371,123 +378,6 @@ std::vector<IssuedTransfer> transfersOf(const Program& program, int device)
             list.push_back({nameOf(program, instruction.task), instruction.task, out});
     }
     return list;
-}
-
-EditResult moveTransfer(const Design& design, const Program& program, int device, int from, int to)
-{
-    const std::vector<Transfer> list = namesOf(transfersOf(program, device));
-    const auto count = static_cast<int>(list.size());
-    if (from < 0 || from >= count || to < 0 || to >= count)
-        return {design.schedule,
-                {{Severity::Error, fmt::format("device {}", device), fmt::format("it has {} transfers", count),
-                  "name places among them, from 0"}}};
-    EditResult result{design.schedule, {}};
-    if (from == to)
-        return result;
-    if (!program.offload.empty())
-        return {design.schedule,
-                {{Severity::Error, "schedule.offload", "stages offload, so transfers go where the data puts them",
-                  "let every stage keep what it made to reorder transfers"}}};
-    const auto at = [&](int index) -> const Transfer& { return list[index]; };
-    std::vector<Transfer> wanted = list;
-    if (to < from)
-        std::rotate(wanted.begin() + to, wanted.begin() + from, wanted.begin() + from + 1);
-    else
-        std::rotate(wanted.begin() + from, wanted.begin() + from + 1, wanted.begin() + to + 1);
-    for (int i = to; i < from; ++i)
-        forget(result.schedule, at(i), at(from));
-    for (int i = from + 1; i <= to; ++i)
-        forget(result.schedule, at(from), at(i));
-    try {
-        const auto compiled = [&] {
-            return compile(result.schedule, design.costs, design.dataflow, {.allowMissing = true});
-        };
-        // Moving back to the inferred place needs no stated pair.
-        const bool forgot = result.schedule.transferOrder != design.schedule.transferOrder;
-        if (forgot && namesOf(transfersOf(compiled(), device)) == wanted)
-            return result;
-        for (int i = to; i < from; ++i)
-            state(result.schedule, at(from), at(i));
-        for (int i = from + 1; i <= to; ++i)
-            state(result.schedule, at(i), at(from));
-        (void)compiled();
-    } catch (const Error& error) {
-        return {design.schedule, error.diagnostics()};
-    }
-    return result;
-}
-
-TransferRange transferRange(const Program& program, int device, int from)
-{
-    const std::vector<IssuedTransfer> list = transfersOf(program, device);
-    const auto count = static_cast<int>(list.size());
-    TransferRange range{0, count - 1};
-    if (from < 0 || from >= count)
-        return {};
-    if (!program.offload.empty())
-        return {from, from}; // see moveTransfer()
-    if (program.blockingTransfers)
-        return range; // a transfer then waits for the one before it, which says nothing about its data
-    // The dependencies that do not come from the order of transfers; tasks come after their inputs.
-    std::vector<std::vector<TaskId>> extra;
-    for (const Extra& dependency : program.extraDependencies)
-        if (isCompute(program.tasks[dependency.task])) {
-            extra.resize(program.tasks.size());
-            extra[dependency.task].push_back(dependency.after);
-        }
-    const auto eachInput = [&](TaskId task, auto visit) {
-        if (isCompute(program.tasks[task]) && program.afterOnDevice[task] != none)
-            visit(program.afterOnDevice[task]);
-        if (program.afterData[task] != none)
-            visit(program.afterData[task]);
-        if (!extra.empty())
-            for (const TaskId after : extra[task])
-                visit(after);
-    };
-    const TaskId moved = list[from].task;
-    std::vector<char> tied(program.tasks.size(), 0); // below `moved`: it needs them; above: they need it
-    tied[moved] = 1;
-    for (TaskId t = moved + 1; t-- > 0;)
-        if (tied[t])
-            eachInput(t, [&](TaskId input) { tied[input] = 1; });
-    for (auto t = static_cast<std::size_t>(moved) + 1; t < program.tasks.size(); ++t)
-        eachInput(static_cast<TaskId>(t), [&](TaskId input) {
-            if (input >= moved && tied[input])
-                tied[t] = 1;
-        });
-    for (int i = 0; i < from; ++i)
-        if (tied[list[i].task])
-            range.first = i + 1;
-    for (int i = count - 1; i > from; --i)
-        if (tied[list[i].task])
-            range.last = i - 1;
-    return range;
-}
-
-void state(Schedule& schedule, const Transfer& first, const Transfer& second)
-{
-    const TransferPrecedence pair{first, second};
-    if (std::find(schedule.transferOrder.begin(), schedule.transferOrder.end(), pair) == schedule.transferOrder.end())
-        schedule.transferOrder.push_back(pair);
-}
-
-bool forget(Schedule& schedule, const Transfer& first, const Transfer& second)
-{
-    return std::erase_if(schedule.transferOrder,
-                         [&](const TransferPrecedence& pair) {
-                             return withoutHalf(pair.first) == withoutHalf(first)
-                                    && withoutHalf(pair.second) == withoutHalf(second);
-                         })
-           > 0;
-}
-
-Schedule withoutStatedOrder(const Schedule& schedule, const Transfer& transfer)
-{
-    Schedule free = schedule;
-    std::erase_if(free.transferOrder, [&](const TransferPrecedence& pair) {
-        return withoutHalf(pair.first) == withoutHalf(transfer) || withoutHalf(pair.second) == withoutHalf(transfer);
-    });
-    return free;
 }
 
 } // namespace pipewright

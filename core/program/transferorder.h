@@ -5,11 +5,13 @@
 // waits. Schedules without stated pairs have no cost.
 #pragma once
 
-#include "core/design/design.h"
 #include "core/program/program.h"
-#include "core/schedule/edits.h"
 
 namespace pipewright {
+
+/// Whether the two carry the same values to the same device: I and B make the same gradient, so what is stated of it
+/// stays valid when a backward is split. Their collectives differ.
+bool sameTransfer(const Transfer& one, const Transfer& other);
 
 /// A stated pair of which both sides exist.
 struct StatedPair {
@@ -21,7 +23,8 @@ struct StatedPair {
 /// group. O(tasks log pairs).
 std::vector<StatedPair> statedPairs(const Program& program, const std::vector<TransferPrecedence>& stated);
 
-/// A note for each pair of which a side does not exist. O(tasks log pairs).
+/// A note for each of the first pairs of which a side does not exist, and one that counts the others. O(tasks log
+/// pairs).
 Diagnostics notesOnStatedPairs(const Program& program, const std::vector<TransferPrecedence>& stated);
 
 /// Reorders the global sequence: a transfer moves up to before the ones it is stated to precede, together with what it
@@ -45,25 +48,5 @@ std::vector<IssuedTransfer> transfersOf(const Program& program, int device);
 
 /// The name of a transfer task as it is used in stated pairs.
 Transfer nameOf(const Program& program, TaskId transfer);
-
-/// The design's schedule with the pairs that move the transfer at place `from` of a device's list to place `to` (of the
-/// list without it), and without pairs that contradict this. `program` is the design's present Program. Compiles the
-/// result, so that the diagnostics have the cycle of an impossible order. O(tasks).
-EditResult moveTransfer(const Design& design, const Program& program, int device, int from, int to);
-
-/// The range of places in its device's list that the data dependencies allow for the transfer at place `from`: after
-/// the transfers that it needs, before those that need it. moveTransfer() refuses every place outside this range, and
-/// sometimes one inside it, because of other stated pairs or pairs that block each other. O(tasks).
-struct TransferRange {
-    int first = 0, last = -1;
-};
-TransferRange transferRange(const Program& program, int device, int from);
-
-/// Adds the pair "`first` before `second`", or removes it; forget() returns false when it was not stated.
-void state(Schedule& schedule, const Transfer& first, const Transfer& second);
-bool forget(Schedule& schedule, const Transfer& first, const Transfer& second);
-
-/// Removes all pairs of one transfer, which then has its inferred place.
-Schedule withoutStatedOrder(const Schedule& schedule, const Transfer& transfer);
 
 } // namespace pipewright

@@ -50,10 +50,11 @@ void takeOut(Costs& costs)
     for (auto& [pair, link] : costs.linkOfPair)
         takeOut(link);
     std::erase_if(costs.linkOfPair, [](const auto& pair) { return pair.second == LinkCosts{}; });
+    takeOut(costs.nodeLinks); // of pairs too
     takeOut(costs.microbatches, costs.hostGaps);
-    takeOut(costs.blockingTransfers, costs.reduce); // transfers that hold devices up, and sums behind the last block
-    costs.overlapFactor = Costs{}.overlapFactor;    // of overlapped pairs, which are not searched
-    takeOut(costs.hostLink);                        // of stages that offload
+    takeOut(costs.communication, costs.reduce);  // transfers that wait, and sums behind the last block
+    costs.overlapFactor = Costs{}.overlapFactor; // of overlapped pairs, which are not searched
+    takeOut(costs.hostLink);                     // of stages that offload
     costs.source = Costs{}.source;
 }
 

@@ -87,7 +87,7 @@ Design withPlacement(const Design& base, const std::vector<int>& deviceOfStage, 
         design.costs = formulaCosts(*base.workload, layersPerStage, base.cluster, deviceOfStage, &design.dataflow,
                                     known, design.schedule.recompute, design.plans);
         design.costs.microbatches = base.costs.microbatches;
-        design.costs.blockingTransfers = base.costs.blockingTransfers;
+        design.costs.communication = base.costs.communication;
         design.costs.hostGaps = base.costs.hostGaps;
     } else {
         design.costs = recutCosts(*base.workload, base.costs, {base.layersPerStage},

@@ -63,9 +63,7 @@ SearchModel::SearchModel(const Design& design, const MemoryLimit& limit, std::sp
     stagesOfDevice = ByDevice<std::vector<int>>(devices);
     updates = ByDevice<Nanoseconds>(devices);
     hostGaps = design.costs.hasHostGaps();
-    transfersWait = design.costs.blockingTransfers || !design.costs.link.bus.empty()
-                    || std::any_of(design.costs.linkOfPair.begin(), design.costs.linkOfPair.end(),
-                                   [](const auto& pair) { return !pair.second.bus.empty(); })
+    transfersWait = design.costs.communication != Communication::Overlapped || design.costs.hasBus()
                     || !design.schedule.transferOrder.empty();
     for (int d = 0; d < devices; ++d)
         firstGap.push_back(design.costs.hostGap(Op::F, d));

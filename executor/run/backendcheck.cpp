@@ -63,6 +63,19 @@ void noteOfTimedBlocks(const Design& design, const RunMeans& means, Diagnostics&
                  "use --backend host, or the virtual clock");
 }
 
+/// Only the virtual clock runs the transfers of a device one after the other.
+void noteOfStreams(const Design& design, const RunMeans& means, Diagnostics& found)
+{
+    if (design.costs.communication == Communication::OneStream && !means.virtualClock)
+        note(
+            found, "costs.communication",
+            fmt::format("the {} backend issues the transfers of a device in their order, and then lets them run beside "
+                        "each other: none waits for the one before it, as on one stream, so the step may be shorter "
+                        "than predicted",
+                        means.backend),
+            "use the virtual clock to see the predicted times, or --backend torch, whose ranks have one stream");
+}
+
 /// For a design that could be trained: why this machine cannot hold it, so that a large model is only tried on request.
 Diagnostics whyNotHere(const Design& design)
 {
@@ -220,6 +233,8 @@ BackendCheck checkForBackend(const Design& design, const RunMeans& means)
         refuseSharedGpus(design, means, check);
     if (!check.trains && !hasErrors(check.found))
         noteOfGroups(design, means, check.found);
+    if (!hasErrors(check.found))
+        noteOfStreams(design, means, check.found);
     if (check.trains)
         noteOfTraining(design, check.found);
     else if (!hasErrors(check.found))

@@ -85,7 +85,7 @@ GroupRun::GroupRun(const Design& given, bool trains, const sharding::MemberPlace
 {
     groups = compile(design.schedule, design.costs, design.dataflow);
     members = memberProgram(groups, stages, design.costs, design.schedule.transferOrder);
-    if (Diagnostics why = checkDeadlock(members.program, communicationOf(members.program)); !why.empty())
+    if (Diagnostics why = checkDeadlock(members.program, members.program.communication); !why.empty())
         throw Error(std::move(why));
     for (int group = 0; group < std::ssize(stages.membersOfDevice); ++group)
         shownMember.push_back(fullestMember(members.program, stages, group));

@@ -15,7 +15,7 @@ bool Actor::send(int transfer)
 {
     const auto index = static_cast<std::size_t>(transfer);
     const PlannedTransfer& what = m_run.plan.transfers[index];
-    const bool isTask = isTransferTask(transfer), blocks = isTask && m_run.program->blockingTransfers;
+    const bool isTask = isTransferTask(transfer), blocks = isTask && m_run.program->blocks();
     if (m_run.options.virtualClock && isTask)
         stampSend(index);
     if (!m_linksStalled)
@@ -39,7 +39,7 @@ void Actor::stampSend(std::size_t index)
     // A given order of transfers may place the send after later blocks than the one that made its value.
     if (what.behindBlocks)
         start = std::max(start, m_clock);
-    if (m_run.program->blockingTransfers) {
+    if (m_run.program->blocks()) {
         m_run.senderReady[index] = std::max(start, m_clock);
         return;
     }
@@ -73,7 +73,7 @@ Nanoseconds Actor::blockingStart(std::size_t index) const
 /// The posting of one side of a transfer, with its times if links are emulated.
 Posting Actor::posting(const PlannedTransfer& what, bool isTask, std::span<const Region> regions, Event* done) const
 {
-    Posting posting{what.task, regions, done, 0, isTask && m_run.program->blockingTransfers};
+    Posting posting{what.task, regions, done, 0, isTask && m_run.program->blocks()};
     if (!isTask || !m_run.options.emulateLinks)
         return posting;
     posting.atLeast = m_run.options.durations[what.task];
@@ -89,7 +89,7 @@ bool Actor::receive(int transfer)
 {
     const auto index = static_cast<std::size_t>(transfer);
     const PlannedTransfer& what = m_run.plan.transfers[index];
-    const bool isTask = isTransferTask(transfer), blocks = isTask && m_run.program->blockingTransfers;
+    const bool isTask = isTransferTask(transfer), blocks = isTask && m_run.program->blocks();
     if (m_run.options.virtualClock && blocks)
         m_run.receiverReady[index] = m_clock;
     recordCopy(transfer, m_run.links[what.link]->receive(
@@ -164,7 +164,7 @@ void Actor::recordCopy(int transfer, const Copied& copied)
     const auto index = static_cast<std::size_t>(transfer);
     TaskRecord record{copied.task, m_run.step, m_run.plan.transfers[index].to, copied.start, copied.end};
     if (m_run.options.virtualClock) {
-        record.start = m_run.program->blockingTransfers ? blockingStart(index) : m_run.transferStart[index];
+        record.start = m_run.program->blocks() ? blockingStart(index) : m_run.transferStart[index];
         record.end = record.start + m_run.options.durations[copied.task];
     }
     m_run.recorder->record(m_device, record);

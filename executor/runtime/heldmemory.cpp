@@ -54,7 +54,7 @@ std::vector<HeldMemory> predictMemory(const Program& program, int eagerSlots, St
 
 int storedSends(const Program& program, int eagerSlots)
 {
-    return program.blockingTransfers ? 0 : eagerSlots;
+    return program.communication == Communication::Overlapped ? eagerSlots : 0;
 }
 
 std::string describe(const HeldMemory& memory)

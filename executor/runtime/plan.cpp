@@ -33,7 +33,8 @@ public:
             if (dependency.after == none) {
                 Nanoseconds& pin = m_pins[dependency.task];
                 pin = std::max(pin, dependency.earliestStart);
-            } else if (m_program.tasks[dependency.task].kind == TaskKind::Transfer && !m_program.blockingTransfers) {
+            } else if (m_program.tasks[dependency.task].kind == TaskKind::Transfer && !m_program.blocks()
+                       && m_program.tasks[dependency.after].kind != TaskKind::Transfer) {
                 m_plan.transfers[m_transferOfTask[dependency.task]].behindBlocks = true;
             }
         }

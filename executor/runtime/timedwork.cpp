@@ -40,9 +40,25 @@ std::vector<Nanoseconds> workTimes(const Program& program, const Costs& costs)
     return times;
 }
 
+namespace {
+
+/// When a transfer could begin if it had not to wait for other transfers.
+Nanoseconds valueReady(const Program& program, const Evaluator& evaluator, TaskId transfer, const Timeline& timeline)
+{
+    const TaskId maker = program.afterData[transfer];
+    Nanoseconds ready = maker == none ? 0 : timeline.end[maker];
+    for (const Program::ExtraDependency& extra : evaluator.extras(transfer))
+        if (extra.after != none && program.tasks[extra.after].kind != TaskKind::Transfer)
+            ready = std::max(ready, timeline.end[extra.after]);
+    return ready;
+}
+
+} // namespace
+
 std::vector<BusUse> busUses(const Program& program, const Costs& costs)
 {
-    if (program.busOfLink.empty())
+    const bool streams = program.communication == Communication::OneStream;
+    if (program.busOfLink.empty() && !streams)
         return {};
     const Evaluator evaluator(program, costs);
     Timeline timeline;
@@ -55,11 +71,13 @@ std::vector<BusUse> busUses(const Program& program, const Costs& costs)
     for (TaskId t = 0; t < program.tasks.size(); ++t) {
         const Task& task = program.tasks[t];
         const BusesOfTask buses = busesOf(program, task);
-        if (!buses.any())
-            continue;
-        const BusTimes times = busTimes(program, t, evaluator.duration(t), costs);
-        uses[t] = {numberOf(buses.there), times.there, buses.back == buses.there ? -1 : numberOf(buses.back),
-                   times.back, timeline.start[t] - evaluator.ready(t, timeline)};
+        if (buses.any()) {
+            const BusTimes times = busTimes(program, t, evaluator.duration(t), costs);
+            uses[t] = {numberOf(buses.there), times.there, buses.back == buses.there ? -1 : numberOf(buses.back),
+                       times.back, timeline.start[t] - evaluator.ready(t, timeline)};
+        }
+        if (streams && task.kind == TaskKind::Transfer)
+            uses[t].wait = timeline.start[t] - valueReady(program, evaluator, t, timeline);
     }
     return uses;
 }

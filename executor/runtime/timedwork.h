@@ -25,7 +25,8 @@ std::vector<Nanoseconds> taskDurations(const Program& program, const Costs& cost
 /// to their times alone. O(tasks).
 std::vector<Nanoseconds> workTimes(const Program& program, const Costs& costs);
 /// By TaskId: which transfers share a bus, how long each occupies it, and how long it waits for its turn in the
-/// prediction. Empty when the Program has no bus. O(tasks + transfers log transfers).
+/// prediction, on the bus or in its devices' streams. Empty when the Program has neither. O(tasks + transfers log
+/// transfers).
 std::vector<BusUse> busUses(const Program& program, const Costs& costs);
 
 /// The host's gap before each block and update, by TaskId; empty: no gaps. O(tasks).

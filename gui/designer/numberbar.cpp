@@ -189,11 +189,14 @@ void NumberBar::showDesign(const Design& design, const Prediction* prediction, d
                            : QString(),
                 source));
     const Bytes moved = prediction->transferred;
-    const std::string shared = busSentence(prediction->program);
+    QString waits;
+    for (const std::string& sentence : {busSentence(prediction->program), streamSentence(prediction->program)})
+        if (!sentence.empty())
+            waits += QString::fromStdString(sentence) + QLatin1Char('\n');
     set(tr("moved"), moved > 0 ? sizeText(moved) : QString(),
         tr("Bytes of all %1 transfers between devices in one step.\n%2%3")
             .arg(prediction->transfers)
-            .arg(shared.empty() ? QString() : QString::fromStdString(shared) + QLatin1Char('\n'), source));
+            .arg(waits, source));
     m_evaluated = tr("%1 · %2 blocks · evaluated in %3\u00a0ms")
                       .arg(overlay ? sideName(side) : tr("all predicted"))
                       .arg(QLocale(QLocale::English).toString(qlonglong(design.schedule.blocks())))

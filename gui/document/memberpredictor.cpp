@@ -70,7 +70,7 @@ MemberPredictor::Members MemberPredictor::members(const Design& design, Known& k
     const Stages& stages = *known.stages;
     const Program groups = compile(design.schedule, stages.costs, stages.dataflow);
     Members found{known.stages, memberProgram(groups, stages.stages, stages.costs, design.schedule.transferOrder), {}};
-    if (Diagnostics why = checkDeadlock(found.program.program, communicationOf(found.program.program)); !why.empty())
+    if (Diagnostics why = checkDeadlock(found.program.program, found.program.program.communication); !why.empty())
         throw Error(std::move(why));
     found.prediction = predictMembers(found.program);
     known.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();

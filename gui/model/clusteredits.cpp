@@ -8,6 +8,8 @@
 #include "gui/widgets/valuetable.h"
 #include "gui/widgets/words.h"
 
+#include <QComboBox>
+
 #include <algorithm>
 
 namespace pipewright {
@@ -136,6 +138,15 @@ void ModelWindow::addLink(int from, int to)
                    throw Error("link", "this pair has a link of its own already", "edit it in the table");
                return withCluster(m_document.design(), std::move(cluster));
            });
+}
+
+void ModelWindow::setCommunication(Communication communication)
+{
+    commit(tr("Run %1").arg(m_communication->itemText(static_cast<int>(communication))), [&] {
+        Design design = m_document.design();
+        design.costs.communication = communication;
+        return design;
+    });
 }
 
 void ModelWindow::removeLink()

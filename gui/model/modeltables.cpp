@@ -253,9 +253,15 @@ void ModelWindow::fillLinks()
     m_links->setRows(rows);
     m_links->setMaximumHeight(m_links->heightOfRows());
     const Prediction* prediction = m_document.prediction();
-    const std::string shared = prediction ? busSentence(prediction->program) : std::string();
-    m_buses->setText(shared.empty() ? tr("Every link has its own wire: no transfer waits for those of other links.")
-                                    : QString::fromStdString(shared));
+    QStringList sentences;
+    if (prediction)
+        for (const std::string& sentence : {busSentence(prediction->program), streamSentence(prediction->program)})
+            if (!sentence.empty())
+                sentences << QString::fromStdString(sentence);
+    m_buses->setText(sentences.isEmpty()
+                         ? tr("Every link has its own wire: no transfer waits for those of other links.")
+                         : sentences.join(QStringLiteral("; ")));
+    m_communication->setCurrentIndex(static_cast<int>(design.costs.communication));
 }
 
 void ModelWindow::fillGroups()

@@ -69,10 +69,10 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
       m_mapping(makeCaption({}, TextSize::Small, this)),
       m_machine(new ThisMachine([this] { return m_document.design().schedule.devices(); }, this)),
       m_links(new ValueTable(tr("Links"), {tr("between"), tr("name"), tr("latency"), tr("bandwidth")}, this)),
-      m_buses(makeCaption({}, TextSize::Small, this)), m_groups(new ParallelismFields(240, this)),
-      m_nodes(new NodeFields(240, this)), m_inGroups(makeCaption({}, TextSize::Small, this)),
-      m_memory(new MemoryBars(this)), m_modelMemory(new MemoryBars(this)),
-      m_source(makeCaption({}, TextSize::Small, this)), m_fault(new QLabel(this))
+      m_buses(makeCaption({}, TextSize::Small, this)), m_communication(new QComboBox(this)),
+      m_groups(new ParallelismFields(240, this)), m_nodes(new NodeFields(240, this)),
+      m_inGroups(makeCaption({}, TextSize::Small, this)), m_memory(new MemoryBars(this)),
+      m_modelMemory(new MemoryBars(this)), m_source(makeCaption({}, TextSize::Small, this)), m_fault(new QLabel(this))
 {
     setWindowTitle(tr("Model and cluster"));
     setWindowFlag(Qt::WindowMinMaxButtonsHint);
@@ -274,6 +274,14 @@ QWidget* ModelWindow::buildLinks()
     removeKey->setShortcut(Qt::Key_Delete);
     removeKey->setShortcutContext(Qt::WidgetShortcut);
     m_links->addAction(removeKey);
+    m_communication->setAccessibleName(tr("How transfers run"));
+    for (const QString& kind : {tr("transfers beside each other"), tr("one stream of transfers per device"),
+                                tr("transfers hold up their devices")}) // in the order of Communication
+        m_communication->addItem(kind);
+    m_communication->setToolTip(tr("One stream: sends and receives of a device run in the order of its list, each "
+                                   "together with its other side, as NCCL under PyTorch's schedules"));
+    connect(m_communication, &QComboBox::activated, this,
+            [this](int index) { setCommunication(static_cast<Communication>(index)); });
     auto* bar = new QHBoxLayout;
     bar->setSpacing(8);
     for (QWidget* widget :
@@ -281,6 +289,7 @@ QWidget* ModelWindow::buildLinks()
                                          makeCaption(tr("to"), TextSize::Normal, page), to, add, remove})
         bar->addWidget(widget);
     bar->addStretch(1);
+    bar->addWidget(m_communication);
     auto* layout = new QVBoxLayout(page);
     layout->setContentsMargins(0, 12, 0, 0);
     layout->setSpacing(10);

@@ -43,11 +43,12 @@ public:
     MemoryBars& memory() { return *m_memory; }
     ParallelismFields& groups() { return *m_groups; }
     NodeFields& nodes() { return *m_nodes; }
+    QComboBox& communication() { return *m_communication; }
     ThisMachine& machine() { return *m_machine; }
     QTabWidget* tabs() const { return m_tabs; }
     QString fault() const;   ///< why the last edit was refused
     QString effect() const;  ///< of a drag in progress
-    QString buses() const;   ///< which links share a bus, and how it serves them
+    QString buses() const;   ///< which transfers wait for each other: on a bus, and in the streams of their devices
     QString mapping() const; ///< which GPUs of the machine the devices run on
 
     void setModel(const ModelShape& shape, const QString& what);
@@ -66,6 +67,7 @@ public:
     void setLinkValue(int row, int column, const QString& text);
     void addLink(int from, int to); ///< a separate link for one directed pair
     void removeLink();              ///< the chosen pair uses the common link again
+    void setCommunication(Communication communication);
 
 protected:
     void showEvent(QShowEvent* event) override;
@@ -110,6 +112,7 @@ private:
     ThisMachine* m_machine;
     ValueTable* m_links;
     QLabel* m_buses;
+    QComboBox* m_communication;
     ParallelismFields* m_groups;
     NodeFields* m_nodes;
     QLabel* m_inGroups;

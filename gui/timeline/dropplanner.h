@@ -6,7 +6,7 @@
 #pragma once
 
 #include "core/predict/orderpreview.h"
-#include "core/program/transferorder.h"
+#include "core/program/transferedits.h"
 #include "gui/timeline/dropplan.h"
 
 #include <QObject>

@@ -166,10 +166,13 @@ QString TransferLanes::text(int device, std::size_t index, const Timeline& times
 
 bool TransferLanes::isStated(const Transfer& transfer) const
 {
-    const std::vector<TransferPrecedence>& stated = m_document.design().schedule.transferOrder;
-    return std::any_of(stated.begin(), stated.end(), [&](const TransferPrecedence& pair) {
-        return pair.first == transfer || pair.second == transfer;
-    });
+    if (!m_stated) {
+        m_stated.emplace();
+        for (const TransferPrecedence& pair : m_document.design().schedule.transferOrder)
+            m_stated->insert(m_stated->end(), {pair.first, pair.second});
+        std::sort(m_stated->begin(), m_stated->end());
+    }
+    return std::binary_search(m_stated->begin(), m_stated->end(), transfer);
 }
 
 void TransferLanes::paint(QPainter& painter, int device, const QRectF& area, const TimeAxis& axis,

@@ -23,7 +23,11 @@ namespace pipewright {
 class TransferLanes {
 public:
     explicit TransferLanes(const Document& document) : m_document(document) {}
-    void forget() { m_lists.clear(); }               ///< the design has changed
+    void forget() ///< the design has changed
+    {
+        m_lists.clear();
+        m_stated.reset();
+    }
     static bool hasHostCopies(const Design& design); ///< some stage offloads
     enum class Row { Transfers, ToHost, FromHost };
     static Row rowOf(const Transfer& transfer);
@@ -59,6 +63,7 @@ private:
 
     const Document& m_document;
     mutable std::vector<std::optional<std::vector<IssuedTransfer>>> m_lists; ///< by device
+    mutable std::optional<std::vector<Transfer>> m_stated; ///< sorted: an imported order states every transfer
 };
 
 } // namespace pipewright

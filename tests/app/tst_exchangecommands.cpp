@@ -61,6 +61,54 @@ private Q_SLOTS:
         }
     }
 
+    /// Interleaved 1F1B on 8 ranks as PyTorch lowers it: receives that are posted early hold up the sends behind them.
+    void theOrderOfAnImportedFileDecidesHowLongTheStepTakes()
+    {
+        for (const char* form : {"comms", "only"}) {
+            QFile file(QString(PIPEWRIGHT_SOURCE_DIR "/tests/core/exchange/pytorch/interleaved-8x16.%1.csv").arg(form));
+            QVERIFY(file.open(QIODevice::ReadOnly));
+            m_work.write(QString(form) + ".csv", file.readAll());
+        }
+        struct Case {
+            QString words;
+            qint64 milliseconds;
+        };
+        for (const Case& each : {Case{"comms.csv", 174},
+                                 {"comms.csv --transfers own", 117},
+                                 {"only.csv", 117},
+                                 {"only.csv --transfers pytorch", 174}}) {
+            const Outcome imported = m_work.run("import " + each.words + " -o imported.json --force");
+            QVERIFY2(imported.code == 0, qPrintable(imported.errors));
+            QVERIFY2(
+                imported.errors.contains("the step takes 174 ms; with this program's own order of transfers 117 ms"),
+                qPrintable(imported.errors));
+            const Outcome predicted = m_work.run("predict imported.json --json");
+            QCOMPARE(predicted.json()["makespan_ns"].toInteger(), each.milliseconds * 1'000'000);
+            QCOMPARE(predicted.json()["communication"].toString(), QString("one-stream"));
+            QCOMPARE(m_work.run("check imported.json").code, 0);
+        }
+        QCOMPARE(m_work.run("import only.csv --transfers file -o x.json").code, 2);
+        QCOMPARE(m_work.run("import only.csv --transfers torch -o x.json").code, 2);
+        // What it runs otherwise is told before it runs.
+        const Outcome host = m_work.run("check imported.json --for host");
+        QVERIFY2(host.errors.contains("costs.communication") || host.output.contains("costs.communication"),
+                 qPrintable(host.errors + host.output));
+    }
+
+    void anOrderThatHangsOnOneStreamIsFoundWithItsCircle()
+    {
+        m_work.write("hangs.csv", "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
+                                  "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n");
+        const Outcome imported = m_work.run("import hangs.csv -o hangs.json");
+        QVERIFY2(imported.code == 0 && imported.errors.contains("warning: ")
+                     && imported.errors.contains("on one stream of each rank: the communication waits in a circle"),
+                 qPrintable(imported.errors));
+        const Outcome found = m_work.run("check hangs.json");
+        QCOMPARE(found.code, 1);
+        QVERIFY2((found.errors + found.output).contains("F0.1 from device 0 to device 1 waits for I1.0 from device 1"),
+                 qPrintable(found.errors + found.output));
+    }
+
     void badInputIsNamedByFileLineAndCell()
     {
         m_work.write("bad.csv", "0F0,0B0\n1F0,1Q0\n");

@@ -286,6 +286,34 @@ private Q_SLOTS:
         QCOMPARE(object["per_device"].toArray().at(8).toObject()["peak_activations"].toDouble(), 9.0);
     }
 
+    void aLayoutOfMegatronSaysTheLayersPerStage()
+    {
+        const QString llama = "1f1b --devices 4 --microbatches 8 --model llama-3-8b --cluster h100-node "
+                              "--layers-per-stage ";
+        const QJsonObject numbers = predictInline(llama + "7,9,9,7");
+        for (const char* layout : {"Et*7|(t*9|)*2t*7L", "t*7|(t*9|)*2,t*7", "Et*7|t*9|t*9|t*7,mL"})
+            QCOMPARE(predictInline(llama + layout), numbers);
+        const Outcome wrong = m_work.run("predict " + llama + "Et*7|t*9|t*9|Lt*7");
+        QVERIFY2(wrong.code == 2 && wrong.errors.contains("--layers-per-stage")
+                     && wrong.errors.contains("a loss (L) before another layer"),
+                 qPrintable(wrong.errors));
+        QCOMPARE(m_work.run("predict " + llama + "7,,9,9").code, 2);
+    }
+
+    void howTransfersRunCanBeStated()
+    {
+        const QString family = "interleaved-1f1b --devices 4 --microbatches 8 --chunks 2 --transfer 200us";
+        const auto step = [&](const QString& words) {
+            return predictInline(family + words)["makespan_ns"].toInteger();
+        };
+        QCOMPARE(step(" --communication overlapped"), step(""));
+        QVERIFY(step(" --communication one-stream") > step(""));
+        QVERIFY(step(" --communication blocking") > step(" --communication one-stream"));
+        QCOMPARE(predictInline(family + " --communication one-stream")["communication"].toString(),
+                 QString("one-stream"));
+        QCOMPARE(m_work.run("predict " + family + " --communication two-streams").code, 2);
+    }
+
     void groupsOfDevicesArePredictedAndNotRun()
     {
         const QString model = "1f1b --devices 4 --microbatches 8 --model llama-3-8b --cluster h100-nodes";

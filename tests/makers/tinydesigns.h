@@ -4,7 +4,7 @@
 #pragma once
 
 #include "core/program/compile.h"
-#include "core/program/transferorder.h"
+#include "core/program/transferedits.h"
 #include "makers/designs.h"
 
 #include <algorithm>
@@ -143,7 +143,7 @@ inline void apply(Variant variant, Case& which)
 {
     switch (variant) {
     case Variant::Plain: break;
-    case Variant::Blocking: which.costs.blockingTransfers = true; break;
+    case Variant::Blocking: which.costs.communication = Communication::Blocking; break;
     case Variant::SharedLink:
         // Slow enough that transfers queue up, and with one pair of devices on a wire of its own.
         which.costs.link = {250, 1e8, "switch"};

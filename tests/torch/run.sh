@@ -177,10 +177,20 @@ same_order() { # FILE EXPECTED WHAT
     fi
 }
 
+# Where PyTorch 2.15 puts sends and receives between computations is where `import --transfers pytorch` has them.
+same_transfers() { # COMPUTATIONS LOWERED
+    [ "$comms" = pytorch-comms-csv ] || return 0
+    "$pipewright" import "$1" --transfers pytorch --name same -o "$folder/lowered-here.json" --force >/dev/null 2>"$folder/said" \
+        && "$pipewright" import "$2" --name same -o "$folder/lowered-there.json" --force >/dev/null 2>"$folder/said" \
+        || { fail "$1, $2: $(cat "$folder/said")"; return; }
+    cmp -s "$folder/lowered-here.json" "$folder/lowered-there.json" || fail "PyTorch puts the transfers of $1 elsewhere"
+}
+
 # What PyTorch makes of our computations still has our order.
 "$python" "$here/builtin_schedules.py" lower "${designs[@]}" || failed=1
 for name in "${designs[@]}"; do
     same_order "$name.lowered.csv" "$name.only.csv" "PyTorch's form of $name"
+    same_transfers "$name.only.csv" "$name.lowered.csv"
 done
 
 # PyTorch's own schedules as NAME:RANKS:STAGES_PER_RANK:MICROBATCHES, and our family where it is the same.
@@ -204,7 +214,9 @@ for builtin in $builtins; do
     jobs+=("compute_comms=$file.ours.csv")
     if [ -f "$file.comms.csv" ]; then
         same_order "$file.comms.csv" "$file.order.csv" "PyTorch's $name with communication"
-        jobs+=("compute_comms=$file.comms.csv")
+        export_as "$folder/imported.json" "$comms" "$file.kept.csv" || fail "$name: $(cat "$folder/said")"
+        same_transfers "$file.only.csv" "$file.comms.csv"
+        jobs+=("compute_comms=$file.comms.csv" "compute_comms=$file.kept.csv")
     fi
 done
 "$python" "$here/run_schedule.py" "${jobs[@]}" || failed=1

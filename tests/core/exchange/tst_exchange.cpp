@@ -153,6 +153,22 @@ except ValueError as error:
         QVERIFY((parseMegatronLayout("E(t*2|)*2|L", "l") == std::vector<std::string>{"Ett", "tt", "", "L"}));
     }
 
+    void layoutsGiveTheLayersOfEveryStage()
+    {
+        Diagnostics notes;
+        QVERIFY((layersOfLayout("Et*3|(tt|)*3,tL", "l", notes) == std::vector<int>{4, 2, 2, 2, 2}));
+        QVERIFY((layersOfLayout("tt|t", "l", notes) == std::vector<int>{2, 1}));
+        QVERIFY(notes.empty());
+        // Megatron's own example for DeepSeek-V3; no model here has a layer of multi-token prediction.
+        const std::vector<int> large = layersOfLayout("Et*3|(tt|)*29,m|L", "l", notes);
+        QCOMPARE(large.size(), std::size_t{32});
+        QVERIFY(large[0] == 4 && large[29] == 2 && large[30] == 0 && large[31] == 1);
+        QCOMPARE(notes.size(), std::size_t{1});
+        QVERIFY2(notes[0].what.find("1 of multi-token prediction (m) is left out") == 0, notes[0].what.c_str());
+        for (const char* wrong : {"tE|tL", "EEt|L", "Et|Lt", "Et|LL", "x", "E(t|L"})
+            QVERIFY_THROWS_EXCEPTION(Error, layersOfLayout(wrong, "l", notes));
+    }
+
     void layoutsThatAreNoneAreRefused_data()
     {
         QTest::addColumn<QString>("text");

@@ -103,6 +103,13 @@ bool survives(Read read, const char* place)
     return false;
 }
 
+bool hangsOnOneStream(const Imported& imported)
+{
+    return std::any_of(imported.diagnostics.begin(), imported.diagnostics.end(), [](const Diagnostic& d) {
+        return d.severity == Severity::Warning && d.what.find("on one stream of each rank: ") != std::string::npos;
+    });
+}
+
 } // namespace
 
 class TstImportMutations : public QObject {
@@ -111,7 +118,7 @@ class TstImportMutations : public QObject {
 private slots:
     void damagedScheduleFilesAreRefusedOrValid()
     {
-        int read = 0, refused = 0;
+        int read = 0, refused = 0, hanging = 0;
         std::uint32_t seed = 1;
         for (const std::string& text : seeds()) {
             Damage damage(seed++);
@@ -128,15 +135,29 @@ private slots:
                     QVERIFY(!hasErrors(validate(imported.design.schedule)));
                     QVERIFY(!hasErrors(imported.diagnostics));
                     const ExportedText order = pytorchCsv(imported.design);
-                    QVERIFY(importDesign(order.text, "again").design.schedule == imported.design.schedule);
-                    if (!order.diagnostics.empty())
+                    Schedule computations = imported.design.schedule;
+                    computations.transferOrder.clear();
+                    QVERIFY(importDesign(order.text, "again").design.schedule == computations);
+                    const auto is = [](Severity severity) {
+                        return [severity](const Diagnostic& d) { return d.severity == severity; };
+                    };
+                    if (std::any_of(order.diagnostics.begin(), order.diagnostics.end(), is(Severity::Warning)))
                         continue; // PyTorch would mix up the losses
-                    const Imported again = importDesign(pytorchCommsCsv(imported.design).text, "again");
+                    ExportedText comms;
+                    if (!survives([&] { comms = pytorchCommsCsv(imported.design); }, "")) {
+                        ++hanging;
+                        QVERIFY(hangsOnOneStream(imported));
+                        continue;
+                    }
+                    Imported again = importDesign(comms.text, "again");
+                    QVERIFY(!hangsOnOneStream(again));
+                    if (imported.design.schedule.transferOrder.empty()) // it had none of its own
+                        again.design.schedule.transferOrder.clear();
                     QVERIFY(again.design.schedule == imported.design.schedule);
                 }
             }
         }
-        qInfo("%d read, %d refused", read, refused);
+        qInfo("%d read, of which %d hang on one stream, %d refused", read, hanging, refused);
         QVERIFY(read > 500 && refused > 500); // both ways were walked
     }
 

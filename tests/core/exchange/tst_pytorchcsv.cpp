@@ -77,7 +77,9 @@ private slots:
             QCOMPARE(back.design.schedule.microbatches, schedule.microbatches);
             QVERIFY2(back.design.schedule.backward == schedule.backward, name.c_str());
             QVERIFY(validate(back.design.schedule).empty());
-            QVERIFY(back.diagnostics.empty());
+            for (const Diagnostic& d : back.diagnostics) // what PyTorch's own order of transfers would cost
+                QVERIFY2(d.severity == Severity::Note && d.what.starts_with("as PyTorch lowers it: "),
+                         toString(d).c_str());
         }
     }
 

@@ -306,7 +306,7 @@ private Q_SLOTS:
             design.schedule = made(family, 4, 8);
             design.costs = unitCosts(design.schedule.stages());
             design.costs.overlapFactor = 0.8125;
-            design.costs.blockingTransfers = true;
+            design.costs.communication = Communication::Blocking;
             design.costs.link.bus = "switch";
             design.costs.linkOfPair[{0, 1}] = {5, 2.5e9, "pcie"};
             for (int m = 0; m < design.schedule.microbatches; ++m)

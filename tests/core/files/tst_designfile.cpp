@@ -157,7 +157,7 @@ rc::Gen<Design> arbitraryDesign()
             for (int device = 0; device < devices; ++device)
                 design.costs.nodeLinks.nodeOfDevice.push_back(static_cast<int>(upTo(1)));
         }
-        design.costs.blockingTransfers = upTo(1) != 0;
+        design.costs.communication = static_cast<Communication>(upTo(2));
         design.costs.overlapFactor = 0.25 * static_cast<double>(upTo(8));
         for (std::int64_t i = upTo(devices); i > 0; --i)
             for (HostGaps& gaps = design.costs.hostGaps.emplace_back(); const Op op : allOps) {
@@ -243,6 +243,21 @@ private slots:
         QVERIFY(!design.workload);
     }
 
+    void howTransfersRunIsReadAndWritten()
+    {
+        Design design = trainableDesign();
+        QVERIFY(designToJson(design).find("communication") == std::string::npos); // as families have it
+        for (const char* name : {"overlapped", "one-stream", "blocking"}) {
+            const std::string text = replaced(designToJson(trainableDesign()), "\"costs\": {",
+                                              "\"costs\": {\"communication\": \"" + std::string(name) + "\", ");
+            design = designFromJson(text, "design.json");
+            QCOMPARE(std::string(nameOf(design.costs.communication)), std::string(name));
+            QVERIFY(designFromJson(designToJson(design), "again.json") == design);
+        }
+        // The older key is the one that is written, so that older programs read what they know.
+        QVERIFY(designToJson(design).find("\"blocking_transfers\": true") != std::string::npos);
+    }
+
     void everyFaultNamesItsLine_data()
     {
         QTest::addColumn<QString>("from");
@@ -307,6 +322,12 @@ private slots:
         row("an order of nothing's parts", "[0, 1]", pair, "design.json:7: error: this is no overlapped pair");
         const char* const order = "[0, 1], \"transfer_order\": [{\"transfer\": \"\", \"before\": \"F0.1 to 1\"}]";
         row("an order of no transfer", "[0, 1]", order, "design.json:7: error: this is not a transfer");
+        row("another way to communicate", "\"latency\": \"1us\", \"bytes_per_second\": 0}",
+            "\"latency\": \"1us\", \"bytes_per_second\": 0}, \"communication\": \"two-streams\"", "\"two-streams\"");
+        row("two ways to communicate", "\"latency\": \"1us\", \"bytes_per_second\": 0}",
+            "\"latency\": \"1us\", \"bytes_per_second\": 0}, \"blocking_transfers\": true, "
+            "\"communication\": \"one-stream\"",
+            "it is one-stream, and \"blocking_transfers\" is true");
         row("stage out of range", "\"B0.0\"", "\"B2.0\"",
             "design.json:10: error: device 0, position 1: B2.0 is of stage 2, but there are 2 stages");
         row("order is no list", "[\"F1.0\", \"B1.0\"]", "\"F1.0\"",

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Simulates a Program on a machine, for tests: devices issue their instruction lists, transfers run beside them, a bus
 // serves the transfer that is ready first. Time advances from event to event, and durations and sizes follow from the
-// costs by formulas of its own: it shares nothing with the evaluator and does not read the dependencies that the
-// evaluator follows.
+// costs by formulas of its own: it shares nothing with the evaluator and does not read the dependencies of tasks.
 #pragma once
 
 #include "buffersizes.h"
 #include "core/design/design.h"
 #include "core/program/program.h"
+#include "devicestreams.h"
 #include "partsimulation.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ public:
     DeviceSimulation(const Program& program, const Design& design)
         : start(program.tasks.size(), never), end(program.tasks.size(), never), m_program(program), m_design(design),
           m_costs(design.costs), m_sizes(design), m_available(program.buffers.size(), 0),
-          m_lanes(program.devices.size())
+          m_lanes(program.devices.size()), m_streams(program)
     {
         for (TaskId t = 0; t < program.tasks.size(); ++t)
             for (const BufferId b : program.writes(t))
@@ -294,7 +294,7 @@ private:
         }
         case InstructionKind::Send:
         case InstructionKind::Receive:
-            if (!m_costs.blockingTransfers) {
+            if (m_costs.communication != Communication::Blocking) {
                 if (instruction.kind == InstructionKind::Send)
                     m_issued.insert(t);
                 break;
@@ -368,20 +368,27 @@ private:
             each->freeFrom = end[t];
     }
 
+    bool canGo(TaskId t) const
+    {
+        if (m_costs.communication == Communication::Blocking)
+            return m_meeting.contains(t) && m_meeting.at(t).size() == 2;
+        const bool streams = m_costs.communication == Communication::OneStream;
+        // In a stated order a device may list a send behind blocks that it does not need.
+        return areThere(t) && (m_issued.contains(t) || (streams && !m_design.schedule.transferOrder.empty()))
+               && (!streams || m_streams.comeTo(t, m_program.tasks[t], m_now));
+    }
+
     bool advanceTransfers()
     {
         bool moved = false;
         for (auto at = m_waitingTransfers.begin(); at != m_waitingTransfers.end();) {
-            const TaskId t = *at;
-            const bool canGo =
-                m_costs.blockingTransfers ? m_meeting[t].size() == 2 : areThere(t) && m_issued.contains(t);
-            if (!canGo) {
-                ++at;
+            const TaskId t = *at++;
+            if (!canGo(t))
                 continue;
-            }
-            at = m_waitingTransfers.erase(at);
+            m_waitingTransfers.erase(t);
             moved = true;
             const Task& task = m_program.tasks[t];
+            m_streams.take(task);
             if (const std::string& bus = linkOf(task.device, task.peer).bus; bus.empty())
                 carry(t);
             else
@@ -450,6 +457,7 @@ private:
         begin(t, transferTime(task.device, task.peer, carried(t)));
         for (Lane* lane : m_meeting[t])
             lane->freeFrom = end[t];
+        m_streams.end(task, end[t]);
     }
 
     /// The time of the next event; never when nothing is in flight.
@@ -466,6 +474,7 @@ private:
         }
         for (const Nanoseconds time : m_available)
             see(time);
+        m_streams.eachEnd(see);
         for (const auto& [name, bus] : m_buses)
             see(bus.freeFrom);
         for (const Pin& pin : m_design.schedule.pins)
@@ -483,6 +492,7 @@ private:
     std::map<TaskId, TaskId> m_pairs;               ///< first to second
     std::map<TaskId, std::vector<Lane*>> m_meeting; ///< devices that have reached the task
     std::set<TaskId> m_waitingTransfers, m_issued;
+    DeviceStreams m_streams;
     std::map<std::string, Bus> m_buses;
     std::vector<std::pair<HostWire, HostWire>> m_hostWires; ///< per device, to the host and from it
 };

@@ -4,7 +4,7 @@
 
 #include "core/families/family.h"
 #include "core/program/compile.h"
-#include "core/program/transferorder.h"
+#include "core/program/transferedits.h"
 #include "core/schedule/edits.h"
 #include "core/schedule/recomputeblocks.h"
 #include "core/schedule/weightplan.h"
@@ -131,7 +131,9 @@ private:
                 gap = static_cast<Nanoseconds>(upTo(700));
         costs.overlapFactor = 0.5 + static_cast<double>(upTo(64)) / 128;
         costs.reduce = time();
-        costs.blockingTransfers = chance(3);
+        costs.communication = chance(3)   ? Communication::Blocking
+                              : chance(3) ? Communication::OneStream
+                                          : Communication::Overlapped;
         const bool buses = chance(2), oneBus = chance(2);
         const auto link = [&] {
             const char* const names[] = {"", "switch", "host bridge"};

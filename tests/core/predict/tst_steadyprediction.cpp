@@ -49,7 +49,7 @@ private Q_SLOTS:
         QTest::addColumn<QString>("family");
         QTest::addColumn<QString>("costs");
         for (const char* family : {"1f1b", "interleaved-1f1b", "zb-h1", "zb-v", "seq1f1b", "dualpipe-v"})
-            for (const char* costs : {"plain", "host gaps", "blocking"})
+            for (const char* costs : {"plain", "host gaps", "blocking", "one stream"})
                 QTest::addRow("%s, %s", family, costs) << family << costs;
     }
 
@@ -63,7 +63,9 @@ private Q_SLOTS:
             for (HostGaps& gaps : design.costs.hostGaps)
                 gaps.before.fill(3'000);
         }
-        design.costs.blockingTransfers = costs == "blocking";
+        design.costs.communication = costs == "blocking"     ? Communication::Blocking
+                                     : costs == "one stream" ? Communication::OneStream
+                                                             : Communication::Overlapped;
         const std::optional<OutlinedPrediction> steady = predictSteady(design);
         const Prediction whole = predict(design);
         if (!steady) {

@@ -201,7 +201,7 @@ private Q_SLOTS:
     {
         QFETCH(bool, blocking);
         Design design = withStrategy(withPair("F0.2 collective 0", "F0.1 to 1"), sharding::Strategy::Megatron);
-        design.costs.blockingTransfers = blocking;
+        design.costs.communication = blocking ? Communication::Blocking : Communication::Overlapped;
         const CompiledGroups found = compiledGroups(design);
         const Program& program = found.members.program;
         const TaskId collective = labelled(found, "F0.2 collective 0"), part = labelled(found, "F0.2 part 1");
@@ -224,7 +224,7 @@ private Q_SLOTS:
             };
             QVERIFY(std::none_of(issued.begin(), at, isLater) && std::any_of(at, issued.end(), isLater));
         }
-        QVERIFY(checkDeadlock(program, communicationOf(program)).empty());
+        QVERIFY(checkDeadlock(program, program.communication).empty());
         QCOMPARE(checkLifetimes(program), QString());
         QVERIFY(!hasErrors(checkDesign(design)));
     }
@@ -240,7 +240,7 @@ private Q_SLOTS:
         const std::vector<TransferPrecedence> none;
         std::vector<TransferPrecedence> stated = design.schedule.transferOrder;
         stated.front().second.collective = static_cast<std::int32_t>(whole);
-        design.costs.blockingTransfers = blocking;
+        design.costs.communication = blocking ? Communication::Blocking : Communication::Overlapped;
         const auto made = [&](const std::vector<TransferPrecedence>& order) {
             design.schedule.transferOrder = order;
             return compiledGroups(design);
@@ -256,7 +256,7 @@ private Q_SLOTS:
         QVERIFY(sum != pipewright::none);
         for (const TaskId piece : piecesOf(after, "B1.3 to 0"))
             QVERIFY(piece < sum && after.members.program.afterData[piece] < sum);
-        QVERIFY(checkDeadlock(after.members.program, communicationOf(after.members.program)).empty());
+        QVERIFY(checkDeadlock(after.members.program, after.members.program.communication).empty());
         QCOMPARE(checkLifetimes(after.members.program), QString());
         QVERIFY(!hasErrors(checkDesign(design)));
     }
@@ -417,7 +417,7 @@ private Q_SLOTS:
         QFETCH(bool, blocking);
         Design design = copiesOf(groupDesign("1f1b", {{1e9, 5e8}, {1e9, 7e8, 3e8}}, 2), copies);
         design.schedule.shardedOptimizer = sharded;
-        design.costs.blockingTransfers = blocking;
+        design.costs.communication = blocking ? Communication::Blocking : Communication::Overlapped;
         const CompiledGroups found = compiledGroups(design);
         const Program& program = found.members.program;
         QVERIFY(checkDeadlock(program, blocking ? Communication::Blocking : Communication::Overlapped).empty());

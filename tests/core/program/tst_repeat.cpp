@@ -24,9 +24,10 @@ namespace {
 
 constexpr int devices = 4, microbatches = 4'100;
 
-enum CostKind { Bare, Kept, Sent, Uneven, Blocking, Bus, costKinds };
+enum CostKind { Bare, Kept, Sent, Uneven, Blocking, OneStream, Bus, costKinds };
 const char* const costNames[] = {"times alone",   "with memory",        "with transfers",
-                                 "uneven stages", "blocking transfers", "a shared link"};
+                                 "uneven stages", "blocking transfers", "one stream of transfers",
+                                 "a shared link"};
 
 Costs costsOf(CostKind kind, const Schedule& schedule)
 {
@@ -38,7 +39,10 @@ Costs costsOf(CostKind kind, const Schedule& schedule)
     if (kind == Uneven)
         for (std::size_t s = 0; s < costs.stages.size(); ++s)
             costs.stages[s].forward += static_cast<Nanoseconds>(s * 37 % 100) * 10;
-    costs.blockingTransfers = kind == Blocking;
+    if (kind == Blocking)
+        costs.communication = Communication::Blocking;
+    if (kind == OneStream)
+        costs.communication = Communication::OneStream;
     return costs;
 }
 

@@ -191,7 +191,7 @@ private Q_SLOTS:
             stage.update = 120'000;
         }
         for (const bool blocking : {false, true}) {
-            design.costs.blockingTransfers = blocking;
+            design.costs.communication = blocking ? Communication::Blocking : Communication::Overlapped;
             design.schedule.shardedOptimizer = false;
             const Prediction whole = predict(design);
             design.schedule.shardedOptimizer = true;

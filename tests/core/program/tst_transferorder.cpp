@@ -6,7 +6,7 @@
 #include "core/predict/predict.h"
 #include "core/program/compile.h"
 #include "core/program/deadlock.h"
-#include "core/program/transferorder.h"
+#include "core/program/transferedits.h"
 #include "lifetimes.h"
 #include "makers/designs.h"
 #include "testmain.h"
@@ -86,7 +86,7 @@ QString faultsOf(const Program& program, const Design& design)
             last = instruction.task;
         }
     }
-    for (const Communication way : {Communication::Overlapped, Communication::Blocking})
+    for (const Communication way : {Communication::Overlapped, Communication::OneStream, Communication::Blocking})
         if (const Diagnostics stuck = checkDeadlock(program, way); !stuck.empty())
             return QString::fromStdString(toString(stuck));
     return checkLifetimes(program);
@@ -209,7 +209,7 @@ private Q_SLOTS:
             Design design = designOf(makeSchedule(family.name, parameters), {});
             design.costs = unitCosts(design.schedule.stages());
             design.costs.link.latency = *rc::gen::inRange(0, 1500);
-            design.costs.blockingTransfers = *rc::gen::inRange(0, 3) == 0;
+            design.costs.communication = static_cast<Communication>(*rc::gen::inRange(0, 3));
             if (*rc::gen::inRange(0, 3) == 0) {
                 design.costs.link.bus = "pcie";
                 design.costs.link.bytesPerSecond = 3e7;

@@ -86,7 +86,7 @@ private Q_SLOTS:
                 const Schedule schedule = makeSchedule(family.name, possibleParameters(family, 4, 8));
                 Costs costs = unitCosts(schedule.stages());
                 costs.link = {200, 16e9 / 700, "host bridge"}; // 700 ns on the wire
-                costs.blockingTransfers = blocking;
+                costs.communication = blocking ? Communication::Blocking : Communication::Overlapped;
                 const Prediction p = predict(designOf(schedule, costs));
                 const Evaluator evaluator(p.program, costs);
                 struct Passed {
@@ -128,7 +128,7 @@ private Q_SLOTS:
             stage.gradients = 0;
         }
         costs.link = {0, 1e6, bus};
-        costs.blockingTransfers = blocking;
+        costs.communication = blocking ? Communication::Blocking : Communication::Overlapped;
         return designOf(std::move(s), costs);
     }
 
@@ -201,7 +201,7 @@ private Q_SLOTS:
         // One microbatch on two devices: F, transfer, F, B, transfer, B, with nothing beside one another.
         Costs costs = unitCosts(2);
         costs.link.latency = 500;
-        costs.blockingTransfers = true;
+        costs.communication = Communication::Blocking;
         const Schedule one = schedule(1, {0, 1}, {"F0.0 B0.0", "F1.0 B1.0"});
         QCOMPARE(predict(designOf(one, costs)).metrics.makespan, Nanoseconds{7000});
         // With two microbatches device 0 cannot start F0.1 before F0.0 has been handed over.
@@ -217,7 +217,7 @@ private Q_SLOTS:
             Costs costs = unitCosts(schedule.stages());
             costs.link.latency = 300;
             const Nanoseconds overlapped = predict(designOf(schedule, costs)).metrics.makespan;
-            costs.blockingTransfers = true;
+            costs.communication = Communication::Blocking;
             const Prediction p = predict(designOf(schedule, costs));
             QVERIFY2(p.metrics.makespan >= overlapped, family.name.data());
             QVERIFY2(checkDeadlock(p.program, Communication::Blocking).empty(), family.name.data());

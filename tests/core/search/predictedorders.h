@@ -29,7 +29,7 @@ enum class SearchedFeature {
     UnlikeMicrobatches,
     HostGaps,
     Bus,
-    BlockingTransfers,
+    WaitingTransfers,
     SharedParameter,
     TransferOrder,
     LinksOfPairs,
@@ -168,7 +168,8 @@ private:
             costs.link.bytesPerSecond = 5e8;
             costs.link.bus = "bus";
         }
-        costs.blockingTransfers = has(Feature::BlockingTransfers);
+        if (has(Feature::WaitingTransfers))
+            costs.communication = below(2) == 0 ? Communication::Blocking : Communication::OneStream;
         if (has(Feature::LinksOfPairs))
             for (int from = 0; from < devices; ++from)
                 for (int to = 0; to < devices; ++to)

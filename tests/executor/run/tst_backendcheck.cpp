@@ -205,7 +205,7 @@ Design everything()
     for (HostGaps& gaps : design.costs.hostGaps)
         gaps.before.fill(700);
     design.costs.reduce = 4000;
-    design.costs.blockingTransfers = true;
+    design.costs.communication = Communication::Blocking;
     design.costs.source = "given";
     design.dataflow.skips = {{0, 2, design.costs.stages[0].output}};
     design = withRecompute(design, {Recompute::Full, Recompute::Selective, Recompute::None});
@@ -241,7 +241,7 @@ Design groupsWithPlans()
     design = withStrategy(design, *sharding::strategyNamed("even"));
     design.costs.link.origin = CostOrigin::Given;
     design.costs.linkOfPair[{0, 1}] = {2000, 2e9, "", CostOrigin::Given};
-    design.costs.blockingTransfers = true;
+    design.costs.communication = Communication::Blocking;
     design = withRecompute(design, {Recompute::Full, Recompute::None, Recompute::None});
     design.dataflow.skips = {{0, 2, design.costs.stages[0].output}};
     design.schedule.pins = {{{Op::F, 1, 2}, 3'000'000}};
@@ -350,6 +350,21 @@ private Q_SLOTS:
         QVERIFY(!hasErrors(checkForBackend(bus, {"host"}).found));
         QVERIFY(hasErrors(checkForBackend(bus, {"host", RunOptions::Maths::Training}).found));
         QVERIFY_THROWS_EXCEPTION(Error, checkForBackend(bus, {"abacus"}));
+    }
+
+    void onlyTheVirtualClockRunsTransfersOneAfterTheOther()
+    {
+        Design design = trainableDesign(test::tinyGpt("1f1b", 4, 8));
+        const auto told = [&](const RunMeans& means) {
+            return said(checkForBackend(design, means).found).find("none waits for the one before it")
+                   != std::string::npos;
+        };
+        QVERIFY(!told({"host"}));
+        design.costs.communication = Communication::OneStream;
+        for (const std::string_view backend : runBackends)
+            for (const RunOptions::Maths maths : {RunOptions::Maths::Automatic, RunOptions::Maths::Timed})
+                QVERIFY(told({std::string(backend), maths}));
+        QVERIFY(!told({"host", RunOptions::Maths::Timed, true}));
     }
 };
 

@@ -125,7 +125,7 @@ private Q_SLOTS:
         if (pair.second.isCollective()) // its block's last
             pair.second.collective =
                 static_cast<std::int32_t>(groupStages(design).stages[1].passes[indexOf(Op::B)].collectives.size()) - 1;
-        design.costs.blockingTransfers = blocks;
+        design.costs.communication = blocks ? Communication::Blocking : Communication::Overlapped;
         const Nanoseconds unstated = predictMembers(GroupRun(design, false).members).metrics.makespan;
         design.schedule.transferOrder = {pair};
         RunOptions options;

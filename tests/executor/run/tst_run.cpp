@@ -216,7 +216,7 @@ private slots:
         for (const Family& family : families())
             for (const int devices : {2, 4})
                 for (const char* costs : {"plain", "blocking transfers", "shared link", "shared link, blocking",
-                                          "uneven microbatches, fast pairs"}) {
+                                          "one stream", "shared link, one stream", "uneven microbatches, fast pairs"}) {
                     if (threadSanitized && (devices == 2 || qstrcmp(costs, "plain") != 0))
                         continue;
                     const QByteArray name(family.name.data(), static_cast<qsizetype>(family.name.size()));
@@ -239,10 +239,16 @@ private slots:
         for (StageCosts& stage : design.costs.stages)
             stage.output = 4096;
         if (costs == "blocking transfers") {
-            design.costs.blockingTransfers = true;
+            design.costs.communication = Communication::Blocking;
         } else if (costs.startsWith("shared link")) {
             design.costs.link = {2000, 4096 / 400e-6, "switch"}; // 400 us on the wire, for blocks of 1 ms
-            design.costs.blockingTransfers = costs.endsWith("blocking");
+            if (costs.endsWith("blocking"))
+                design.costs.communication = Communication::Blocking;
+            if (costs.endsWith("one stream"))
+                design.costs.communication = Communication::OneStream;
+        } else if (costs == "one stream") {
+            design.costs.communication = Communication::OneStream;
+            design.costs.link.latency = 300'000; // they wait for each other
         } else if (costs.startsWith("uneven")) {
             design.costs.overlapFactor = 0.75;
             for (int m = 0; m < design.schedule.microbatches; ++m)

@@ -146,10 +146,9 @@ private slots:
             const std::string untouched = hangOf(program, expected);
             QVERIFY2(untouched.empty(), qPrintable(QString("seed %1: %2").arg(seed).arg(untouched.c_str())));
 
-            program.blockingTransfers = random.upTo(1) == 1;
+            program.communication = random.upTo(1) == 1 ? Communication::Blocking : Communication::Overlapped;
             moveTransfers(program, random);
-            const Diagnostics verdict =
-                checkDeadlock(program, program.blockingTransfers ? Communication::Blocking : Communication::Overlapped);
+            const Diagnostics verdict = checkDeadlock(program, program.communication);
             const std::string hang = hangOf(program, result);
             const QByteArray context = QByteArray("seed ") + QByteArray::number(static_cast<qulonglong>(seed))
                                        + ": checker: " + (verdict.empty() ? "accepts" : verdict.front().what.c_str())

@@ -70,7 +70,7 @@ private slots:
     {
         tiny::Case which = tiny::oneForwardOneBackward();
         which.costs.link = {2'000'000, 0};
-        which.costs.blockingTransfers = true;
+        which.costs.communication = Communication::Blocking;
         const Program program = tiny::compiled(which);
         const auto records =
             runOnce(program, workTimes(program, which.costs),
@@ -114,7 +114,7 @@ private slots:
         QFETCH(int, eager);
         QFETCH(bool, blocking);
         tiny::Case which = twoPipelinesOnOneBus();
-        which.costs.blockingTransfers = blocking;
+        which.costs.communication = blocking ? Communication::Blocking : Communication::Overlapped;
         const Program program = tiny::compiled(which);
         const auto [records, outcome] = runOnce(program, workTimes(program, which.costs),
                                                 {.eagerSlots = eager,

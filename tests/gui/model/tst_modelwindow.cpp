@@ -418,6 +418,27 @@ private Q_SLOTS:
         QCOMPARE(fixture.document.undoStack()->index(), 4);
     }
 
+    void howTransfersRunIsOneChoiceAndIsToldBelowTheLinks()
+    {
+        ModelAndClusterFixture fixture;
+        fixture.bringUp(fixture.window->links());
+        QComboBox& choice = fixture.window->communication();
+        QCOMPARE(choice.currentIndex(), 0);
+        choice.setCurrentIndex(1);
+        Q_EMIT choice.activated(1);
+        QVERIFY(fixture.document.design().costs.communication == Communication::OneStream);
+        QVERIFY2(fixture.window->buses().contains(QLatin1String("one after the other, on one stream")),
+                 qPrintable(fixture.window->buses()));
+        QVERIFY(fixture.document.prediction()->program.communication == Communication::OneStream);
+        // Another latency leaves the choice as it is.
+        fixture.type(fixture.window->links(), 0, 2, QStringLiteral("25us"));
+        QVERIFY(fixture.document.design().costs.communication == Communication::OneStream);
+        fixture.document.undoStack()->undo();
+        fixture.document.undoStack()->undo();
+        QVERIFY(fixture.document.design().costs.communication == Communication::Overlapped);
+        QCOMPARE(choice.currentIndex(), 0);
+    }
+
     void linksThatShareABusSaySoAndHowItServesThem()
     {
         ModelAndClusterFixture fixture;
