@@ -13,7 +13,8 @@ namespace pipewright {
 std::unique_ptr<Mesh> createSocketMesh(int rank, std::vector<int> sockets);
 
 /// Rank 0 listens on `port` of `address`; all others connect to it and learn the addresses of the rest. A process
-/// that does not know the `secret` is refused (rankproof.h). Throws Error when not all have connected within `deadline`.
+/// that does not know the `secret` is refused (rankproof.h). Throws Error when not all have connected within
+/// `deadline`.
 std::unique_ptr<Mesh> connectSocketMesh(int rank, int size, const std::string& address, int port,
                                         const std::string& secret, Nanoseconds deadline);
 
