@@ -4,6 +4,7 @@
 // O(members of one stage · members of the next).
 #include "core/design/groupstages.h"
 
+#include "core/design/clusterlinks.h"
 #include "core/design/groupcosts.h"
 #include "core/design/passparts.h"
 #include "core/design/stagecosts.h"

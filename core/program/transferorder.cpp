@@ -4,6 +4,7 @@
 // deadlock check. O(tasks + edges).
 #include "core/program/transferorder.h"
 
+#include "core/program/compile.h"
 #include "core/program/deadlock.h"
 #include "core/program/overlaps.h"
 

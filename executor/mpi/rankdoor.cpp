@@ -48,6 +48,8 @@ struct RankDoor::Newcomer {
     RankNonce nonce{};     ///< given to it
 };
 
+RankDoor::RankDoor(int rank, int size, const RankKey& key) : m_rank(rank), m_size(size), m_key(key) {}
+
 RankDoor::~RankDoor()
 {
     for (const Newcomer& newcomer : m_newcomers)

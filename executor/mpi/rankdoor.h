@@ -14,7 +14,7 @@ namespace pipewright {
 
 class RankDoor {
 public:
-    RankDoor(int rank, int size, const RankKey& key) : m_rank(rank), m_size(size), m_key(key) {}
+    RankDoor(int rank, int size, const RankKey& key);
     ~RankDoor();
     RankDoor(const RankDoor&) = delete;
     RankDoor& operator=(const RankDoor&) = delete;
