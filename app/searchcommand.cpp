@@ -269,7 +269,7 @@ int searchDesign(const SearchCommandOptions& given)
         throw Error("--pareto", "searches orders of one partition and placement",
                     "search the partition first, then the front of its result");
     if (!given.pareto) {
-        options.limit = parseLimit(given.limit);
+        options.limit = parseMemoryLimit(given.limit);
         checkOutput(given.output, given.force);
     }
     LocatedDesign located = readLocatedDesign(given.file);
