@@ -68,10 +68,11 @@ RankEnvironment ownRank()
     return rankEnvironment(environment);
 }
 
-int runOnLocalRanks(int devices)
+int runOnLocalRanks(int devices, Nanoseconds deadline)
 {
     using Clock = std::chrono::steady_clock;
-    constexpr std::chrono::seconds patience{10}; ///< for the others, once rank 0 has ended
+    // Once rank 0 has ended, or another one has failed: then each notices within the deadline that nothing goes on.
+    const std::chrono::nanoseconds patience = std::chrono::seconds(10) + std::chrono::nanoseconds(deadline);
     const KeptPort port;
     const std::string secret = freshSecret();
     std::vector<ProcessToStart> wanted;
@@ -91,9 +92,10 @@ int runOnLocalRanks(int devices)
         if (*cancelled && !std::exchange(told, true))
             ranks.send(SIGTERM);
         for (const ProcessEvent& event : ranks.wait())
-            if (event.ended && event.process == 0) {
-                first = event.status;
-                over = Clock::now();
+            if (event.ended && (event.process == 0 || event.status != 0)) {
+                if (event.process == 0)
+                    first = event.status;
+                over = over.value_or(Clock::now());
             }
     }
     if (first && WIFEXITED(*first))

@@ -387,7 +387,7 @@ int runDesign(const RunCommandOptions& given)
         // Missing GPUs are reported before any process is started.
         const RankCreator rank = given.onGpus() ? cudaRank(gpus, doubts) : RankCreator(hostRank);
         if (!ranks.launched)
-            return runOnLocalRanks(devicesOfRun(located.design, meansOf(options)));
+            return runOnLocalRanks(devicesOfRun(located.design, meansOf(options)), options.runtime.deadline);
         options.createBackend = [&met, create = rankBackend(ranks, options.runtime.deadline, rank)](int devices) {
             std::unique_ptr<Backend> backend = create(devices);
             met = true;

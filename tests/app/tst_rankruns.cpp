@@ -267,17 +267,27 @@ private Q_SLOTS:
             QTRY_VERIFY_WITH_TIMEOUT(!isProcess(rank.toUtf8()), 30'000);
     }
 
-    /// A rank that stands still does not hold up the answer of the first one.
+    /// Neither the first nor another one holds up the end.
+    void aRankThatStandsStillIsEnded_data()
+    {
+        QTest::addColumn<QString>("rank");
+        QTest::newRow("the first one") << "0";
+        QTest::newRow("another one") << "1";
+    }
     void aRankThatStandsStillIsEnded()
     {
+        QFETCH(QString, rank);
         makeDesign(2);
         const Outcome outcome =
             m_work.shell("rm -f said; \"$pipewright\" run design.json --backend mpi --steps 1000000 --maths timed "
                          "--deadline 1s --progress json "
                          "--force -o still.db 2>said & run=$!\n"
                          "until grep -q step said || ! kill -0 $run; do sleep 0.1; done\n"
-                         "ranks=$(ps -o pid= --ppid $run); echo $ranks; kill -STOP ${ranks##* }; wait $run; code=$?\n"
-                         "cat said >&2; exit $code");
+                         "ranks=$(ps -o pid= --ppid $run); echo $ranks\n"
+                         "for each in $ranks; do grep -qz '^RANK="
+                         + rank
+                         + "$' /proc/$each/environ && kill -STOP $each; done; wait $run; code=$?\n"
+                           "cat said >&2; exit $code");
         QCOMPARE(outcome.code, 2);
         for (const QString& rank : outcome.output.split(' ', Qt::SkipEmptyParts))
             QVERIFY(!isProcess(rank.toUtf8()));
