@@ -6,6 +6,7 @@
 #   - some families run on Gloo processes with the gradients of a plain run; what was trained here is trained there;
 #   - a model of somebody's is profiled, run on four ranks, killed and cancelled.
 # And with --all:
+#   - configurations of every class of the supported model types have the parameters of the transformers package's models;
 #   - every family that a PyTorch schedule can express, and schedules at random, run as computations alone and with
 #     communication, and a few with parameters that FSDP shards;
 #   - PyTorch's own schedules and what it makes of ours are imported, equal our families, and run again;
@@ -129,6 +130,7 @@ fi
 
 # Models of today are those that the transformers package builds from a configuration.
 if "$python" -c 'import transformers' 2>/dev/null; then
+    "$python" "$here/configurations.py" "$pipewright" || failed=1
     for kind in "decoder models" "encoder encoders"; do # who checks, and the folder of what
         made=() whole=()
         for model in "$here/${kind#* }"/*.json; do
