@@ -62,6 +62,7 @@ constexpr Expected expectedKeys[] = {
     {"token_classification_bias", "true"},
     {"scale_attn_by_inverse_layer_idx", "false"},
     {"cross_attention_hidden_size", "null"},
+    {"classifier_dropout", "null"},
 };
 
 /// The keys by which a file tells how large its model is.

@@ -161,7 +161,7 @@ constexpr std::array<HuggingFaceType, 13> types{{
         "vocab_size": 30522, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
         "intermediate_size": 3072, "hidden_act": "gelu", "hidden_dropout_prob": 0.1,
         "attention_probs_dropout_prob": 0.1, "max_position_embeddings": 512, "type_vocab_size": 2,
-        "layer_norm_eps": 1e-12, "classifier_dropout": null, "tie_word_embeddings": true})"},
+        "layer_norm_eps": 1e-12, "tie_word_embeddings": true})"},
 }};
 
 } // namespace

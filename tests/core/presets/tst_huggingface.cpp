@@ -182,6 +182,23 @@ private slots:
                     .contains("\"twist\" is not known for rotary positions"));
     }
 
+    /// A value that no key may have is a fault, or is named, for every key of the tables: none is there to be ignored.
+    void everyKeyOfAModelTypeIsRead()
+    {
+        for (const HuggingFaceType& type : huggingFaceTypes())
+            for (const auto& [key, value] : nlohmann::json::parse(type.defaults).items()) {
+                nlohmann::json config{{"model_type", type.type}, {"use_sliding_window", true}};
+                config[key] = {{"strange", 1}};
+                bool refused = false;
+                try {
+                    refused = toString(fileOf(config.dump()).notes).find("\"strange\"") != std::string::npos;
+                } catch (const Error&) {
+                    refused = true;
+                }
+                QVERIFY2(refused, qPrintable(QString::fromStdString(std::string(type.type) + ": " + key)));
+            }
+    }
+
     void windowsMayDifferFromLayerToLayer()
     {
         const auto windows = [](const ModelShape& shape) {
