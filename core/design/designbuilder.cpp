@@ -436,7 +436,7 @@ Design withoutRecompute(const DesignRequest& request)
     design.cluster.link.name = "given";
     design.cluster.link.latency = design.costs.link.latency;
     if (design.workload) {
-        design.dataflow.shared = sharedParametersOf(*design.workload, design.layersPerStage);
+        design.dataflow.shared = sharedParametersOn(design.cluster, *design.workload, design.layersPerStage);
         applyBytes(*design.workload, design.layersPerStage, {}, design.costs);
     }
     return design;

@@ -193,6 +193,8 @@ void addSums(const Design& design, GroupStages& groups)
     const int bytes = design.workload->state.gradient;
     for (int r = 0; r < design.schedule.replicas(); ++r)
         for (const SharedParameter& shared : design.dataflow.shared) {
+            if (!shared.joinsStages())
+                continue; // the stage's plan holds it once
             const int root = groups.copyOf(shared.rootStage, r), other = groups.copyOf(shared.otherStage, r);
             SumMaker maker(groups, root, other, bytes);
             maker.add(groups.plans[root].graph.find(sharding::embeddingName),

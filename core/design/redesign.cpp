@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 #include <utility>
 
 namespace pipewright {
@@ -128,10 +129,11 @@ void takeLinks(const Design& base, Design& design)
             design.costs.linkOfPair[pair] = link;
     if (!design.workload)
         return;
-    design.dataflow.shared = sharedParametersOf(*design.workload, design.layersPerStage);
-    if (base.dataflow.shared.empty()) // the time of a reduction is unknown: one transfer each way
-        for (const SharedParameter& shared : design.dataflow.shared)
-            if (!design.costs.nodeLinks.any())
+    design.dataflow.shared = sharedParametersOn(design.cluster, *design.workload, design.layersPerStage);
+    const auto joins = [](const SharedParameter& shared) { return shared.joinsStages(); };
+    if (std::none_of(base.dataflow.shared.begin(), base.dataflow.shared.end(), joins))
+        for (const SharedParameter& shared : design.dataflow.shared | std::views::filter(joins))
+            if (!design.costs.nodeLinks.any()) // there and back again
                 design.costs.reduce = std::max(design.costs.reduce, 2 * design.costs.link.transferTime(shared.bytes));
 }
 
@@ -406,7 +408,7 @@ Design withPartition(const Design& base, std::vector<int> layersPerStage)
         design.costs = recutCosts(*base.workload, base.costs, {base.layersPerStage},
                                   {design.layersPerStage, {}, design.schedule.recompute});
         design.costs.linkOfPair = links;
-        design.dataflow.shared = sharedParametersOf(*base.workload, design.layersPerStage);
+        design.dataflow.shared = sharedParametersOn(base.cluster, *base.workload, design.layersPerStage);
     }
     return design;
 }
