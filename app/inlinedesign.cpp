@@ -7,6 +7,7 @@
 #include "core/base/formattedtext.h"
 #include "core/base/inputfile.h"
 #include "core/base/units.h"
+#include "core/design/carriedover.h"
 #include "core/design/redesign.h"
 #include "core/predict/offloadedstages.h"
 #include "core/presets/modelfile.h"
@@ -197,6 +198,8 @@ DesignRequest InlineDesign::request() const
     DesignRequest request;
     if (m_costs.given()) {
         request.costsFrom = m_costs.read();
+        request.uneven = m_costs.unevenness();
+        request.keepOffload = !given("--offload");
         const Schedule& schedule = request.costsFrom->schedule;
         request.devices = schedule.devices();
         request.microbatches = schedule.microbatches / schedule.sequencePieces;
@@ -270,9 +273,14 @@ DesignRequest InlineDesign::request() const
     return request;
 }
 
-LocatedDesign InlineDesign::make(std::optional<ScaleReport>* scale) const
+LocatedDesign InlineDesign::make(std::optional<ScaleReport>* scale, std::optional<UnevenEnds>* uneven) const
 {
-    LocatedDesign located = fullDesign();
+    std::optional<UnevenEnds> ends;
+    LocatedDesign located = fullDesign(ends);
+    if (ends)
+        printNote(*ends);
+    if (uneven)
+        *uneven = std::move(ends);
     if (m_command.given("--scale")) {
         ScaledDesign scaled = scaledDesign(located.design, m_scale);
         located.design = std::move(scaled.design);
@@ -303,13 +311,23 @@ Design InlineDesign::offloading(Design design) const
     return std::move(chosen.design);
 }
 
-LocatedDesign InlineDesign::fullDesign() const
+LocatedDesign InlineDesign::fullDesign(std::optional<UnevenEnds>& ends) const
 {
     if (!isFile()) {
         LocatedDesign located;
         if (m_options.given("--model"))
             printDiagnostics(loadModel(m_model).notes);
-        located.design = offloading(makeDesign(request()));
+        DesignRequest wanted = request();
+        Design made = makeDesign(wanted);
+        if (wanted.costsFrom) {
+            for (const std::string& text : carriedOver(*wanted.costsFrom, made))
+                printDiagnostics({{Severity::Note, "--costs-from", text, {}}});
+            ends = unevenEnds(m_costs, *wanted.costsFrom, [&](Unevenness uneven) {
+                wanted.uneven = uneven;
+                return makeDesign(wanted);
+            });
+        }
+        located.design = offloading(std::move(made));
         return located;
     }
     if (!pathExists(m_what))
@@ -320,7 +338,7 @@ LocatedDesign InlineDesign::fullDesign() const
                     "leave it out, or name a family");
     LocatedDesign located = readLocatedDesign(m_what);
     if (m_costs.given())
-        located.design = withCostsFrom(located.design, m_costs.read());
+        ends = takeCosts(m_costs, located.design);
     return located;
 }
 

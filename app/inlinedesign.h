@@ -22,7 +22,7 @@ public:
     /// The given design. Throws Error for bad numbers, a file that cannot be read, or options of an inline design
     /// beside a file. With --costs-from the costs are those of another schedule. The source is empty for an inline
     /// design. With --scale the model is made smaller; `scale` then gets how, and what the full model would take.
-    LocatedDesign make(std::optional<ScaleReport>* scale = nullptr) const;
+    LocatedDesign make(std::optional<ScaleReport>* scale = nullptr, std::optional<UnevenEnds>* uneven = nullptr) const;
 
 private:
     bool isFile() const;
@@ -38,7 +38,7 @@ private:
     int m_devices = 0, m_microbatches = 0, m_replicas = 0, m_chunks = 0, m_group = 0, m_pieces = 0, m_sequence = 0,
         m_microbatchSize = 0;
     std::string m_forward, m_inputGrad, m_weightGrad, m_transfer, m_memoryLimit, m_saved, m_savedForWeightGrad;
-    LocatedDesign fullDesign() const;
+    LocatedDesign fullDesign(std::optional<UnevenEnds>& ends) const;
     Design offloading(Design design) const;
 
     std::string m_model, m_device, m_cluster, m_name, m_scale;

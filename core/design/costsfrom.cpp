@@ -25,13 +25,13 @@ void checkSameModel(const std::optional<Workload>& wanted, const std::optional<W
                 "take the costs of a run of this very model, or make the design of that one");
 }
 
-Design withCostsFrom(const Design& base, const Design& measured)
+Design withCostsFrom(const Design& base, const Design& measured, std::optional<Unevenness> uneven)
 {
     const Design cut = withSequencePieces(measured, base.schedule.sequencePieces);
     checkSameModel(base.workload, (hasUpdates(base.schedule) ? withOwnHead(cut) : cut).workload);
     Design design = base;
     design.costs =
-        withSchedule(withDevices(measured, base.schedule.devices()), base.schedule, base.layersPerStage).costs;
+        withSchedule(withDevices(measured, base.schedule.devices()), base.schedule, base.layersPerStage, uneven).costs;
     for (std::size_t s = 0; s < base.costs.stages.size(); ++s) { // the bytes are this design's: its optimizer counts
         const StageCosts carried = std::exchange(design.costs.stages[s], base.costs.stages[s]);
         design.costs.stages[s].origin = carried.origin;

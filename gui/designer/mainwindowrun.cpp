@@ -256,10 +256,12 @@ void MainWindow::takeCostsFrom(const QString& path)
         const WaitCursor wait;
         const std::string file = path.toStdString();
         // An imported trace does not contain its schedule: the open schedule is assumed.
-        const Design costs =
+        const CarriedCosts costs =
             isTraceWithoutDesign(file) ? readCostsFrom(file, &m_document.design()) : readCostsFrom(file);
-        Design design = withCostsFrom(m_document.design(), costs);
+        Design design = withCostsFrom(m_document.design(), costs.design);
         QString text = tr("Costs of %1").arg(QFileInfo(path).fileName());
+        for (const std::string& note : costs.notes)
+            text += QStringLiteral("; ") + QString::fromStdString(note);
         if (const std::string gaps = hostGapsText(design); !gaps.empty())
             text += tr("; the host takes %1").arg(QString::fromStdString(gaps));
         if (const std::string estimates = estimatesText(design); !estimates.empty())

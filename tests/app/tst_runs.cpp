@@ -85,7 +85,7 @@ private Q_SLOTS:
             QCOMPARE(device.toObject()["peak_bytes"].toObject()["error"].toDouble(1), 0.0);
         QVERIFY(m_work.read("first.svg").contains("<svg"));
 
-        QCOMPARE(m_work.run("calibrate first.json first.db -o second.json").code, 0);
+        QCOMPARE(m_work.run("calibrate first.json first.db --busy-machine -o second.json").code, 0);
         QVERIFY(m_work.read("second.json").contains("measured: first.db"));
         QCOMPARE(m_work.run("compare second.json first.db --tolerance 0.001").code, 0);
         QCOMPARE(m_work.run("run second.json --backend host --maths timed --clock virtual --steps 2 -o second.db").code,
@@ -142,7 +142,7 @@ private Q_SLOTS:
         for (const QJsonValue device : comparison["per_device"].toArray())
             QCOMPARE(device.toObject()["peak_bytes"].toObject()["error"].toDouble(1), 0.0);
         // Whatever this machine did meanwhile, the calibrated design takes as long as the steps it learnt from.
-        QCOMPARE(m_work.run("calibrate train.json train.db -o trained.json").code, 0);
+        QCOMPARE(m_work.run("calibrate train.json train.db --busy-machine -o trained.json").code, 0);
         QCOMPARE(m_work.run("compare trained.json train.db").code, 0);
     }
 

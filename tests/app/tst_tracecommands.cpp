@@ -72,8 +72,9 @@ private Q_SLOTS:
         // How much of it was written before it was killed depends on the moment.
         m_work.run("run design.json --backend host --maths timed --steps 60 --inject killed:0:50:0 -o killed.db");
         static const QRegularExpression finished(QStringLiteral("holds ([1-9]|[1-4][0-9]|50) finished step"));
-        for (const char* words : {"explain killed.db", "compare design.json killed.db",
-                                  "calibrate design.json killed.db -o calibrated.json", "explain killed.db --json"}) {
+        for (const char* words :
+             {"explain killed.db", "compare design.json killed.db",
+              "calibrate design.json killed.db --busy-machine -o calibrated.json", "explain killed.db --json"}) {
             const Outcome outcome = m_work.run(words);
             QCOMPARE(outcome.code, 0);
             QVERIFY2(outcome.errors.contains("killed.db: warning: the trace is not complete")
