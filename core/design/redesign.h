@@ -76,8 +76,8 @@ Design withOffload(const Design& base, std::vector<bool> ofStage);
 Design withParallelism(const Design& base, const Parallelism& parallel);
 
 /// Another model with the same number of stages, cut evenly when its number of layers differs: costs that are not from
-/// a formula are scaled with each stage's work. For runs of a large design on a small machine. Throws Error without a
-/// model.
+/// a formula are scaled with each stage's work, of updates with the bytes that they touch. For runs of a large design
+/// on a small machine. Throws Error without a model, and for measured times of another data type.
 Design withModel(const Design& base, const ModelShape& shape);
 
 /// Another cut of the model's layers into as many stages as there are. Needs a model.

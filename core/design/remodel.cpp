@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A design with another model, or another property of it: formula costs are made anew, others are scaled by the work.
+#include "core/base/diagnostic.h"
 #include "core/design/formularefresh.h"
 #include "core/design/redesign.h"
 #include "core/design/stagecosts.h"
@@ -27,6 +28,25 @@ Design withOwnHead(const Design& base)
     return design;
 }
 
+namespace {
+
+/// The times of updates, by the bytes that they touch.
+void scaleUpdates(const Costs& before, Costs& costs)
+{
+    const auto touched = [](const StageCosts& stage) {
+        return static_cast<double>(2 * (stage.parameters + stage.optimizerState) + stage.gradients);
+    };
+    for (std::size_t s = 0; s < costs.stages.size(); ++s) {
+        StageCosts& stage = costs.stages[s];
+        if (stage.update == 0 || touched(before.stages[s]) <= 0)
+            continue;
+        stage.update = std::llround(static_cast<double>(stage.update) * touched(stage) / touched(before.stages[s]));
+        stage.origin[indexOf(Op::U)] = CostOrigin::Estimated;
+    }
+}
+
+} // namespace
+
 Design withOptimizer(const Design& base, Optimizer optimizer)
 {
     if (!base.workload || base.workload->optimizer == optimizer)
@@ -44,17 +64,7 @@ Design withOptimizer(const Design& base, Optimizer optimizer)
     }
     design.plans = carriedPlans(base, design);
     applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, design.costs);
-    const auto touched = [](const StageCosts& stage) {
-        return static_cast<double>(2 * (stage.parameters + stage.optimizerState) + stage.gradients);
-    };
-    for (std::size_t s = 0; s < design.costs.stages.size(); ++s) {
-        StageCosts& stage = design.costs.stages[s];
-        const double before = touched(base.costs.stages[s]);
-        if (before <= 0 || stage.update == 0)
-            continue;
-        stage.update = std::llround(static_cast<double>(stage.update) * touched(stage) / before);
-        stage.origin[indexOf(Op::U)] = CostOrigin::Estimated;
-    }
+    scaleUpdates(base.costs, design.costs);
     return design;
 }
 
@@ -93,6 +103,10 @@ Design withModel(const Design& base, const ModelShape& shape)
 {
     if (!base.workload || base.layersPerStage.empty())
         throw Error("model", "the design has costs but no model", "make the design from a model");
+    if (shape.dataType != base.workload->shape.dataType && base.costs.sourceOrigin() == CostOrigin::Measured)
+        throw Error("model.data_type",
+                    "the times were measured with numbers of one type, and no formula says what another makes of them",
+                    "measure a run in that type, or take a formula's times");
     Design design = base;
     design.workload = makeWorkload(shape, base.workload->optimizer, base.workload->source);
     if (design.workload->layers.size() != base.workload->layers.size())
@@ -118,6 +132,7 @@ Design withModel(const Design& base, const ModelShape& shape)
         for (const Op op : {Op::F, Op::I, Op::W, Op::B, Op::R})
             stage.origin[indexOf(op)] = CostOrigin::Estimated;
     }
+    scaleUpdates(base.costs, design.costs);
     return design;
 }
 

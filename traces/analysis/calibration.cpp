@@ -10,6 +10,7 @@
 #include "core/design/stagecosts.h"
 #include "core/program/compile.h"
 #include "core/program/overlaps.h"
+#include "traces/analysis/missingblocks.h"
 #include "traces/analysis/recordedorder.h"
 #include "traces/analysis/replay.h"
 
@@ -236,10 +237,17 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
     bool pytorch = true;
     for (const NamedTrace& named : traces) {
         const TraceReader* const trace = named.trace;
+        Diagnostics missing; // of the step that lacks most blocks
+        std::size_t mostMissing = 0;
         pytorch = pytorch && trace->header().tool == pytorchTool;
         trace->eachStep(
-            program, result.steps.emplace_back(typicalSteps(named, only)).typical, [&](int, const Timeline& timeline) {
+            program, result.steps.emplace_back(typicalSteps(named, only)).typical,
+            [&](int step, const Timeline& timeline) {
                 refuseOtherOrder(program, timeline, named.name);
+                if (const std::size_t count = missingBlocks(program, timeline).size(); count > mostMissing) {
+                    mostMissing = count;
+                    missing = warningOfMissing(program, timeline, named.name, "step " + std::to_string(step));
+                }
                 for (TaskId id = 0; id < program.tasks.size(); ++id) {
                     const Task& task = program.tasks[id];
                     if (timeline.start[id] == notRun || moves(task.kind))
@@ -264,6 +272,8 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
                 gaps.add(timeline);
                 makespans.push_back(lengthOf(timeline));
             });
+        for (const Diagnostic& lacks : missing)
+            result.notes.push_back(lacks.where + ": " + lacks.what);
         const std::optional<double> share = coreWaitShare(*trace, result.steps.back().typical);
         if (share && *share > refusesWaits && busy == BusyMachine::Refuse)
             throw Error(named.name,

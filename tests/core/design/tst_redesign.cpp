@@ -358,6 +358,34 @@ private Q_SLOTS:
         QCOMPARE(more.back().origin[indexOf(Op::F)], CostOrigin::Estimated);
     }
 
+    /// Measured times of one data type say nothing of another; with other sizes they follow the work.
+    void measuredTimesAreScaledByWorkOrRefused()
+    {
+        Design measured = withFamily(test::presetDesign(), *findFamily("1f1b"));
+        const Design formula = measured;
+        measured.costs.source = "measured: run.db";
+        ModelShape shape = measured.workload->shape;
+        shape.dataType = shape.dataType == DataType::Bf16 ? DataType::Fp32 : DataType::Bf16;
+        QVERIFY_THROWS_EXCEPTION(Error, withModel(measured, shape));
+        (void)withModel(formula, shape);
+        shape = measured.workload->shape;
+        shape.sequence /= 2;
+        const Design shorter = withModel(measured, shape);
+        shape.sequence *= 2;
+        shape.microbatchSize *= 2;
+        const Design larger = withModel(measured, shape);
+        for (std::size_t s = 0; s < measured.costs.stages.size(); ++s) {
+            QVERIFY(shorter.costs.stages[s].forward < 0.55 * double(measured.costs.stages[s].forward));
+            QVERIFY(std::abs(double(larger.costs.stages[s].forward) / double(measured.costs.stages[s].forward) - 2)
+                    < 0.001);
+            QCOMPARE(larger.costs.originOf(Op::F, static_cast<int>(s)), CostOrigin::Estimated);
+            QCOMPARE(larger.costs.stages[s].update, measured.costs.stages[s].update);
+        }
+        shape = measured.workload->shape;
+        shape.vocabulary /= 2;
+        QVERIFY(withModel(measured, shape).costs.stages[0].update < measured.costs.stages[0].update);
+    }
+
     void costsOfAnotherModelAreRefused()
     {
         const Design base = test::presetDesign();
