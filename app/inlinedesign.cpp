@@ -9,6 +9,7 @@
 #include "core/base/inputfile.h"
 #include "core/base/textcells.h"
 #include "core/base/units.h"
+#include "core/design/carriedover.h"
 #include "core/design/redesign.h"
 #include "core/exchange/megatronlayout.h"
 #include "core/predict/designwithin.h"
@@ -267,6 +268,8 @@ DesignRequest InlineDesign::request() const
     request.given = m_options.allGiven();
     if (m_costs.given()) {
         request.costsFrom = m_costs.read();
+        request.uneven = m_costs.unevenness();
+        request.keepOffload = !m_options.given("--offload");
         const Schedule& schedule = request.costsFrom->schedule;
         if (!m_options.given("--devices"))
             request.devices = schedule.devices();
@@ -285,9 +288,14 @@ DesignRequest InlineDesign::request() const
     return request;
 }
 
-LocatedDesign InlineDesign::make(std::optional<ScaleReport>* scale) const
+LocatedDesign InlineDesign::make(std::optional<ScaleReport>* scale, std::optional<UnevenEnds>* uneven) const
 {
-    LocatedDesign located = fullDesign();
+    std::optional<UnevenEnds> ends;
+    LocatedDesign located = fullDesign(ends);
+    if (ends)
+        printNote(*ends);
+    if (uneven)
+        *uneven = std::move(ends);
     if (m_command.given("--scale")) {
         ScaledDesign scaled = scaledDesign(located.design, m_scale);
         located.design = std::move(scaled.design);
@@ -315,16 +323,25 @@ Design InlineDesign::offloading(Design design) const
     return std::move(chosen.design);
 }
 
-LocatedDesign InlineDesign::fullDesign() const
+LocatedDesign InlineDesign::fullDesign(std::optional<UnevenEnds>& ends) const
 {
     if (!isFile()) {
         LocatedDesign located;
         if (m_asked.model)
             printDiagnostics(loadModel(*m_asked.model).notes);
-        Design design = m_memoryLimit ? makeDesignWithin(request(), *m_memoryLimit) : makeDesign(request());
+        DesignRequest wanted = request();
+        Design made = m_memoryLimit ? makeDesignWithin(wanted, *m_memoryLimit) : makeDesign(wanted);
+        if (wanted.costsFrom) {
+            for (const std::string& text : carriedOver(*wanted.costsFrom, made))
+                printDiagnostics({{Severity::Note, "--costs-from", text, {}}});
+            ends = unevenEnds(m_costs, *wanted.costsFrom, [&](Unevenness uneven) {
+                wanted.uneven = uneven;
+                return makeDesign(wanted);
+            });
+        }
         if (m_communication)
-            design.costs.communication = *m_communication;
-        located.design = offloading(std::move(design));
+            made.costs.communication = *m_communication;
+        located.design = offloading(std::move(made));
         return located;
     }
     if (!pathExists(m_what))
@@ -335,7 +352,7 @@ LocatedDesign InlineDesign::fullDesign() const
                     "leave it out, or name a family");
     LocatedDesign located = readLocatedDesign(m_what);
     if (m_costs.given())
-        located.design = withCostsFrom(located.design, m_costs.read());
+        ends = takeCosts(m_costs, located.design);
     return located;
 }
 

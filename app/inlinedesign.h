@@ -23,7 +23,7 @@ public:
     /// The given design. Throws Error for bad numbers, a file that cannot be read, or options of an inline design
     /// beside a file. With --costs-from the costs are those of another schedule. The source is empty for an inline
     /// design. With --scale the model is made smaller; `scale` then gets how, and what the full model would take.
-    LocatedDesign make(std::optional<ScaleReport>* scale = nullptr) const;
+    LocatedDesign make(std::optional<ScaleReport>* scale = nullptr, std::optional<UnevenEnds>* uneven = nullptr) const;
 
 private:
     void addSchedule(), addTimes(), addModel(), addMachine(), addTraining();
@@ -32,7 +32,7 @@ private:
 
     bool isFile() const;
     DesignRequest request() const;
-    LocatedDesign fullDesign() const;
+    LocatedDesign fullDesign(std::optional<UnevenEnds>& ends) const;
     Design offloading(Design design) const;
 
     bool m_acceptFile;

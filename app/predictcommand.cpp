@@ -344,7 +344,8 @@ void rankFamilies(const Design& design, const PredictOptions& given)
                 entry.update({{"makespan_ns", each.makespan},
                               {"rate_makespan", each.bubble},
                               {"peak_bytes", each.peakBytes},
-                              {"peak_activations", each.peakActivations}});
+                              {"peak_activations", each.peakActivations},
+                              {"optimizer_change", each.optimizerChange}});
                 if (noise)
                     entry["spread"] = spreadToJson(*noise, each.noisy);
             } else {
@@ -374,6 +375,13 @@ void rankFamilies(const Design& design, const PredictOptions& given)
         table.addRow(row);
     }
     table.print();
+    std::map<std::string, std::string> changes; // by change: the families
+    for (const TradeOff& each : ranked)
+        if (each.possible && !each.optimizerChange.empty())
+            changes[each.optimizerChange] +=
+                (changes[each.optimizerChange].empty() ? "" : ", ") + each.candidate.label();
+    for (const auto& [change, labels] : changes)
+        printText("with {}: {}\n", change, labels);
     for (const TradeOff& each : ranked)
         if (!each.possible)
             printText("not possible: {}: {}\n", each.candidate.label(), each.reason);
@@ -387,7 +395,8 @@ void addPredictCommand(CommandLine& line, int& exitCode)
     const auto options = std::make_shared<PredictOptions>(command);
     command.onCall([options, &exitCode] {
         std::optional<ScaleReport> scale;
-        const LocatedDesign located = options->design.make(&scale);
+        std::optional<UnevenEnds> uneven;
+        const LocatedDesign located = options->design.make(&scale, &uneven);
         exitCode = exitSuccess;
         if (options->families)
             return rankFamilies(located.design, *options);
@@ -403,6 +412,8 @@ void addPredictCommand(CommandLine& line, int& exitCode)
                 object["spread"] = spreadToJson(*noise, step);
             if (scale)
                 object["scale"] = scaleToJson(*scale);
+            if (uneven)
+                object["uneven"] = toJson(*uneven);
             printJson(object);
             return;
         }

@@ -274,7 +274,8 @@ int searchDesign(const SearchCommandOptions& given)
     }
     LocatedDesign located = readLocatedDesign(given.file);
     if (given.costs.given())
-        located.design = withCostsFrom(located.design, given.costs.read());
+        if (const std::optional<UnevenEnds> ends = takeCosts(given.costs, located.design))
+            printNote(*ends);
     if (given.offload == "none")
         located.design = withOffload(located.design, std::vector<bool>{});
     else if (!given.offload.empty() && given.offload != "auto")

@@ -390,16 +390,17 @@ Design withTheirCosts(const DesignRequest& request, const Design& from)
                    request.layersPerStage.empty() ? std::vector<int>{} : partitionOf(request, *from.workload, stages),
                    heldWith(request, stages));
     Schedule schedule = makeSchedule(request.family, parameters);
+    Schedule choices = from.schedule;
+    if (request.recompute)
+        choices.recompute.clear();
+    if (!request.keepOffload)
+        choices.offload.clear();
+    carryMemoryChoices(choices, schedule);
     std::vector<int> partition;
     if (!request.layersPerStage.empty())
         partition = partitionOf(request, *from.workload, schedule.stages());
     const Design base = withDevices(from, schedule.devices());
-    Design design = withSchedule(base, std::move(schedule), std::move(partition));
-    if (const Family* family = findFamily(request.family); design.workload && family->updates) {
-        const Optimizer optimizer = inModel(request.optimizer.value_or(family->usualOptimizer));
-        design.workload = makeWorkload(design.workload->shape, optimizer, design.workload->source);
-        applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, design.costs);
-    }
+    Design design = withSchedule(base, std::move(schedule), std::move(partition), request.uneven);
     design.name = request.name.empty() ? defaultName(request) : request.name;
     takeOverlapFactor(request, design.costs);
     return design;
@@ -450,7 +451,8 @@ Design makeDesign(const DesignRequest& request)
     refuseUnused(request);
     const Design design = request.costsFrom ? withTheirCosts(request, *request.costsFrom) : withoutRecompute(request);
     refuseUnused(request, design.schedule);
-    const std::vector<Recompute> recompute = ofStages(request.recompute, design.schedule.stages(), "--recompute");
+    const std::vector<Recompute> recompute =
+        ofStages(request.recompute.value_or(RecomputeChoice{}), design.schedule.stages(), "--recompute");
     return recompute.empty() ? design : withRecompute(design, recompute);
 }
 

@@ -6,9 +6,11 @@
 
 #include "core/design/clusterlinks.h"
 #include "core/design/familywork.h"
+#include "core/design/formularefresh.h"
 #include "core/design/newdesign.h"
 #include "core/design/stagecosts.h"
 #include "core/design/stageplans.h"
+#include "core/design/unevenness.h"
 #include "core/schedule/recomputeblocks.h"
 #include "core/schedule/replicas.h"
 #include "core/schedule/weightplan.h"
@@ -25,11 +27,6 @@ namespace pipewright {
 
 namespace {
 
-bool isFormula(const Design& design)
-{
-    return design.workload && design.costs.isFormula() && !design.costs.source.ends_with("times given");
-}
-
 /// Whether the name is the generated title. An edited order has no family any more but keeps the title of its former
 /// family.
 bool isNamedByTitle(const Design& design)
@@ -45,24 +42,6 @@ bool isNamedByTitle(const Design& design)
         of.schedule.family = family.name;
         return titleOf(of) == design.name;
     });
-}
-
-/// `base`: the design before the change.
-void refreshFormulaCosts(const Design& base, Design& design)
-{
-    design.plans = carriedPlans(base, design);
-    Dataflow dataflow = design.dataflow;
-    dataflow.shared.clear();
-    const Costs before = std::move(design.costs);
-    design.costs = formulaCosts(*design.workload, design.layersPerStage, design.cluster, design.schedule.deviceOfStage,
-                                &dataflow, nullptr, design.schedule.recompute, design.plans);
-    design.costs.hostGaps = before.hostGaps; // no formula knows them
-    design.costs.communication = before.communication;
-    design.costs.overlapFactor = before.overlapFactor;
-    if (before.overlapFactor != 1 && !before.hasParts()) // the user has stated the length of pairs
-        for (StageCosts& stage : design.costs.stages)
-            stage.parts = {};
-    design.dataflow = std::move(dataflow);
 }
 
 /// Extends the list to `devices`: an unknown device gets the average of the others.
@@ -175,23 +154,6 @@ Design withSequencePieces(const Design& base, int pieces)
     return design;
 }
 
-Design withOwnHead(const Design& base)
-{
-    Design design = base;
-    if (!design.workload || !design.workload->shape.tiedHead)
-        return design;
-    ModelShape shape = design.workload->shape;
-    shape.tiedHead = false;
-    const StateBytesPerParameter state = design.workload->state;
-    design.workload = makeWorkload(shape, design.workload->optimizer, design.workload->source);
-    design.workload->state = state;
-    design.plans = carriedPlans(base, design);
-    design.dataflow.shared.clear();
-    if (!design.layersPerStage.empty())
-        applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, design.costs);
-    return design;
-}
-
 Design withRecompute(const Design& base, const std::vector<Recompute>& ofStage)
 {
     Design design = base;
@@ -237,75 +199,26 @@ Design withOffload(const Design& base, std::vector<bool> ofStage)
     return design;
 }
 
-Design withParallelism(const Design& base, const Parallelism& parallel)
-{
-    if (!isFormula(base) || base.layersPerStage.empty())
-        throw Error("model.parallel", "given or measured times hold for the devices that they are of",
-                    "make a design whose times a formula gives: from a model on a cluster");
-    Design design = base;
-    ModelShape shape = base.workload->shape;
-    shape.parallel = parallel;
-    const StateBytesPerParameter state = base.workload->state;
-    design.workload = makeWorkload(shape, base.workload->optimizer, base.workload->source);
-    design.workload->state = state;
-    refreshFormulaCosts(base, design);
-    return design;
-}
-
 namespace {
 
-/// The work of a stage's layers in one pass.
-double workOfStage(const Design& design, std::size_t stage, double (Layer::*work)() const)
+/// As withSchedule() says.
+Optimizer optimizerUnder(const Schedule& schedule, const Design& base)
 {
-    std::size_t first = 0;
-    for (std::size_t s = 0; s < stage; ++s)
-        first += design.layersPerStage[s];
-    double sum = 0;
-    for (int layer = 0; layer < design.layersPerStage[stage]; ++layer)
-        sum += (design.workload->layers[first + layer].*work)();
-    return sum;
+    if (hasUpdates(schedule))
+        return inModel(schedule.weightPolicy.optimizer);
+    return hasUpdates(base.schedule) ? Optimizer::AdamW : base.workload->optimizer;
 }
 
 } // namespace
 
-Design withModel(const Design& base, const ModelShape& shape)
+Design withSchedule(const Design& original, Schedule schedule, std::vector<int> layersPerStage,
+                    std::optional<Unevenness> given)
 {
-    if (!base.workload || base.layersPerStage.empty())
-        throw Error("model", "the design has costs but no model", "make the design from a model");
-    Design design = base;
-    design.workload = makeWorkload(shape, base.workload->optimizer, base.workload->source);
-    if (design.workload->layers.size() != base.workload->layers.size())
-        design.layersPerStage = evenPartition(*design.workload, base.schedule.stages());
-    if (isFormula(base)) {
-        refreshFormulaCosts(base, design);
-        return design;
-    }
-    design.plans = carriedPlans(base, design);
-    applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, design.costs);
-    for (std::size_t s = 0; s < design.costs.stages.size(); ++s) {
-        StageCosts& stage = design.costs.stages[s];
-        const auto scaled = [&](Nanoseconds& time, double (Layer::*work)() const) {
-            if (const double before = workOfStage(base, s, work); before > 0)
-                time = std::llround(static_cast<double>(time) * workOfStage(design, s, work) / before);
-        };
-        scaled(stage.forward, &Layer::forwardWork);
-        scaled(stage.inputGrad, &Layer::inputGradWork);
-        scaled(stage.weightGrad, &Layer::weightGradWork);
-        scaled(stage.backward, &Layer::backwardWork);
-        scaled(stage.recompute, &Layer::forwardWork);
-        stage.fitParts();
-        for (const Op op : {Op::F, Op::I, Op::W, Op::B, Op::R})
-            stage.origin[indexOf(op)] = CostOrigin::Estimated;
-    }
-    return design;
-}
-
-Design withSchedule(const Design& original, Schedule schedule, std::vector<int> layersPerStage)
-{
+    const Unevenness uneven = given.value_or(unevennessOf(original).assumed);
     if (original.schedule.recompute != schedule.recompute) { // recomputation changes the costs
         const std::vector<Recompute> recompute = std::exchange(schedule.recompute, {});
         const Schedule plain = withRecompute(schedule, {});
-        Design design = withSchedule(withRecompute(original, {}), plain, std::move(layersPerStage));
+        Design design = withSchedule(withRecompute(original, {}), plain, std::move(layersPerStage), uneven);
         design = withRecompute(design, recompute);
         design.schedule.order = std::move(schedule.order);
         design.schedule.overlaps = std::move(schedule.overlaps);
@@ -314,7 +227,8 @@ Design withSchedule(const Design& original, Schedule schedule, std::vector<int> 
         return design;
     }
     const Design cut = withSequencePieces(original, schedule.sequencePieces);
-    const Design base = hasUpdates(schedule) ? withOwnHead(cut) : cut;
+    const Design headed = hasUpdates(schedule) ? withOwnHead(cut) : cut;
+    const Design base = headed.workload ? withOptimizer(headed, optimizerUnder(schedule, headed)) : headed;
     const bool samePieces = original.schedule.sequencePieces == schedule.sequencePieces;
     Design design = base;
     if (schedule.microbatches != original.schedule.microbatches)
@@ -334,12 +248,12 @@ Design withSchedule(const Design& original, Schedule schedule, std::vector<int> 
             refreshFormulaCosts(base, design);
         } else {
             design.costs = recutCosts(*base.workload, design.costs, {base.layersPerStage, base.schedule.deviceOfStage},
-                                      {design.layersPerStage, placement, design.schedule.recompute});
+                                      {design.layersPerStage, placement, design.schedule.recompute}, uneven);
             design.plans = carriedPlans(base, design);
             takeLinks(base, design);
         }
     } else {
-        design.costs = shareOutCosts(design.costs, base.schedule.deviceOfStage, placement);
+        design.costs = shareOutCosts(design.costs, base.schedule.deviceOfStage, placement, uneven);
         for (std::size_t s = 0; !design.schedule.recompute.empty() && s < design.costs.stages.size(); ++s)
             moveBytes(design.costs.stages[s], design.schedule.recomputeOf(static_cast<int>(s)),
                       design.schedule.sequencePieces, s);
@@ -352,6 +266,14 @@ Design withSchedule(const Design& original, Schedule schedule, std::vector<int> 
     if (isNamedByTitle(original))
         design.name = titleOf(design);
     return design;
+}
+
+void carryMemoryChoices(const Schedule& from, Schedule& to)
+{
+    if (mayRecompute(to))
+        to = withRecompute(to, inProportion(from.recompute, to.stages()));
+    to.offload = inProportion(from.offload, to.stages());
+    to.shardedOptimizer = to.shardedOptimizer || (from.shardedOptimizer && to.replicas() > 1);
 }
 
 Design withFamily(const Design& base, const Family& family, const FamilyChoice& choice, std::function<bool()> stop)
@@ -367,10 +289,7 @@ Design withFamily(const Design& base, const Family& family, const FamilyChoice& 
     takeWork(parameters, base.costs);
     takeMemory(parameters, family, base);
     Schedule schedule = makeSchedule(family.name, parameters);
-    if (mayRecompute(schedule))
-        schedule = withRecompute(schedule, inProportion(base.schedule.recompute, schedule.stages()));
-    schedule.offload = inProportion(base.schedule.offload, schedule.stages());
-    schedule.shardedOptimizer = base.schedule.shardedOptimizer && schedule.replicas() > 1;
+    carryMemoryChoices(base.schedule, schedule);
     return withSchedule(base, std::move(schedule));
 }
 

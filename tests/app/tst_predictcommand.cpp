@@ -434,7 +434,7 @@ private Q_SLOTS:
         QVERIFY2(told.output.contains("device 0 offloaded up to "), qPrintable(told.output));
         // The copies are in the trace and in what is exported of it.
         for (const char* words : {"compare offload.json offload.db", "explain offload.db",
-                                  "calibrate offload.json offload.db -o calibrated.json",
+                                  "calibrate offload.json offload.db --busy-machine -o calibrated.json",
                                   "export offload.json --to chrome -o offload.trace.json",
                                   "export offload.json --to perfetto -o offload.pftrace"}) {
             const Outcome outcome = m_work.run(words);

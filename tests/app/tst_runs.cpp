@@ -51,6 +51,31 @@ private:
     }
 
 private Q_SLOTS:
+    void aSlowedDeviceIsSlowOnTheVirtualClockToo()
+    {
+        QCOMPARE(m_work.run("new 1f1b --devices 3 --microbatches 4 --force -o slowed.json").code, 0);
+        const QString run = "run slowed.json --backend host --maths timed --clock virtual --steps 3 --force -o slow.db "
+                            "--json --inject slows:1:1:0:100us";
+        const QJsonArray steps = m_work.run(run).json()["step_ns"].toArray();
+        QCOMPARE(steps.size(), 3);
+        QVERIFY(steps[1].toDouble() > steps[0].toDouble() + 500'000);
+        QCOMPARE(steps[2], steps[0]); // only the second step was slowed
+    }
+
+    /// What tied embeddings share is scaled with the rest.
+    void smallMemoryScalesTakeTiedEmbeddings()
+    {
+        QCOMPARE(m_work.run("new 1f1b --devices 2 --microbatches 4 --force -o tied.json").code, 0);
+        for (const char* scale : {"1", "0.1", "0.001"}) {
+            const Outcome run =
+                m_work.run(QString("run tied.json --backend host --maths timed --clock virtual --steps 1 "
+                                   "--check-memory --force -o tied.db --json --memory-scale ")
+                           + scale);
+            QVERIFY2(run.code == 0, qPrintable(run.errors));
+            QCOMPARE(run.json()["peak_bytes"], run.json()["predicted_peak_bytes"]);
+        }
+    }
+
     void aDesignIsMadeRunComparedAndCalibrated()
     {
         // The virtual clock makes the measurement exact: what the backend does is what was predicted.
@@ -86,7 +111,7 @@ private Q_SLOTS:
             QCOMPARE(device.toObject()["peak_bytes"].toObject()["error"].toDouble(1), 0.0);
         QVERIFY(m_work.read("first.svg").contains("<svg"));
 
-        QCOMPARE(m_work.run("calibrate first.json first.db -o second.json").code, 0);
+        QCOMPARE(m_work.run("calibrate first.json first.db --busy-machine -o second.json").code, 0);
         QVERIFY(m_work.read("second.json").contains("measured: first.db"));
         QCOMPARE(m_work.run("compare second.json first.db --tolerance 0.001").code, 0);
         QCOMPARE(m_work.run("run second.json --backend host --maths timed --clock virtual --steps 2 -o second.db").code,
@@ -143,7 +168,7 @@ private Q_SLOTS:
         for (const QJsonValue device : comparison["per_device"].toArray())
             QCOMPARE(device.toObject()["peak_bytes"].toObject()["error"].toDouble(1), 0.0);
         // Whatever this machine did meanwhile, the calibrated design takes as long as the steps it learnt from.
-        QCOMPARE(m_work.run("calibrate train.json train.db -o trained.json").code, 0);
+        QCOMPARE(m_work.run("calibrate train.json train.db --busy-machine -o trained.json").code, 0);
         QCOMPARE(m_work.run("compare trained.json train.db").code, 0);
     }
 
