@@ -292,7 +292,9 @@ void takeOverlapFactor(const DesignRequest& request, Costs& costs)
 /// and others count in whole microbatches.
 std::vector<Recompute> heldWith(const DesignRequest& request, int stages)
 {
-    return request.memoryBudget.empty() ? std::vector<Recompute>{} : ofStages(request.recompute, stages, "--recompute");
+    return request.memoryBudget.empty()
+               ? std::vector<Recompute>{}
+               : ofStages(request.recompute.value_or(RecomputeChoice{}), stages, "--recompute");
 }
 
 /// The bytes for a family that searches, where no formula gives times. They count only for a limit in bytes.

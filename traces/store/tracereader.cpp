@@ -140,7 +140,7 @@ struct TraceReader::Private {
                 ids[tasks[i]] = found->second[i];
             }
         }
-        if (program.blockingTransfers)
+        if (program.blocks())
             requireSameInterleaving(program, ids, hint);
         return ids;
     }

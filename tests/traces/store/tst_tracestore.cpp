@@ -330,7 +330,7 @@ private Q_SLOTS:
             for (const Nanoseconds latency : {0, 300'000, 900'000, 4'000'000}) {
                 designs.push_back(smallDesign(family, 4, 8));
                 designs.back().costs.link.latency = latency;
-                designs.back().costs.blockingTransfers = true;
+                designs.back().costs.communication = Communication::Blocking;
             }
             const Prediction recorded = predict(designs.front());
             const std::string path = m_folder / (std::string("blocking ") + family + ".db").c_str();
