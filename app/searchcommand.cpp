@@ -2,6 +2,7 @@
 #include "app/cancel.h"
 #include "app/command.h"
 #include "app/costschoice.h"
+#include "app/memorylimit.h"
 #include "app/noiseoptions.h"
 #include "app/progress.h"
 #include "app/searchoffload.h"
@@ -95,28 +96,6 @@ struct SearchCommandOptions {
     int threads = 0, rounds = 0, points = 9;
     bool pareto = false, partition = false, force = false, json = false;
 };
-
-std::optional<double> parseFactor(const std::string& text)
-{
-    char* end = nullptr;
-    const double value = std::strtod(text.c_str(), &end);
-    if (end == text.c_str() || std::string_view(end) != "x")
-        return std::nullopt;
-    if (!std::isfinite(value) || value <= 0 || value > 1e6)
-        throw Error("--memory-limit", "\"" + text + "\" is no memory limit", "write a positive factor, such as 1.5x");
-    return value;
-}
-
-MemoryLimit parseLimit(const std::string& text)
-{
-    MemoryLimit limit;
-    if (text.empty())
-        return limit;
-    limit.factor = parseFactor(text);
-    if (!limit.factor)
-        limit.bytes = parseSize(text, "--memory-limit");
-    return limit;
-}
 
 /// "1x:2x"; without a colon the range begins at 1x.
 std::pair<double, double> parseRange(const std::string& text)
@@ -408,7 +387,7 @@ int searchDesign(const SearchCommandOptions& given)
         throw Error("--pareto", "searches orders of one partition and placement",
                     "search the partition first, then the front of its result");
     if (!given.pareto) {
-        options.limit = parseLimit(given.limit);
+        options.limit = parseMemoryLimit(given.limit);
         checkOutput(given.output, given.force);
     }
     LocatedDesign located = readLocatedDesign(given.file);

@@ -3,6 +3,8 @@
 
 #include "core/base/diagnostic.h"
 #include "core/cluster/devicename.h"
+#include "core/design/familywork.h"
+#include "core/design/optionrules.h"
 #include "core/design/redesign.h"
 #include "core/design/stagecosts.h"
 #include "core/families/workers.h"
@@ -29,6 +31,12 @@ void checkRequest(const DesignRequest& request)
                     fmt::format("{} is more than what is saved, {}", exactSize(*request.savedForWeightGrad),
                                 exactSize(*request.saved)),
                     "it is a part of --saved");
+    const int passes = request.forward.has_value() + request.inputGrad.has_value() + request.weightGrad.has_value();
+    if ((request.model || request.device || request.cluster) && passes != 0 && passes != 3)
+        throw Error("--forward, --input-grad, --weight-grad",
+                    fmt::format("{} given beside a formula, which would give the other{}",
+                                passes == 1 ? "one is" : "two are", passes == 1 ? "s" : ""),
+                    "give all three, or none and set --efficiency, or leave out --model, --device and --cluster");
     const bool modelOption = request.model || request.device || request.cluster || request.sequence
                              || request.microbatchSize || !request.layersPerStage.empty();
     if (request.overlapFactor && !(*request.overlapFactor > 0 && *request.overlapFactor <= 100))
@@ -118,7 +126,7 @@ Workload workloadOf(const DesignRequest& request, int stages, int pieces)
     const Family* family = findFamily(request.family);
     const bool updates = family != nullptr && family->updates;
     ModelShape shape; // byte-gpt
-    std::string source = "built in: " + shape.name;
+    std::string source = std::string(standInSource) + shape.name;
     if (request.model) {
         ModelFile model = loadModel(*request.model);
         shape = std::move(model.shape);
@@ -265,7 +273,31 @@ void takeOverlapFactor(const DesignRequest& request, Costs& costs)
         stage.parts = {};
 }
 
-/// The times for families that search before the schedule exists: the mean stage of an even partition.
+/// What stages will make again, as far as it changes what a family holds: limits in bytes are of what is really held,
+/// and others count in whole microbatches.
+std::vector<Recompute> heldWith(const DesignRequest& request, int stages)
+{
+    return request.memoryBudget.empty() ? std::vector<Recompute>{} : ofStages(request.recompute, stages, "--recompute");
+}
+
+/// The bytes for a family that searches, where no formula gives times. They count only for a limit in bytes.
+void takeGivenBytes(const DesignRequest& request, FamilyParameters& parameters)
+{
+    const int stages = expectedStages(request);
+    if (request.memoryBudget.empty() || stages < 1 || stages > maxDevices)
+        return;
+    if (request.saved) {
+        const int chunks = std::max<int>(1, stages / std::max<int>(1, static_cast<int>(request.memoryBudget.size())));
+        parameters.stageSaved.assign(stages, {parameters.saved / chunks, parameters.savedForWeightGrad / chunks});
+        return;
+    }
+    const Workload workload = workloadOf(request, stages, 1);
+    Costs costs;
+    applyBytes(workload, partitionOf(request, workload, stages), heldWith(request, stages), costs);
+    parameters.stageSaved = memoryOfStages(costs);
+}
+
+/// The times and bytes for families that search before the schedule exists: the mean stage of an even partition.
 void takeFormulaTimes(const DesignRequest& request, FamilyParameters& parameters)
 {
     const int stages = expectedStages(request);
@@ -277,9 +309,11 @@ void takeFormulaTimes(const DesignRequest& request, FamilyParameters& parameters
     for (int stage = 0; stage < stages; ++stage)
         deviceOfStage.push_back(stage % devices);
     const bool given = static_cast<int>(request.layersPerStage.size()) == stages;
-    const Costs costs =
-        formulaCosts(workload, given ? partitionOf(request, workload, stages) : evenPartition(workload, stages),
-                     clusterOf(request, workload.shape), deviceOfStage);
+    const std::vector<int> partition = given ? partitionOf(request, workload, stages) : evenPartition(workload, stages);
+    Costs costs = formulaCosts(workload, partition, clusterOf(request, workload.shape), deviceOfStage);
+    if (const std::vector<Recompute> recompute = heldWith(request, stages); !recompute.empty())
+        applyBytes(workload, partition, recompute, costs);
+    parameters.stageSaved = memoryOfStages(costs);
     const auto perDevice = [&](Nanoseconds StageCosts::*time) {
         Nanoseconds sum = 0;
         for (const StageCosts& stage : costs.stages)
@@ -333,7 +367,13 @@ Design withTheirCosts(const DesignRequest& request, const Design& from)
 {
     checkAgainst(request, from);
     FamilyParameters parameters = familyParameters(request);
-    takeWork(parameters, withSequencePieces(from, 1).costs);
+    const Design whole = withSequencePieces(from, 1);
+    takeWork(parameters, whole.costs);
+    const int stages = expectedStages(request);
+    if (const Family* family = findFamily(request.family); family != nullptr && stages >= 1)
+        takeMemory(parameters, *family, whole,
+                   request.layersPerStage.empty() ? std::vector<int>{} : partitionOf(request, *from.workload, stages),
+                   heldWith(request, stages));
     Schedule schedule = makeSchedule(request.family, parameters);
     std::vector<int> partition;
     if (!request.layersPerStage.empty())
@@ -356,6 +396,8 @@ Design withoutRecompute(const DesignRequest& request)
     FamilyParameters parameters = familyParameters(request);
     if (byFormula)
         takeFormulaTimes(request, parameters);
+    else
+        takeGivenBytes(request, parameters);
     Design design;
     design.name = request.name.empty() ? defaultName(request) : request.name;
     design.schedule = makeSchedule(request.family, parameters);
@@ -390,7 +432,9 @@ Design withoutRecompute(const DesignRequest& request)
 Design makeDesign(const DesignRequest& request)
 {
     checkRequest(request);
+    refuseUnused(request);
     const Design design = request.costsFrom ? withTheirCosts(request, *request.costsFrom) : withoutRecompute(request);
+    refuseUnused(request, design.schedule);
     const std::vector<Recompute> recompute = ofStages(request.recompute, design.schedule.stages(), "--recompute");
     return recompute.empty() ? design : withRecompute(design, recompute);
 }

@@ -17,6 +17,8 @@ namespace pipewright {
 
 struct DesignRequest : FamilyOptions {
     std::string family;
+    /// The names of the options that the user gave: those that change nothing are refused (optionrules.h).
+    std::vector<std::string> given;
 
     /// One device's worth of layers, or of one chunk when `perChunk`; a transfer is always one hop.
     std::optional<Nanoseconds> forward, inputGrad, weightGrad, transfer;

@@ -4,6 +4,7 @@
 #include "core/design/redesign.h"
 #include "core/design/recutcosts.h"
 
+#include "core/design/familywork.h"
 #include "core/design/newdesign.h"
 #include "core/design/stagecosts.h"
 #include "core/design/stageplans.h"
@@ -21,37 +22,6 @@
 namespace pipewright {
 
 namespace {
-
-/// One device's worth of work, on average, for the families that search and for costs without a model.
-DeviceWorth worthOf(const Costs& costs, int devices)
-{
-    DeviceWorth worth;
-    worth.forward = worth.inputGrad = worth.weightGrad = 0;
-    worth.transfer = costs.link.latency;
-    // The mean host gap before a block, over the devices.
-    const auto gap = [&](Op op) {
-        Nanoseconds sum = 0;
-        for (const HostGaps& gaps : costs.hostGaps)
-            sum += gaps.before[indexOf(op)];
-        return sum / std::max(1, devices);
-    };
-    for (const StageCosts& stage : costs.stages) {
-        worth.forward += stage.forward + gap(Op::F);
-        worth.inputGrad += stage.inputGrad + gap(Op::I);
-        worth.weightGrad += stage.weightGrad + gap(Op::W);
-        worth.saved += stage.savedUntilInputGrad + stage.savedUntilWeightGrad;
-        worth.savedForWeightGrad += stage.savedUntilWeightGrad;
-    }
-    const int count = std::max(1, devices);
-    worth.forward /= count;
-    worth.inputGrad /= count;
-    worth.weightGrad /= count;
-    worth.saved /= count;
-    worth.savedForWeightGrad /= count;
-    if (!costs.stages.empty())
-        worth.transfer = costs.link.transferTime(costs.stages.front().output);
-    return worth;
-}
 
 bool isFormula(const Design& design)
 {
@@ -158,15 +128,6 @@ void takeLinks(const Design& base, Design& design)
 }
 
 } // namespace
-
-void takeWork(FamilyParameters& parameters, const Costs& costs)
-{
-    const DeviceWorth worth = worthOf(costs, parameters.devices / parameters.replicas);
-    parameters.forward = std::max<Nanoseconds>(1, worth.forward);
-    parameters.inputGrad = std::max<Nanoseconds>(1, worth.inputGrad);
-    parameters.weightGrad = std::max<Nanoseconds>(1, worth.weightGrad);
-    parameters.transfer = worth.transfer;
-}
 
 Design withSequencePieces(const Design& base, int pieces)
 {
@@ -394,6 +355,7 @@ Design withFamily(const Design& base, const Family& family, const FamilyChoice& 
     parameters.memoryLimit = choice.memoryLimit;
     parameters.stop = std::move(stop);
     takeWork(parameters, base.costs);
+    takeMemory(parameters, family, base);
     Schedule schedule = makeSchedule(family.name, parameters);
     if (mayRecompute(schedule))
         schedule = withRecompute(schedule, inProportion(base.schedule.recompute, schedule.stages()));

@@ -13,9 +13,6 @@
 
 namespace pipewright {
 
-/// Sets the parameters for families that search: the mean pass times of one device, and the time of one transfer.
-void takeWork(FamilyParameters& parameters, const Costs& costs);
-
 /// The same work with every microbatch in so many pieces of its sequence: times and activations are shared out
 /// evenly, and the model's bytes are those of a piece. The schedule stays as it was.
 Design withSequencePieces(const Design& base, int pieces);

@@ -408,8 +408,7 @@ private Q_SLOTS:
         const Outcome explained = m_work.run("explain torch.db --design design.json --json");
         QCOMPARE(explained.code, 0);
         QVERIFY(!explained.output.contains("matrix units"));
-        QCOMPARE(
-            m_work.run("new 1f1b --devices 2 --microbatches 4 --model llama-3-8b --forward 1ms -o named.json").code, 0);
+        QCOMPARE(m_work.run("new 1f1b --devices 2 --microbatches 4 --model llama-3-8b -o named.json").code, 0);
         QVERIFY(m_work.run("explain torch.db --design named.json --json").output.contains("matrix units"));
         const Outcome bare = m_work.run("explain torch.db"); // neither a design nor a device
         QCOMPARE(bare.code, 2);
