@@ -161,19 +161,31 @@ Cluster listedCluster(const DesignRequest& request, const ModelShape& shape)
     const PresetLibrary library;
     if (request.cluster && request.device)
         throw Error("--device", "a cluster names its devices, and --cluster is given too", "leave one of the two out");
+    const std::int64_t members = shape.parallel.devicesPerStage();
+    const auto hasRoom = [&](std::string_view name) {
+        const std::optional<std::int64_t> has = library.capacity(name);
+        return !has || request.devices * members <= *has;
+    };
     if (request.cluster)
-        return library.cluster(*request.cluster, request.devices);
+        return library.cluster(*request.cluster, request.devices, members);
     if (!request.device) // groups and copies go beyond a node
         return library.cluster((isRunnable(shape) && shape.dataType == DataType::Fp32)
                                        || shape.architecture == Architecture::Table
                                    ? "host"
-                               : shape.parallel.devicesPerStage() > 1 ? "h200-nodes"
+                               : members > 1 || !hasRoom("h200-node") ? "h200-nodes"
                                                                       : "h200-node",
-                               request.devices);
+                               request.devices, members);
     const DeviceSpec device = library.device(*request.device);
-    for (const Preset& preset : library.list(PresetKind::Cluster))
-        if (Cluster cluster = library.cluster(preset.name, request.devices); cluster.devices.front() == device)
-            return cluster;
+    std::string tooSmall;
+    for (const Preset& preset : library.list(PresetKind::Cluster)) {
+        if (library.cluster(preset.name).devices.front() != device)
+            continue;
+        if (hasRoom(preset.name))
+            return library.cluster(preset.name, request.devices, members);
+        tooSmall = preset.name;
+    }
+    if (!tooSmall.empty())
+        return library.cluster(tooSmall, request.devices, members); // says how many it has
     if (!request.transfer)
         throw Error("--device", "no cluster preset has links for " + device.name,
                     "give --transfer T, or --cluster PRESET");

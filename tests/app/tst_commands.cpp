@@ -130,6 +130,12 @@ private Q_SLOTS:
                                                << "give --replicas N";
         QTest::newRow("replicas of no whole devices") << "predict 1f1b --devices 5 --microbatches 8 --replicas 2"
                                                       << "use multiples";
+        QTest::newRow("more devices than a node has")
+            << "predict 1f1b --devices 16 --microbatches 16 --model llama-3-8b --cluster h200-node"
+            << "h200-node has 8 devices, and 16 are needed";
+        QTest::newRow("groups that a node has no room for")
+            << "predict 1f1b --devices 4 --microbatches 8 --model llama-3-8b --cluster h200-node --tensor-parallel 4"
+            << "16 are needed: 4 for each of 4";
         QTest::newRow("more devices than nodes")
             << "predict 1f1b --devices 8 --microbatches 8 --model llama-3-8b --cluster h100-nodes --data-parallel 513"
             << "4104 devices are needed";

@@ -80,6 +80,31 @@ private Q_SLOTS:
         check(makeDesign(carried));
     }
 
+    void moreDevicesThanAClusterHasAreRefused()
+    {
+        DesignRequest r = request("1f1b", 16, 16);
+        r.model = "llama-3-8b";
+        r.cluster = "h200-node";
+        QVERIFY(errorOf(r).find("h200-node has 8 devices, and 16 are needed") != std::string::npos);
+        r.devices = 4;
+        r.parallel = Parallelism{.tensor = 4};
+        QVERIFY(errorOf(r).find("16 are needed: 4 for each of 4") != std::string::npos);
+        r.parallel = Parallelism{.data = 3}; // copies of the pipeline count, as on nodes
+        QVERIFY(errorOf(r).find("12 are needed") != std::string::npos);
+        r.parallel = Parallelism{.tensor = 2};
+        QCOMPARE(makeDesign(r).cluster.devices.size(), std::size_t{4});
+        r.parallel.reset();
+        r.devices = 16;
+        for (const char* threads : {"host", "host-pair"}) { // of which there are as many as are asked for
+            r.cluster = threads;
+            QCOMPARE(makeDesign(r).cluster.devices.size(), std::size_t{16});
+        }
+        r.cluster.reset(); // nodes are taken where one has too few
+        QVERIFY(makeDesign(r).cluster.nodes.devices == 8);
+        r.device = "h200-sxm";
+        QCOMPARE(makeDesign(r).cluster.name, std::string("h200-nodes"));
+    }
+
     void theModelGrowsWithTheStages()
     {
         const Design design = makeDesign(request("1f1b", 16, 4));
