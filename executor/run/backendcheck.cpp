@@ -213,7 +213,12 @@ BackendCheck checkForBackend(const Design& design, const RunMeans& means)
         if (why.empty() && !hasGroups(design) && means.maths != RunOptions::Maths::Training && means.backend == "host")
             why = whyNotHere(design);
         check.trains = why.empty();
-        if (means.maths == RunOptions::Maths::Training)
+        // Of groups whose blocks were timed where training was meant, nobody would see what their members do.
+        const bool ofGroups = hasGroups(design) && design.workload;
+        if (means.maths != RunOptions::Maths::Training && ofGroups)
+            for (Diagnostic& reason : why)
+                reason.hint += "; or --maths timed, for blocks that only take their time";
+        if (means.maths == RunOptions::Maths::Training || ofGroups)
             check.found.insert(check.found.end(), why.begin(), why.end());
         else
             for (Diagnostic& reason : notesOfTimes(why))
