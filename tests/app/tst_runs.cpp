@@ -8,6 +8,7 @@
 #include <QElapsedTimer>
 #include <QFileInfo>
 #include <QTest>
+#include <QThread>
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
@@ -252,6 +253,25 @@ private Q_SLOTS:
         QVERIFY2(run.output.contains("every device allocated exactly as many bytes as were predicted"),
                  qPrintable(run.output));
         QVERIFY2(run.errors.isEmpty(), qPrintable(run.errors)); // no bar where there is no terminal
+    }
+
+    void moreDevicesThanCoresAreSaidBeforeTheRun()
+    {
+        const int devices = QThread::idealThreadCount() + 1;
+        if (devices > 64)
+            QSKIP("so many cores that a design with more devices takes long to train");
+        m_work.run(
+            QString("new 1f1b --devices %1 --microbatches %1 --model byte-gpt-small --scale layers=%1 --sequence 8 "
+                    "-o many.json --force")
+                .arg(devices));
+        const QString warning = QString("%1 devices compute on %2 core").arg(devices).arg(devices - 1);
+        const Outcome check = m_work.run("check many.json --for host");
+        QVERIFY2(check.code == 0 && check.errors.contains(warning), qPrintable(check.errors));
+        QVERIFY2(check.errors.contains("times as long as with a core for each"), qPrintable(check.errors));
+        const Outcome run = m_work.run("run many.json --backend host --steps 1 --record nothing");
+        QVERIFY2(run.code == 0 && run.errors.contains(warning), qPrintable(run.errors));
+        const Outcome timed = m_work.run("run many.json --backend host --maths timed --steps 1 --record nothing");
+        QVERIFY2(timed.code == 0 && !timed.errors.contains("devices compute"), qPrintable(timed.errors));
     }
 
     void anInterruptedExperimentKeepsItsFinishedRuns()
