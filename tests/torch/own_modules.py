@@ -231,7 +231,8 @@ class Frozen(WithProgram):
     def test_frozen_parameters_have_no_gradient_and_no_state_and_a_stage_after_them_keeps_its_weight_gradients(self):
         self.program("profile", "--torch", module("adapters"), "--microbatches", "4", "--seconds", "0.01", "--python",
                      sys.executable, "-o", "adapters.json", "--json")
-        with open(os.path.join(self.folder.name, self.design("1f1b", "--model", "adapters.json")), encoding="utf-8") as file:
+        path = self.design("1f1b", "--model", "adapters.json", "--layers-per-stage", "2,2")
+        with open(os.path.join(self.folder.name, path), encoding="utf-8") as file:
             stages = json.load(file)["costs"]["stages"]
         trained = 4 * 2 * 2 * 16  # of one layer's adapter
         self.assertEqual([stage["parameters"] for stage in stages], ["3904B", "4064B"])
