@@ -7,10 +7,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <memory>
+#include <future>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <thread>
 #include <unistd.h>
 
 namespace pipewright {
@@ -43,17 +44,30 @@ bool mayComeLater(ssize_t done)
     return done < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
 }
 
-/// A look-up that runs while this process waits for it, or does not wait any more.
-struct LookUp {
-    std::string host, service;
-    addrinfo hints{};
-    gaicb request{};
-    ~LookUp()
-    {
-        if (request.ar_result)
-            freeaddrinfo(request.ar_result);
-    }
+/// What getaddrinfo says of a host and a port.
+struct LookedUp {
+    int code = 0;
+    std::vector<TcpAddress> found;
 };
+
+LookedUp lookUp(const std::string& host, int port, int flags)
+{
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = flags;
+    addrinfo* all = nullptr;
+    LookedUp looked;
+    looked.code = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &all);
+    if (looked.code != 0)
+        return looked;
+    for (const addrinfo* each = all; each != nullptr; each = each->ai_next) {
+        TcpAddress& place = looked.found.emplace_back();
+        std::memcpy(&place.address, each->ai_addr, each->ai_addrlen);
+        place.length = each->ai_addrlen;
+    }
+    freeaddrinfo(all);
+    return looked;
+}
 
 [[noreturn]] void giveUpName(const std::string& host, const std::string& why)
 {
@@ -85,33 +99,22 @@ void TcpAddress::setPort(int port)
 
 std::vector<TcpAddress> addressesOf(const std::string& host, int port, Nanoseconds until)
 {
-    auto asked = std::make_unique<LookUp>();
-    asked->host = host;
-    asked->service = std::to_string(port);
-    asked->hints.ai_socktype = SOCK_STREAM;
-    asked->request = {asked->host.c_str(), asked->service.c_str(), &asked->hints, nullptr, {}, {}};
-    gaicb* list[] = {&asked->request};
-    int code = getaddrinfo_a(GAI_NOWAIT, list, 1, nullptr);
-    while (code == 0 && (code = gai_error(&asked->request)) == EAI_INPROGRESS) {
-        const int left = millisecondsUntil(until);
-        if (left == 0) {
-            if (gai_cancel(&asked->request) == EAI_NOTCANCELED)
-                asked.release(); // its thread still writes to it
+    LookedUp looked = lookUp(host, port, AI_NUMERICHOST);
+    if (looked.code == EAI_NONAME) {
+        // A name. Whoever has to be asked may not answer, and getaddrinfo has no deadline: a thread of its own asks,
+        // and is left behind when it is late.
+        std::promise<LookedUp> promise;
+        std::future<LookedUp> answer = promise.get_future();
+        std::thread([host, port, promise = std::move(promise)]() mutable {
+            promise.set_value(lookUp(host, port, 0));
+        }).detach();
+        if (answer.wait_for(std::chrono::milliseconds(millisecondsUntil(until))) != std::future_status::ready)
             giveUpName(host, "nothing says in time where it is");
-        }
-        const timespec most{left / 1000, left % 1000 * 1'000'000L};
-        gai_suspend(list, 1, &most);
-        code = 0;
+        looked = answer.get();
     }
-    if (code != 0)
-        giveUpName(host, gai_strerror(code));
-    std::vector<TcpAddress> found;
-    for (const addrinfo* each = asked->request.ar_result; each != nullptr; each = each->ai_next) {
-        TcpAddress& place = found.emplace_back();
-        std::memcpy(&place.address, each->ai_addr, each->ai_addrlen);
-        place.length = each->ai_addrlen;
-    }
-    return found;
+    if (looked.code != 0)
+        giveUpName(host, gai_strerror(looked.code));
+    return looked.found;
 }
 
 std::vector<TcpAddress> everyAddress()

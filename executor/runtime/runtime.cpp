@@ -66,6 +66,8 @@ Runtime::Runtime(const Program& program, Backend& backend, StageWork& work, Reco
 Runtime::~Runtime()
 {
     endThreads();
+    if (m_inStep && !m_givingUp.joinable())
+        stopActors(); // the step failed with its actors: what they have begun may wait for other processes
     m_actors.clear(); // with them captured graphs, for which giving up communicators waits
     if (m_givingUp.joinable())
         m_givingUp.join();
@@ -252,6 +254,7 @@ StepOutcome Runtime::runStep(int step)
         outcome.cancelled = true;
         return outcome;
     }
+    m_inStep = true;
     m_run.step = step;
     m_run.collectiveSpans.clear();
     m_run.work->beginStep(step);
@@ -299,6 +302,7 @@ StepOutcome Runtime::runStep(int step)
         outcome.end = all.end;
         outcome.loss = all.loss;
     }
+    m_inStep = false;
     return outcome;
 }
 
@@ -353,7 +357,8 @@ Runtime::Verdict Runtime::watch(RunSnapshot& snapshot, std::string& reason)
             if (m_run.options.abandon
                 && !m_finished.wait_for(lock, std::chrono::nanoseconds(m_run.options.patience), over)) {
                 lock.unlock();
-                m_run.options.abandon(whoDoesNotComeBack(reason.empty() ? "it was cancelled" : reason));
+                m_run.options.abandon(
+                    whoDoesNotComeBack(m_run, m_actors, reason.empty() ? "it was cancelled" : reason));
                 lock.lock();
             }
             m_finished.wait(lock, over);
@@ -369,22 +374,6 @@ Runtime::Verdict Runtime::watch(RunSnapshot& snapshot, std::string& reason)
         return Verdict::Failed;
     }
     return Verdict::Finished;
-}
-
-Diagnostics Runtime::whoDoesNotComeBack(const std::string& reason) const
-{
-    Diagnostics told{
-        {Severity::Error, "step " + std::to_string(m_run.step), reason, "the steps before it are in the trace"}};
-    for (const auto& actor : m_actors) {
-        const ActorStatus status = actor->status();
-        const auto& list = m_run.program->devices[actor->device()].instructions;
-        if (status.state == ActorStatus::State::Running && status.instruction < list.size()
-            && list[status.instruction].task != none)
-            told.push_back({Severity::Error, "device " + std::to_string(actor->device()),
-                            "does not come back from " + m_run.program->label(list[status.instruction].task),
-                            "give it more time (--deadline), or more memory: libraries wait for some"});
-    }
-    return told;
 }
 
 bool Runtime::cancelled() const

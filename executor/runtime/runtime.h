@@ -53,7 +53,6 @@ private:
     void plan(std::vector<std::vector<BufferLife>> lifetimes);
     void startActors();
     void endThreads();
-    Diagnostics whoDoesNotComeBack(const std::string& reason) const;
     void actorThread(std::size_t device);
     Verdict watch(RunSnapshot& snapshot, std::string& reason);
     bool cancelled() const;
@@ -74,6 +73,7 @@ private:
     std::vector<std::size_t> m_actorOfDevice;
     Peers* m_peers = nullptr;
     std::vector<std::thread> m_threads;
+    bool m_inStep = false;  ///< also once a step has thrown
     std::thread m_givingUp; ///< what was in flight when a step failed or was cancelled
 
     std::atomic<std::uint32_t> m_round{0}; ///< actors run one step whenever it changes

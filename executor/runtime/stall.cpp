@@ -188,4 +188,21 @@ std::string describeInstruction(const Program& program, int device, std::uint32_
     return program.label(what.task);
 }
 
+Diagnostics whoDoesNotComeBack(const RunState& run, std::span<const std::unique_ptr<Actor>> actors,
+                               const std::string& reason)
+{
+    Diagnostics told{
+        {Severity::Error, "step " + std::to_string(run.step), reason, "the steps before it are in the trace"}};
+    for (const auto& actor : actors) {
+        const ActorStatus status = actor->status();
+        const auto& list = run.program->devices[actor->device()].instructions;
+        if (status.state == ActorStatus::State::Running && status.instruction < list.size()
+            && list[status.instruction].task != none)
+            told.push_back({Severity::Error, "device " + std::to_string(actor->device()),
+                            "does not come back from " + run.program->label(list[status.instruction].task),
+                            "give it more time (--deadline), or more memory: libraries wait for some"});
+    }
+    return told;
+}
+
 } // namespace pipewright

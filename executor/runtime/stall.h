@@ -6,6 +6,9 @@
 #include "core/base/diagnostic.h"
 #include "executor/runtime/actor.h"
 
+#include <memory>
+#include <span>
+#include <string>
 #include <vector>
 
 namespace pipewright {
@@ -24,6 +27,10 @@ bool cannotGoOn(const RunSnapshot& snapshot);
 /// "device 1: error: waits for F0.3 from device 0, which has not been sent (device 0 stopped at
 /// instruction 17: send of F0.2 to device 1)".
 Diagnostics explainStall(const RunState& run, const RunSnapshot& snapshot);
+
+/// A step that was given up for `reason`, and the actors whose maths has not returned since.
+Diagnostics whoDoesNotComeBack(const RunState& run, std::span<const std::unique_ptr<Actor>> actors,
+                               const std::string& reason);
 
 /// "send of F0.3 to device 1", "free of a buffer after F0.3 to device 1", "B0.2".
 std::string describeInstruction(const Program& program, int device, std::uint32_t instruction);

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The dialogs for a new schedule, conflicts and shortcuts.
+#include "core/predict/designcheck.h"
 #include "gui/designer/designer.h"
 #include "gui/designer/diagnosticlist.h"
+#include "gui/designer/mainwindowfixture.h"
 #include "gui/designer/shortcuts.h"
+#include "gui/designer/topbar.h"
 #include "gui/designer/windowactions.h"
 #include "gui/model/newschedule.h"
 #include "gui/widgets/fields.h"
@@ -285,6 +288,31 @@ private Q_SLOTS:
         QVERIFY(document.selection() == blockNamedIn(document.diagnostics().front()));
         QVERIFY(blockNamedIn({Severity::Error, "device 1, position 3 (B0.3)", "x", ""}) == (Block{Op::B, 0, 3, 0}));
         QVERIFY(!blockNamedIn({Severity::Error, "costs.forward", "negative", ""}));
+    }
+
+    /// The tick is green only when `check` finds nothing.
+    void overMemoryIsRedAndItsRemediesAreButtons()
+    {
+        MainWindowFixture fixture;
+        Design design = fixture.document().design();
+        for (DeviceSpec& device : design.cluster.devices)
+            device.memory = device.memory / 2;
+        fixture.document().replaceDesign(design, QStringLiteral("Smaller devices"));
+        QPushButton& validity = *fixture.window.topBar().validity();
+        std::vector<MemoryPeak> crossed;
+        QVERIFY(hasErrors(checkDesign(design, &crossed)));
+        QCOMPARE(validity.text(), QStringLiteral("%1 over memory").arg(crossed.size()));
+        QVERIFY(validity.styleSheet().contains(Theme::of(validity).bad.name()));
+        validity.click();
+        auto* list = fixture.window.findChild<DiagnosticList*>();
+        QVERIFY(list);
+        QTRY_VERIFY_WITH_TIMEOUT(!list->remedyButtons().isEmpty(), 60'000);
+        list->remedyButtons().front()->click();
+        QVERIFY(!hasErrors(checkDesign(fixture.document().design())));
+        QVERIFY(!validity.text().contains(QLatin1String("over memory")));
+        QVERIFY(list->remedyButtons().isEmpty());
+        fixture.document().undoStack()->undo();
+        QVERIFY(validity.text().contains(QLatin1String("over memory")));
     }
 
     void shortcutsAreListedFromTheActions()

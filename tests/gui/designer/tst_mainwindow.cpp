@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The main window: its panels together, suggestions, undo, idle time explained, the tray, files.
 #include "core/families/family.h"
-#include "core/predict/designcheck.h"
 #include "core/schedule/edits.h"
 #include "gui/designer/bubblepanel.h"
-#include "gui/designer/diagnosticlist.h"
 #include "gui/designer/editdifferences.h"
 #include "gui/designer/familylist.h"
 #include "gui/designer/mainwindowfixture.h"
@@ -56,31 +54,6 @@ private Q_SLOTS:
         QVERIFY(fixture.window.numbers().value(QStringLiteral("throughput")).endsWith(QLatin1String("tok/s")));
         QVERIFY(fixture.window.topBar().validity()->text().contains(QLatin1String("No conflicts")));
         QVERIFY(fixture.document().undoStack()->isClean());
-    }
-
-    /// The tick is green only when `check` finds nothing.
-    void overMemoryIsRedAndItsRemediesAreButtons()
-    {
-        Fixture fixture;
-        Design design = fixture.document().design();
-        for (DeviceSpec& device : design.cluster.devices)
-            device.memory = device.memory / 2;
-        fixture.document().replaceDesign(design, QStringLiteral("Smaller devices"));
-        QPushButton& validity = *fixture.window.topBar().validity();
-        std::vector<MemoryPeak> crossed;
-        QVERIFY(hasErrors(checkDesign(design, &crossed)));
-        QCOMPARE(validity.text(), QStringLiteral("%1 over memory").arg(crossed.size()));
-        QVERIFY(validity.styleSheet().contains(Theme::of(validity).bad.name()));
-        validity.click();
-        auto* list = fixture.window.findChild<DiagnosticList*>();
-        QVERIFY(list);
-        QTRY_VERIFY_WITH_TIMEOUT(!list->remedyButtons().isEmpty(), 60'000);
-        list->remedyButtons().front()->click();
-        QVERIFY(!hasErrors(checkDesign(fixture.document().design())));
-        QVERIFY(!validity.text().contains(QLatin1String("over memory")));
-        QVERIFY(list->remedyButtons().isEmpty());
-        fixture.document().undoStack()->undo();
-        QVERIFY(validity.text().contains(QLatin1String("over memory")));
     }
 
     void chartsShareTheTimelinesAxisToThePixel()
