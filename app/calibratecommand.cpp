@@ -34,13 +34,15 @@ struct CalibrateOptions {
         blockTime.addTo(command);
         command.flag("--keep-unmeasured", keepUnmeasured,
                      "stages that the traces do not cover keep the design's costs");
+        command.flag("--busy-machine", busyMachine,
+                     "take traces too whose devices waited for processor cores for more than a third of their time");
         command.flag("--force", force, "replace the file if it exists");
         command.flag("--json", json, "print one JSON object");
     }
     std::vector<std::string> traces;
     std::string file, output, steps;
     BlockTimeChoice blockTime;
-    bool keepUnmeasured = false, force = false, json = false;
+    bool keepUnmeasured = false, busyMachine = false, force = false, json = false;
 };
 
 Nanoseconds makespanOf(const Design& design)
@@ -205,7 +207,8 @@ void addCalibrateCommand(CommandLine& line, int& exitCode)
             traces.push_back({readers.back().get(), std::filesystem::path(trace).filename().string()});
         }
         const Calibration calibration = calibrate(
-            located.design, traces, options->keepUnmeasured ? UnmeasuredStages::Keep : UnmeasuredStages::Refuse, only);
+            located.design, traces, options->keepUnmeasured ? UnmeasuredStages::Keep : UnmeasuredStages::Refuse, only,
+            options->busyMachine ? BusyMachine::Take : BusyMachine::Refuse);
         writeDesign(calibration.design, options->output, options->force);
         const TraceReader& first = *readers.front();
         const int shown = only ? calibration.steps.front().typical.front() : first.medianStep();

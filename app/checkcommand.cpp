@@ -9,6 +9,7 @@
 #include "core/program/pairtimes.h"
 #include "core/schedule/validate.h"
 #include "executor/run/backendcheck.h"
+#include "executor/run/machinefit.h"
 #include "executor/run/memorycheck.h"
 #include "executor/torch/torchjob.h"
 
@@ -140,10 +141,13 @@ std::optional<MemoryCheck> addBackend(const CheckOptions& options, const Design&
         addFaults(design, found);
         return std::nullopt;
     }
-    const BackendCheck check = checkForBackend(design, {options.backend, maths->second, false, false, options.graphs});
+    const RunMeans means{options.backend, maths->second, false, false, options.graphs};
+    const BackendCheck check = checkForBackend(design, means);
     found.insert(found.end(), check.found.begin(), check.found.end());
     if (hasErrors(found))
         return std::nullopt;
+    const Diagnostics slow = whySlow(design, means, check.trains);
+    found.insert(found.end(), slow.begin(), slow.end());
     MemoryCheck memory = heldOn(design, options.backend, maths->second);
     if (memory.memory.empty())
         found.push_back({Severity::Note, "--for",

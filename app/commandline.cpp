@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <sstream>
 #include <utility>
 
@@ -60,6 +61,15 @@ template CommandOption Command::option(const std::string&, double&, const std::s
 template CommandOption Command::option(const std::string&, std::vector<std::string>&, const std::string&);
 template CommandOption Command::option(const std::string&, std::vector<int>&, const std::string&);
 template CommandOption Command::option(const std::string&, std::vector<double>&, const std::string&);
+template CommandOption Command::option(const std::string&, std::optional<std::string>&, const std::string&);
+template CommandOption Command::option(const std::string&, std::optional<int>&, const std::string&);
+template CommandOption Command::option(const std::string&, std::optional<double>&, const std::string&);
+
+CommandOption Command::parsed(const std::string& names, const std::function<void(const std::string&)>& take,
+                              const std::string& meaning)
+{
+    return CommandOption(m_app->add_option_function<std::string>(names, take, meaning));
+}
 
 void Command::flag(const std::string& names, bool& value, const std::string& meaning)
 {
@@ -88,10 +98,17 @@ std::string Command::typeNameOf(const std::string& option) const
 
 std::string Command::firstGiven() const
 {
+    const std::vector<std::string> given = allGiven();
+    return given.empty() ? std::string() : given.front();
+}
+
+std::vector<std::string> Command::allGiven() const
+{
+    std::vector<std::string> names;
     for (const CLI::Option* option : m_app->get_options())
         if (option->count() > 0)
-            return option->get_name();
-    return {};
+            names.push_back(option->get_name());
+    return names;
 }
 
 CommandLine::CommandLine(const std::string& program, const std::string& meaning, const std::string& version)

@@ -36,9 +36,13 @@ public:
     explicit Command(CLI::App* app) : m_app(app) {}
 
     /// `names`: "-o,--output", or "file" for a positional. `value` must live until the command line is parsed. A Value
-    /// is a std::string, int, std::int64_t, std::uint64_t, double, or a std::vector of std::string, int or double.
+    /// is a std::string, int, std::int64_t, std::uint64_t, double, a std::vector of std::string, int or double, or a
+    /// std::optional of std::string, int or double.
     template<class Value>
     CommandOption option(const std::string& names, Value& value, const std::string& meaning);
+    /// `take` is called with the option's word, if it is given; its exceptions leave CommandLine::parse().
+    CommandOption parsed(const std::string& names, const std::function<void(const std::string&)>& take,
+                         const std::string& meaning);
     void flag(const std::string& names, bool& value, const std::string& meaning);
     Command group(const std::string& title, const std::string& meaning);
     /// Exceptions of `work` leave CommandLine::parse().
@@ -47,6 +51,7 @@ public:
     bool given(const std::string& option) const;
     std::string typeNameOf(const std::string& option) const;
     std::string firstGiven() const; ///< the name of an option that was given; empty if none was
+    std::vector<std::string> allGiven() const;
 
 private:
     CLI::App* m_app;

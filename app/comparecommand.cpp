@@ -193,7 +193,8 @@ int compareFiles(const CompareOptions& options)
     }
     if (!options.picture.empty())
         writePicture(options.picture, options.force, pictureOf(options, located.design, prediction, chosen));
-    const Explanation explanation = explain(prediction.program, located.design.costs, prediction.timeline, measured);
+    const Explanation explanation = explain(prediction.program, located.design.costs, prediction.timeline, measured,
+                                            coreWaitIn(trace.steps(), chosen.step));
     const std::optional<KernelTotals> kernels =
         kernelTotals(trace, prediction.program, chosen.step >= 0 ? chosen.step : trace.medianStep());
     std::optional<RunToRun> runs;

@@ -7,6 +7,8 @@
 #include "app/terminal.h"
 
 #include "core/predict/evaluator.h"
+#include "traces/analysis/missingblocks.h"
+#include "traces/analysis/stepvariation.h"
 #include "traces/analysis/whatif.h"
 #include "traces/store/tracereader.h"
 
@@ -84,7 +86,9 @@ int run(const ExplainOptions& options)
     const StepLengths lengths = stepLengths(trace.steps());
     const std::vector<AchievedRate> rates =
         achievedRates(workedDesign(trace, located.design), prediction.program, measured);
-    const Explanation explanation = explain(prediction.program, located.design.costs, prediction.timeline, measured);
+    const Explanation explanation = explain(prediction.program, located.design.costs, prediction.timeline, measured,
+                                            coreWaitIn(trace.steps(), chosen.step));
+    printDiagnostics(warningOfMissing(prediction.program, measured, options.trace, chosen.name));
 
     std::vector<Nanoseconds> durations;
     const Evaluator evaluator(prediction.program, located.design.costs);
@@ -108,6 +112,7 @@ int run(const ExplainOptions& options)
     if (options.json) {
         Json object{{"trace", options.trace}, {"step", chosen.json()}, {"steps", app::toJson(lengths)}};
         object.update(app::toJson(prediction.program, explanation));
+        object["unmatched"] = missingBlocks(prediction.program, measured).size();
         object["rates"] = app::toJson(rates);
         object["kernels"] = kernels ? app::toJson(*kernels) : Json();
         object["gpus"] = app::toJson(gaps);

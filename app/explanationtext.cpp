@@ -10,12 +10,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 namespace pipewright::app {
 
 namespace {
 
 constexpr std::size_t tasksShown = 3;
+constexpr const char* unexplainedText = "unexplained";
 
 std::string tasksOf(const Program& program, const Cause& cause)
 {
@@ -41,7 +43,8 @@ Json causesToJson(const Program& program, const Explanation& explanation)
 {
     Json causes = Json::array();
     for (const Cause& cause : explanation.causes) {
-        Json object{{"cause", nameOf(cause.kind)}, {"text", describe(cause)}, {"device", cause.device}};
+        Json object{{"cause", nameOf(cause)}, {"text", describe(cause)}};
+        object["device"] = cause.device < 0 ? Json() : Json(cause.device);
         object["peer"] = cause.peer < 0 ? Json() : Json(cause.peer);
         object["contribution_ns"] = cause.contribution;
         object["excess_ns"] = cause.excess;
@@ -51,6 +54,14 @@ Json causesToJson(const Program& program, const Explanation& explanation)
             object["largest"].push_back(program.label(cause.tasks[i]));
         causes.push_back(std::move(object));
     }
+    causes.push_back({{"cause", "unexplained"},
+                      {"text", unexplainedText},
+                      {"device", Json()},
+                      {"peer", Json()},
+                      {"contribution_ns", explanation.unexplained()},
+                      {"excess_ns", explanation.unexplained()},
+                      {"tasks", 0},
+                      {"largest", Json::array()}});
     return causes;
 }
 
@@ -71,9 +82,11 @@ Json toJson(const Program& program, const Explanation& explanation)
                                          {{"warm_up", e.warmUp},
                                           {"late_data", e.lateData},
                                           {"transfer", e.transfer},
+                                          {"pinned", e.pinned},
                                           {"host_gap", e.hostGap},
                                           {"memory_wait", e.memoryWait},
-                                          {"cool_down", e.coolDown}}},
+                                          {"cool_down", e.coolDown},
+                                          {"not_recorded", e.notRecorded}}},
                                         {"transferring_ns", e.transferring},
                                         {"transfers_overlapped", shareOf(e.overlapped, e.transferring)},
                                         {"slowness", e.slowness}});
@@ -105,7 +118,9 @@ void printCauses(const Design& design, const Program& program, const Explanation
                           signedDuration(cause.excess), tasksOf(program, cause)});
             ++shown;
         }
-    if (shown > 0)
+    if (explanation.unexplained() != 0)
+        table.addRow({unexplainedText, signedDuration(explanation.unexplained()), "", "what no record shows"});
+    if (shown > 0 || explanation.unexplained() != 0)
         table.print();
     else
         printText("nothing differs from the prediction\n");
@@ -119,14 +134,30 @@ void print(const Design& design, const Program& program, const Explanation& expl
     constexpr std::size_t causesShown = 8;
     printCauses(design, program, explanation, causesShown);
     printText("\n");
-    TextTable devices({"device", "computing", "warm-up", "late data", "transfer", "host gap", "memory", "cool-down",
-                       "transfers overlapped", "slowness"});
+    const auto any = [&](Nanoseconds DeviceExplanation::*part) {
+        return std::any_of(explanation.devices.begin(), explanation.devices.end(),
+                           [part](const DeviceExplanation& device) { return device.*part != 0; });
+    };
+    using Part = std::pair<const char*, Nanoseconds DeviceExplanation::*>;
+    std::vector<Part> parts{{"warm-up", &DeviceExplanation::warmUp},    {"late data", &DeviceExplanation::lateData},
+                            {"transfer", &DeviceExplanation::transfer}, {"host gap", &DeviceExplanation::hostGap},
+                            {"memory", &DeviceExplanation::memoryWait}, {"cool-down", &DeviceExplanation::coolDown}};
+    for (const Part& rare :
+         {Part{"pinned", &DeviceExplanation::pinned}, Part{"not recorded", &DeviceExplanation::notRecorded}})
+        if (any(rare.second))
+            parts.push_back(rare);
+    std::vector<std::string> head{"device", "computing"};
+    for (const Part& part : parts)
+        head.emplace_back(part.first);
+    head.insert(head.end(), {"transfers overlapped", "slowness"});
+    TextTable devices(std::move(head));
     for (std::size_t d = 0; d < explanation.devices.size(); ++d) {
         const DeviceExplanation& e = explanation.devices[d];
-        devices.addRow({deviceName(design.cluster, static_cast<int>(d)), formatDuration(e.computing),
-                        formatDuration(e.warmUp), formatDuration(e.lateData), formatDuration(e.transfer),
-                        formatDuration(e.hostGap), formatDuration(e.memoryWait), formatDuration(e.coolDown),
-                        percent(shareOf(e.overlapped, e.transferring)), fmt::format("{:.2f}x", e.slowness)});
+        std::vector<std::string> row{deviceName(design.cluster, static_cast<int>(d)), formatDuration(e.computing)};
+        for (const Part& part : parts)
+            row.push_back(formatDuration(e.*part.second));
+        row.insert(row.end(), {percent(shareOf(e.overlapped, e.transferring)), fmt::format("{:.2f}x", e.slowness)});
+        devices.addRow(std::move(row));
     }
     devices.print();
     if (explanation.straggler >= 0)

@@ -7,6 +7,7 @@
 #include "core/base/textfile.h"
 
 #include "core/exchange/exchange.h"
+#include "traces/analysis/missingblocks.h"
 #include "traces/export/activityexport.h"
 #include "traces/export/report.h"
 #include "traces/import/traceimport.h"
@@ -79,6 +80,7 @@ std::string reportText(const ExportCommandOptions& options)
         located = readLocatedDesign(options.file);
     const Prediction prediction = predictOrFind(located);
     const StepChoice::Chosen chosen = options.step.of(trace, prediction.program);
+    printDiagnostics(warningOfMissing(prediction.program, chosen.timeline, path, chosen.name));
     return runReport(located.design, prediction, trace, path, {chosen.timeline, chosen.name, chosen.step},
                      readNotes(path));
 }
@@ -157,7 +159,9 @@ void run(const ExportCommandOptions& options)
             throw Error("--trace", "this format has no times",
                         "use it with chrome, perfetto, blocks-csv or metrics-csv");
         const TraceReader trace(tracePath);
-        measured = options.step.of(trace, prediction.program).timeline;
+        StepChoice::Chosen chosen = options.step.of(trace, prediction.program);
+        printDiagnostics(warningOfMissing(prediction.program, chosen.timeline, tracePath, chosen.name));
+        measured = std::move(chosen.timeline);
         exportOptions.measured = &measured;
     }
     exportOptions.predicted = &prediction;

@@ -34,7 +34,8 @@ void addNewCommand(CommandLine& line, int& exitCode)
     Command command = line.add("new", "Writes a design of one of the published families");
     const auto options = std::make_shared<NewOptions>(command);
     command.onCall([options, &exitCode] {
-        const Design design = options->design.make().design;
+        std::optional<UnevenEnds> uneven;
+        const Design design = options->design.make(nullptr, &uneven).design;
         writeDesign(design, options->output, options->force);
         const Schedule& schedule = design.schedule;
         if (options->json)
@@ -44,7 +45,8 @@ void addNewCommand(CommandLine& line, int& exitCode)
                        {"stages", schedule.stages()},
                        {"microbatches", schedule.microbatches},
                        {"blocks", schedule.blocks()},
-                       {"estimated", estimatesText(design)}});
+                       {"estimated", estimatesText(design)},
+                       {"uneven", uneven ? toJson(*uneven) : Json()}});
         else {
             printText("{}: {}, {} blocks on {} devices\n", options->output, design.name, schedule.blocks(),
                       schedule.devices());

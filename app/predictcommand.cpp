@@ -9,6 +9,7 @@
 #include "core/base/formattedtext.h"
 #include "core/design/costorigins.h"
 #include "core/design/stageplans.h"
+#include "core/predict/bubblerates.h"
 #include "core/predict/busqueues.h"
 #include "core/predict/criticalpath.h"
 #include "core/predict/designcheck.h"
@@ -125,10 +126,8 @@ Json toJson(const Design& design, const Prediction& prediction, const OfMembers*
     object["makespan_ns"] = metrics.makespan;
     object["span_ns"] = metrics.span;
     object["ideal_ns"] = metrics.ideal;
-    object["bubble"] = {{"rate_makespan", metrics.rateMakespan},
-                        {"rate_span", metrics.rateSpan},
-                        {"rate_papers", metrics.ratePapers},
-                        {"ratio_ideal", metrics.ratioIdeal}};
+    for (const BubbleRate& rate : bubbleRates)
+        object["bubble"][std::string(rate.key)] = metrics.*rate.value;
     for (const Recompute recompute : program.recompute)
         object["recompute"].push_back(nameOf(recompute));
     if (!program.offload.empty()) {
@@ -261,13 +260,15 @@ void print(const Design& design, const Prediction& prediction, const OfMembers* 
             printText("stage {}: plan {}; shares {}\n", s, planText(planOfStage(design, s)), joined(shares, " : "));
         }
     printText("\n");
-    printText("makespan  {:>10}   idle / (devices x makespan)  {:>8}  rate_makespan\n",
-              formatDuration(metrics.makespan), percent(metrics.rateMakespan));
-    printText("span      {:>10}   (span - its work) / span     {:>8}  rate_span\n", formatDuration(metrics.span),
-              percent(metrics.rateSpan));
-    printText("{:>20}   (span - ideal) / span        {:>8}  rate_papers\n", "", percent(metrics.ratePapers));
-    printText("ideal     {:>10}   (makespan - ideal) / ideal   {:>8}  ratio_ideal\n\n", formatDuration(metrics.ideal),
-              percent(metrics.ratioIdeal));
+    const std::pair<std::string_view, std::string> lengths[] = {{"makespan", formatDuration(metrics.makespan)},
+                                                                {"span", formatDuration(metrics.span)},
+                                                                {},
+                                                                {"ideal", formatDuration(metrics.ideal)}};
+    for (std::size_t i = 0; i < bubbleRates.size(); ++i)
+        printText("{:<10}{:>10}   {:<28} {:>8}  {:<13}  {}\n", lengths[i].first, lengths[i].second,
+                  bubbleRates[i].formula, percent(metrics.*bubbleRates[i].value), bubbleRates[i].key,
+                  bubbleRates[i].counts);
+    printText("\n");
     std::vector<std::string> head{"device", "busy", "idle", "span", "activations", "peak memory"};
     if (!gaps.empty())
         head.insert(head.begin() + 3, "of it host");
@@ -343,7 +344,8 @@ void rankFamilies(const Design& design, const PredictOptions& given)
                 entry.update({{"makespan_ns", each.makespan},
                               {"rate_makespan", each.bubble},
                               {"peak_bytes", each.peakBytes},
-                              {"peak_activations", each.peakActivations}});
+                              {"peak_activations", each.peakActivations},
+                              {"optimizer_change", each.optimizerChange}});
                 if (noise)
                     entry["spread"] = spreadToJson(*noise, each.noisy);
             } else {
@@ -373,6 +375,13 @@ void rankFamilies(const Design& design, const PredictOptions& given)
         table.addRow(row);
     }
     table.print();
+    std::map<std::string, std::string> changes; // by change: the families
+    for (const TradeOff& each : ranked)
+        if (each.possible && !each.optimizerChange.empty())
+            changes[each.optimizerChange] +=
+                (changes[each.optimizerChange].empty() ? "" : ", ") + each.candidate.label();
+    for (const auto& [change, labels] : changes)
+        printText("with {}: {}\n", change, labels);
     for (const TradeOff& each : ranked)
         if (!each.possible)
             printText("not possible: {}: {}\n", each.candidate.label(), each.reason);
@@ -386,7 +395,8 @@ void addPredictCommand(CommandLine& line, int& exitCode)
     const auto options = std::make_shared<PredictOptions>(command);
     command.onCall([options, &exitCode] {
         std::optional<ScaleReport> scale;
-        const LocatedDesign located = options->design.make(&scale);
+        std::optional<UnevenEnds> uneven;
+        const LocatedDesign located = options->design.make(&scale, &uneven);
         exitCode = exitSuccess;
         if (options->families)
             return rankFamilies(located.design, *options);
@@ -402,6 +412,8 @@ void addPredictCommand(CommandLine& line, int& exitCode)
                 object["spread"] = spreadToJson(*noise, step);
             if (scale)
                 object["scale"] = scaleToJson(*scale);
+            if (uneven)
+                object["uneven"] = toJson(*uneven);
             printJson(object);
             return;
         }

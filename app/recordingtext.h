@@ -6,6 +6,7 @@
 #include "app/stretchchoice.h"
 
 #include "core/json/jsonvalue.h"
+#include "traces/analysis/counterpeaks.h"
 #include "traces/analysis/kerneltable.h"
 #include "traces/analysis/launchqueue.h"
 #include "traces/analysis/rangetimes.h"
@@ -14,16 +15,6 @@
 #include <vector>
 
 namespace pipewright::app {
-
-/// What an allocator reported in a stretch.
-struct CounterPeak {
-    int rank = 0, device = -1;
-    std::string name;
-    double first = 0, highest = 0, last = 0;
-    Nanoseconds highestAt = 0;
-};
-/// Counters of bytes that have a value in the stretch.
-std::vector<CounterPeak> memoryPeaks(const StoredActivities& trace, Nanoseconds from, Nanoseconds to);
 
 JsonValue toJson(const KernelTable& table);
 JsonValue toJson(const std::vector<LaunchQueue>& queues);

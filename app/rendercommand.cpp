@@ -5,6 +5,7 @@
 #include "app/terminal.h"
 #include "core/base/formattedtext.h"
 
+#include "traces/analysis/missingblocks.h"
 #include "traces/store/tracereader.h"
 
 #include <fmt/format.h>
@@ -80,6 +81,7 @@ void render(const RenderOptions& options)
             continue;
         const TraceReader trace(options.traces[i]);
         StepChoice::Chosen chosen = options.step.of(trace, each.prediction.program);
+        printDiagnostics(warningOfMissing(each.prediction.program, chosen.timeline, options.traces[i], chosen.name));
         each.measured = std::move(chosen.timeline);
         panel.measured = &each.measured;
         panel.measuredSource = measuredSource(options.traces[i], chosen.name);

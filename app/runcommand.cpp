@@ -17,6 +17,7 @@
 #include "executor/cuda/cudabackend.h"
 #include "executor/mpi/rankbackend.h"
 #include "executor/run/grouprun.h"
+#include "executor/run/machinefit.h"
 #include "executor/run/memorycheck.h"
 #include "executor/run/run.h"
 #include "executor/runtime/faultspec.h"
@@ -397,6 +398,11 @@ int runDesign(const RunCommandOptions& given)
         options.data = defaultData(located.design);
     if (given.backend == "cuda")
         options.createBackend = cudaBackend(gpus, devicesOfRun(located.design, meansOf(options)), doubts);
+    if (given.backend == "host")
+        if (const BackendCheck check = checkForBackend(located.design, meansOf(options)); !hasErrors(check.found)) {
+            const Diagnostics slow = whySlow(located.design, meansOf(options), check.trains);
+            doubts.insert(doubts.end(), slow.begin(), slow.end());
+        }
     if (ranks.rank == 0)
         printDiagnostics(located.locate(doubts));
     RunResult result;

@@ -269,12 +269,13 @@ int searchDesign(const SearchCommandOptions& given)
         throw Error("--pareto", "searches orders of one partition and placement",
                     "search the partition first, then the front of its result");
     if (!given.pareto) {
-        options.limit = parseLimit(given.limit);
+        options.limit = parseMemoryLimit(given.limit);
         checkOutput(given.output, given.force);
     }
     LocatedDesign located = readLocatedDesign(given.file);
     if (given.costs.given())
-        located.design = withCostsFrom(located.design, given.costs.read());
+        if (const std::optional<UnevenEnds> ends = takeCosts(given.costs, located.design))
+            printNote(*ends);
     if (given.offload == "none")
         located.design = withOffload(located.design, std::vector<bool>{});
     else if (!given.offload.empty() && given.offload != "auto")

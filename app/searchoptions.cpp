@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/searchoptions.h"
 
+#include "app/memorylimit.h"
 #include "app/progress.h"
 
 #include "core/base/units.h"
@@ -9,7 +10,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <thread>
 
 namespace pipewright::app {
@@ -62,32 +62,6 @@ SearchCommandOptions::SearchCommandOptions(Command command)
     command.flag("--force", force, "replace what exists");
     command.option("--progress", progress, "auto, bar, json (lines on standard error) or none").typeName("STYLE");
     command.flag("--json", json, "print one JSON object");
-}
-
-namespace {
-
-std::optional<double> parseFactor(const std::string& text)
-{
-    char* end = nullptr;
-    const double value = std::strtod(text.c_str(), &end);
-    if (end == text.c_str() || std::string_view(end) != "x")
-        return std::nullopt;
-    if (!std::isfinite(value) || value <= 0 || value > 1e6)
-        throw Error("--memory-limit", "\"" + text + "\" is no memory limit", "write a positive factor, such as 1.5x");
-    return value;
-}
-
-} // namespace
-
-MemoryLimit parseLimit(const std::string& text)
-{
-    MemoryLimit limit;
-    if (text.empty())
-        return limit;
-    limit.factor = parseFactor(text);
-    if (!limit.factor)
-        limit.bytes = parseSize(text, "--memory-limit");
-    return limit;
 }
 
 std::pair<double, double> parseRange(const std::string& text)

@@ -31,7 +31,6 @@ struct SearchCommandOptions {
     bool pareto = false, partition = false, force = false, json = false;
 };
 
-MemoryLimit parseLimit(const std::string& text); ///< "": none stated
 /// "1x:2x"; without a colon the range begins at 1x.
 std::pair<double, double> parseRange(const std::string& text);
 SearchOptions searchOptions(const SearchCommandOptions& given); ///< without the limit

@@ -240,6 +240,7 @@ Schedule unroll(const RepeatedBlock& repeated)
                     fmt::format("at most {}: fewer microbatches, a shorter interval, or smaller offsets", maxBlocks));
     UnrollOptions options;
     options.reorder = repeated.reorder;
+    options.sharePeak = false; // a stage keeps to its own ceil(l / T), as drawn
     return unroll(completed(repeated), repeated.microbatches, options);
 }
 

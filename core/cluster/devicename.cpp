@@ -6,9 +6,6 @@
 
 namespace pipewright {
 
-namespace {
-
-// A cluster of CPU threads is not a cluster of GPUs, whatever else its devices are called; nor is a group of them.
 bool isCpu(const DeviceSpec& device)
 {
     if (device.group && !device.group->devices.empty())
@@ -18,6 +15,8 @@ bool isCpu(const DeviceSpec& device)
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     return name.find("cpu") != std::string::npos || name.find("thread") != std::string::npos;
 }
+
+namespace {
 
 // A device of a design whose costs were given without a cluster: neither a GPU nor a CPU as far as is known.
 bool isOfUnknownKind(const DeviceSpec& device)

@@ -11,12 +11,18 @@
 
 namespace pipewright {
 
-/// One parameter held by two stages. Each accumulates its own gradient; `root`'s sum comes first in the
-/// reduction root + other that follows the loop, and both owners then apply the same update.
+/// One parameter held by two stages, or twice by one. Two stages on different devices each accumulate a gradient of
+/// their own; `root`'s sum comes first in the reduction root + other that follows the loop, and both owners then apply
+/// the same update. On one device it is one parameter with one gradient and one state (stagestate.h).
 struct SharedParameter {
     int rootStage = 0;
-    int otherStage = 0;
-    Bytes bytes = 0; ///< of the gradient
+    int otherStage = 0; ///< the same: one stage holds both of its uses
+    Bytes bytes = 0;    ///< of the gradient
+    /// Each use has a copy with a gradient and a state of its own on one device too, as the built-in executors have:
+    /// their sums are then the same to the bit for every cut into stages.
+    bool copied = false;
+
+    bool joinsStages() const { return rootStage != otherStage; }
     bool operator==(const SharedParameter&) const = default;
 };
 

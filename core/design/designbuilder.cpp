@@ -4,6 +4,8 @@
 #include "core/base/diagnostic.h"
 #include "core/cluster/devicename.h"
 #include "core/design/clusterlinks.h"
+#include "core/design/familywork.h"
+#include "core/design/optionrules.h"
 #include "core/design/redesign.h"
 #include "core/design/stagecosts.h"
 #include "core/families/workers.h"
@@ -30,6 +32,12 @@ void checkRequest(const DesignRequest& request)
                     fmt::format("{} is more than what is saved, {}", exactSize(*request.savedForWeightGrad),
                                 exactSize(*request.saved)),
                     "it is a part of --saved");
+    const int passes = request.forward.has_value() + request.inputGrad.has_value() + request.weightGrad.has_value();
+    if ((request.model || request.device || request.cluster) && passes != 0 && passes != 3)
+        throw Error("--forward, --input-grad, --weight-grad",
+                    fmt::format("{} given beside a formula, which would give the other{}",
+                                passes == 1 ? "one is" : "two are", passes == 1 ? "s" : ""),
+                    "give all three, or none and set --efficiency, or leave out --model, --device and --cluster");
     const bool modelOption = request.model || request.device || request.cluster || request.sequence
                              || request.microbatchSize || !request.layersPerStage.empty();
     if (request.overlapFactor && !(*request.overlapFactor > 0 && *request.overlapFactor <= 100))
@@ -121,7 +129,7 @@ Workload workloadOf(const DesignRequest& request, int stages, int pieces)
     const Family* family = findFamily(request.family);
     const bool updates = family != nullptr && family->updates;
     ModelShape shape; // byte-gpt
-    std::string source = std::string(builtIn) + ": " + shape.name;
+    std::string source = std::string(standInSource) + shape.name;
     if (request.model) {
         ModelFile model = loadModel(*request.model);
         shape = std::move(model.shape);
@@ -156,19 +164,31 @@ Cluster listedCluster(const DesignRequest& request, const ModelShape& shape)
     const PresetLibrary library;
     if (request.cluster && request.device)
         throw Error("--device", "a cluster names its devices, and --cluster is given too", "leave one of the two out");
+    const std::int64_t members = shape.parallel.devicesPerStage();
+    const auto hasRoom = [&](std::string_view name) {
+        const std::optional<std::int64_t> has = library.capacity(name);
+        return !has || request.devices * members <= *has;
+    };
     if (request.cluster)
-        return library.cluster(*request.cluster, request.devices);
+        return library.cluster(*request.cluster, request.devices, members);
     if (!request.device) // groups and copies go beyond a node
         return library.cluster((isRunnable(shape) && shape.dataType == DataType::Fp32)
                                        || shape.architecture == Architecture::Table
                                    ? "host"
-                               : shape.parallel.devicesPerStage() > 1 ? "h200-nodes"
+                               : members > 1 || !hasRoom("h200-node") ? "h200-nodes"
                                                                       : "h200-node",
-                               request.devices);
+                               request.devices, members);
     const DeviceSpec device = library.device(*request.device);
-    for (const Preset& preset : library.list(PresetKind::Cluster))
-        if (Cluster cluster = library.cluster(preset.name, request.devices); cluster.devices.front() == device)
-            return cluster;
+    std::string tooSmall;
+    for (const Preset& preset : library.list(PresetKind::Cluster)) {
+        if (library.cluster(preset.name).devices.front() != device)
+            continue;
+        if (hasRoom(preset.name))
+            return library.cluster(preset.name, request.devices, members);
+        tooSmall = preset.name;
+    }
+    if (!tooSmall.empty())
+        return library.cluster(tooSmall, request.devices, members); // says how many it has
     if (!request.transfer)
         throw Error("--device", "no cluster preset has links for " + device.name,
                     "give --transfer T, or --cluster PRESET");
@@ -268,7 +288,33 @@ void takeOverlapFactor(const DesignRequest& request, Costs& costs)
         stage.parts = {};
 }
 
-/// The times for families that search before the schedule exists: the mean stage of an even partition.
+/// What stages will make again, as far as it changes what a family holds: limits in bytes are of what is really held,
+/// and others count in whole microbatches.
+std::vector<Recompute> heldWith(const DesignRequest& request, int stages)
+{
+    return request.memoryBudget.empty()
+               ? std::vector<Recompute>{}
+               : ofStages(request.recompute.value_or(RecomputeChoice{}), stages, "--recompute");
+}
+
+/// The bytes for a family that searches, where no formula gives times. They count only for a limit in bytes.
+void takeGivenBytes(const DesignRequest& request, FamilyParameters& parameters)
+{
+    const int stages = expectedStages(request);
+    if (request.memoryBudget.empty() || stages < 1 || stages > maxDevices)
+        return;
+    if (request.saved) {
+        const int chunks = std::max<int>(1, stages / std::max<int>(1, static_cast<int>(request.memoryBudget.size())));
+        parameters.stageSaved.assign(stages, {parameters.saved / chunks, parameters.savedForWeightGrad / chunks});
+        return;
+    }
+    const Workload workload = workloadOf(request, stages, 1);
+    Costs costs;
+    applyBytes(workload, partitionOf(request, workload, stages), heldWith(request, stages), costs);
+    parameters.stageSaved = memoryOfStages(costs);
+}
+
+/// The times and bytes for families that search before the schedule exists: the mean stage of an even partition.
 void takeFormulaTimes(const DesignRequest& request, FamilyParameters& parameters)
 {
     const int stages = expectedStages(request);
@@ -280,9 +326,11 @@ void takeFormulaTimes(const DesignRequest& request, FamilyParameters& parameters
     for (int stage = 0; stage < stages; ++stage)
         deviceOfStage.push_back(stage % devices);
     const bool given = static_cast<int>(request.layersPerStage.size()) == stages;
-    const Costs costs =
-        formulaCosts(workload, given ? partitionOf(request, workload, stages) : evenPartition(workload, stages),
-                     clusterOf(request, workload.shape), deviceOfStage);
+    const std::vector<int> partition = given ? partitionOf(request, workload, stages) : evenPartition(workload, stages);
+    Costs costs = formulaCosts(workload, partition, clusterOf(request, workload.shape), deviceOfStage);
+    if (const std::vector<Recompute> recompute = heldWith(request, stages); !recompute.empty())
+        applyBytes(workload, partition, recompute, costs);
+    parameters.stageSaved = memoryOfStages(costs);
     const auto perDevice = [&](Nanoseconds StageCosts::*time) {
         Nanoseconds sum = 0;
         for (const StageCosts& stage : costs.stages)
@@ -336,18 +384,25 @@ Design withTheirCosts(const DesignRequest& request, const Design& from)
 {
     checkAgainst(request, from);
     FamilyParameters parameters = familyParameters(request);
-    takeWork(parameters, withSequencePieces(from, 1).costs);
+    const Design whole = withSequencePieces(from, 1);
+    takeWork(parameters, whole.costs);
+    const int stages = expectedStages(request);
+    if (const Family* family = findFamily(request.family); family != nullptr && stages >= 1)
+        takeMemory(parameters, *family, whole,
+                   request.layersPerStage.empty() ? std::vector<int>{} : partitionOf(request, *from.workload, stages),
+                   heldWith(request, stages));
     Schedule schedule = makeSchedule(request.family, parameters);
+    Schedule choices = from.schedule;
+    if (request.recompute)
+        choices.recompute.clear();
+    if (!request.keepOffload)
+        choices.offload.clear();
+    carryMemoryChoices(choices, schedule);
     std::vector<int> partition;
     if (!request.layersPerStage.empty())
         partition = partitionOf(request, *from.workload, schedule.stages());
     const Design base = withDevices(from, schedule.devices());
-    Design design = withSchedule(base, std::move(schedule), std::move(partition));
-    if (const Family* family = findFamily(request.family); design.workload && family->updates) {
-        const Optimizer optimizer = inModel(request.optimizer.value_or(family->usualOptimizer));
-        design.workload = makeWorkload(design.workload->shape, optimizer, design.workload->source);
-        applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, design.costs);
-    }
+    Design design = withSchedule(base, std::move(schedule), std::move(partition), request.uneven);
     design.name = request.name.empty() ? defaultName(request) : request.name;
     takeOverlapFactor(request, design.costs);
     return design;
@@ -359,6 +414,8 @@ Design withoutRecompute(const DesignRequest& request)
     FamilyParameters parameters = familyParameters(request);
     if (byFormula)
         takeFormulaTimes(request, parameters);
+    else
+        takeGivenBytes(request, parameters);
     Design design;
     design.name = request.name.empty() ? defaultName(request) : request.name;
     design.schedule = makeSchedule(request.family, parameters);
@@ -382,7 +439,7 @@ Design withoutRecompute(const DesignRequest& request)
     design.cluster.link.name = "given";
     design.cluster.link.latency = design.costs.link.latency;
     if (design.workload) {
-        design.dataflow.shared = sharedParametersOf(*design.workload, design.layersPerStage);
+        design.dataflow.shared = sharedParametersOn(design.cluster, *design.workload, design.layersPerStage);
         applyBytes(*design.workload, design.layersPerStage, {}, design.costs);
     }
     return design;
@@ -393,8 +450,11 @@ Design withoutRecompute(const DesignRequest& request)
 Design makeDesign(const DesignRequest& request)
 {
     checkRequest(request);
+    refuseUnused(request);
     const Design design = request.costsFrom ? withTheirCosts(request, *request.costsFrom) : withoutRecompute(request);
-    const std::vector<Recompute> recompute = ofStages(request.recompute, design.schedule.stages(), "--recompute");
+    refuseUnused(request, design.schedule);
+    const std::vector<Recompute> recompute =
+        ofStages(request.recompute.value_or(RecomputeChoice{}), design.schedule.stages(), "--recompute");
     return recompute.empty() ? design : withRecompute(design, recompute);
 }
 

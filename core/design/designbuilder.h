@@ -7,6 +7,7 @@
 
 #include "core/cluster/nodes.h"
 #include "core/design/design.h"
+#include "core/design/recutcosts.h"
 #include "core/families/family.h"
 
 #include <optional>
@@ -17,6 +18,8 @@ namespace pipewright {
 
 struct DesignRequest : FamilyOptions {
     std::string family;
+    /// The names of the options that the user gave: those that change nothing are refused (optionrules.h).
+    std::vector<std::string> given;
 
     /// One device's worth of layers, or of one chunk when `perChunk`; a transfer is always one hop.
     std::optional<Nanoseconds> forward, inputGrad, weightGrad, transfer;
@@ -34,7 +37,8 @@ struct DesignRequest : FamilyOptions {
     std::optional<Parallelism> parallel;             ///< instead of the model's own
     NodeChange nodes;                                ///< of a cluster that is made of nodes
     std::optional<double> efficiency, halfRateWidth; ///< of the cluster's devices, in place of the presets'
-    RecomputeChoice recompute;                       ///< which stages make their activations again
+    /// Which stages make their activations again; unset: those of `costsFrom`, or none.
+    std::optional<RecomputeChoice> recompute;
     /// Transformer layers per stage, or all layers when embedding and head are counted too; even when empty.
     std::vector<int> layersPerStage;
 
@@ -42,6 +46,9 @@ struct DesignRequest : FamilyOptions {
 
     /// Another schedule of the model that provides the costs (redesign.h): model, cluster and times are taken from it.
     std::optional<Design> costsFrom;
+    bool keepOffload = true; ///< the stages that offload there do so here
+    /// To what uneven stage times there are put down; unset: as unevennessOf() finds.
+    std::optional<Unevenness> uneven;
 };
 
 /// Throws Error naming the option at fault.

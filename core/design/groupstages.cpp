@@ -194,6 +194,8 @@ void addSums(const Design& design, GroupStages& groups)
     const int bytes = design.workload->state.gradient;
     for (int r = 0; r < design.schedule.replicas(); ++r)
         for (const SharedParameter& shared : design.dataflow.shared) {
+            if (!shared.joinsStages())
+                continue; // the stage's plan holds it once
             const int root = groups.copyOf(shared.rootStage, r), other = groups.copyOf(shared.otherStage, r);
             SumMaker maker(groups, root, other, bytes);
             maker.add(groups.plans[root].graph.find(sharding::embeddingName),
@@ -320,6 +322,21 @@ bool hasGroups(const Design& design)
     return false;
 }
 
+namespace {
+
+/// Whether members of a group make activations again so.
+bool groupsRecompute(Recompute recompute)
+{
+    switch (recompute) {
+    case Recompute::None:
+    case Recompute::Full: return true;
+    case Recompute::Selective: break;
+    }
+    return false;
+}
+
+} // namespace
+
 Diagnostics whyNoMembers(const Design& design)
 {
     Diagnostics why;
@@ -351,11 +368,19 @@ Diagnostics whyNoMembers(const Design& design)
                        "without --shard-optimizer"});
     refuse(schedule.sequencePieces > 1, "schedule.sequence_pieces", "groups do not run pieces of sequences",
            "use a family with whole sequences");
-    refuse(std::find(schedule.recompute.begin(), schedule.recompute.end(), Recompute::Selective)
-               != schedule.recompute.end(),
-           "schedule.recompute",
+    refuse(!std::all_of(schedule.recompute.begin(), schedule.recompute.end(), groupsRecompute), "schedule.recompute",
            "a group's members keep nothing of attention's core, so there is nothing to make again selectively",
            "use full or none: --recompute full");
+    // Behind the reasons with a remedy: a part of the shape that is not known to run is not run.
+    PipelineShape rest = schedule;
+    rest.microbatches = 0;
+    rest.deviceOfStage.clear();
+    rest.replicaPlacements.clear();
+    rest.recompute.clear();
+    rest.offload.clear();
+    rest.shardedOptimizer = false;
+    refuse(why.empty() && !(rest == PipelineShape{}), "schedule", "it holds what groups do not run",
+           "use a synchronous family on whole sequences, such as 1f1b");
     refuse(!schedule.overlaps.empty(), "schedule.overlaps", "groups do not run overlapped pairs",
            "take the pairs apart");
     if (!design.dataflow.skips.empty() && static_cast<int>(design.layersPerStage.size()) == schedule.stages()) {

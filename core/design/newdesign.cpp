@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/design/newdesign.h"
 
+#include "core/design/familywork.h"
 #include "core/design/redesign.h"
 #include "core/design/stagecosts.h"
 #include "core/schedule/replicas.h"
@@ -33,14 +34,18 @@ Design designFromModel(const NewDesign& choice)
 
     FamilyParameters parameters{choice};
     parameters.devices = all;
-    // Families that search want the times of a device; the plain split over the devices gives them.
+    // Families that search want the times and bytes of a device; the plain split over the devices gives them.
     if (devices > 0 && devices <= static_cast<int>(choice.workload.layers.size())) {
         std::vector<int> deviceOfStage(devices);
         for (int d = 0; d < devices; ++d)
             deviceOfStage[d] = d;
-        const Costs plain =
-            formulaCosts(choice.workload, evenPartition(choice.workload, devices), design.cluster, deviceOfStage);
-        takeWork(parameters, plain);
+        Design plain = design;
+        plain.layersPerStage = evenPartition(choice.workload, devices);
+        plain.costs = formulaCosts(choice.workload, plain.layersPerStage, design.cluster, deviceOfStage);
+        plain.schedule.deviceOfStage = deviceOfStage;
+        takeWork(parameters, plain.costs);
+        if (const Family* family = findFamily(choice.family))
+            takeMemory(parameters, *family, plain);
     }
     Schedule schedule = makeSchedule(choice.family, parameters);
     design = withSequencePieces(design, schedule.sequencePieces);

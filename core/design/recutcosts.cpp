@@ -37,8 +37,8 @@ double workOf(const Layer& layer, Op op)
 class LayerTimes {
 public:
     LayerTimes(const std::vector<std::span<const Layer>>& stages, const Costs& costs,
-               const std::vector<int>& deviceOfStage, Op op)
-        : m_op(op)
+               const std::vector<int>& deviceOfStage, Op op, Unevenness uneven)
+        : m_op(op), m_uneven(uneven)
     {
         for (std::size_t s = 0; s < stages.size(); ++s) {
             double all = 0;
@@ -62,7 +62,7 @@ public:
     double on(int device, std::size_t index, const Layer& layer) const
     {
         const double work = workOf(layer, m_op);
-        if (device == m_devices[index] || work <= 0 || m_all.work <= 0)
+        if (m_uneven == Unevenness::OfLayers || device == m_devices[index] || work <= 0 || m_all.work <= 0)
             return m_times[index];
         const auto own = m_paces.find(device);
         const Pace& pace = own == m_paces.end() ? m_all : own->second;
@@ -76,6 +76,7 @@ private:
         double time = 0, work = 0;
     };
     Op m_op;
+    Unevenness m_uneven;
     std::vector<double> m_times;
     std::vector<int> m_devices; ///< where each layer was
     std::map<int, Pace> m_paces;
@@ -165,7 +166,8 @@ std::vector<BlockPart> partsOfLayers(const std::vector<std::span<const Layer>>& 
 
 } // namespace
 
-Costs recutCosts(const Workload& workload, const Costs& costs, const StageCut& from, const StageCut& to)
+Costs recutCosts(const Workload& workload, const Costs& costs, const StageCut& from, const StageCut& to,
+                 Unevenness uneven)
 {
     const auto before = layersOfStages(workload, from.layersPerStage);
     const auto after = layersOfStages(workload, to.layersPerStage);
@@ -176,7 +178,7 @@ Costs recutCosts(const Workload& workload, const Costs& costs, const StageCut& f
     if (leavesAllToWeightGrad(workload, from.layersPerStage, costs.stages.front())) {
         Costs plain = costs;
         plain.stages.front() = asOtherStages(workload, from.layersPerStage, costs.stages.front());
-        Costs recut = recutCosts(workload, plain, from, to);
+        Costs recut = recutCosts(workload, plain, from, to, uneven);
         StageCosts& first = recut.stages.front();
         const Nanoseconds both = first.inputGrad + first.weightGrad;
         first.inputGrad = std::min(both, costs.stages.front().inputGrad);
@@ -191,7 +193,8 @@ Costs recutCosts(const Workload& workload, const Costs& costs, const StageCut& f
     for (std::size_t s = 0; s < after.size(); ++s)
         sameStages.push_back(sameStage(from, to, s));
     for (const Op op : allOps) {
-        const LayerTimes times(before, costs, to.deviceOfStage.empty() ? std::vector<int>{} : from.deviceOfStage, op);
+        const LayerTimes times(before, costs, to.deviceOfStage.empty() ? std::vector<int>{} : from.deviceOfStage, op,
+                               uneven);
         const bool parts = anyParts(costs, op);
         std::size_t index = 0;
         for (std::size_t s = 0; s < after.size(); ++s) {
@@ -216,8 +219,25 @@ Costs recutCosts(const Workload& workload, const Costs& costs, const StageCut& f
     return recut;
 }
 
+namespace {
+
+/// The time of the part [from, to) of a model of which every stage is an equal part; 0 to 1 is all of it.
+Nanoseconds timeOfPart(const Costs& costs, Nanoseconds StageCosts::*time, double from, double to)
+{
+    const auto stages = static_cast<double>(costs.stages.size());
+    double sum = 0;
+    for (std::size_t s = 0; s < costs.stages.size(); ++s) {
+        const double begin = std::max(from * stages, static_cast<double>(s)),
+                     end = std::min(to * stages, static_cast<double>(s + 1));
+        sum += std::max(0.0, end - begin) * static_cast<double>(costs.stages[s].*time);
+    }
+    return std::llround(sum);
+}
+
+} // namespace
+
 Costs shareOutCosts(const Costs& costs, const std::vector<int>& fromDeviceOfStage,
-                    const std::vector<int>& toDeviceOfStage)
+                    const std::vector<int>& toDeviceOfStage, Unevenness uneven)
 {
     const int devices = 1 + *std::max_element(fromDeviceOfStage.begin(), fromDeviceOfStage.end());
     const auto holds = [](const std::vector<int>& placement, int device) {
@@ -241,8 +261,13 @@ Costs shareOutCosts(const Costs& costs, const std::vector<int>& fromDeviceOfStag
         };
         const auto before = std::count(toDeviceOfStage.begin(),
                                        toDeviceOfStage.begin() + std::ptrdiff_t(shared.stages.size()) - 1, device);
+        const auto number = static_cast<double>(shared.stages.size() - 1);
+        const auto count = static_cast<double>(toDeviceOfStage.size());
         for (const Op op : allOps) {
-            share(timeField(op));
+            if (uneven == Unevenness::OfLayers)
+                stage.*timeField(op) = timeOfPart(costs, timeField(op), number / count, (number + 1) / count);
+            else
+                share(timeField(op));
             stage.spread[indexOf(op)] = costs.usualSpread(op);
             if (!anyParts(costs, op))
                 continue;
@@ -274,10 +299,10 @@ std::vector<std::optional<double>> inputGradShares(const Workload& workload, con
 {
     std::vector<std::optional<double>> shares;
     for (const std::span<const Layer> layers : layersOfStages(workload, layersPerStage)) {
-        double inputGrad = 0, both = 0;
+        double inputGrad = 0, both = 0; // the halves of a table can be more than its full backward
         for (const Layer& layer : layers) {
             inputGrad += workOf(layer, Op::I);
-            both += workOf(layer, Op::B);
+            both += workOf(layer, Op::I) + workOf(layer, Op::W);
         }
         shares.push_back(both > 0 ? std::optional(inputGrad / both) : std::nullopt);
     }

@@ -5,9 +5,12 @@
 #include "core/design/recutcosts.h"
 
 #include "core/design/clusterlinks.h"
+#include "core/design/familywork.h"
+#include "core/design/formularefresh.h"
 #include "core/design/newdesign.h"
 #include "core/design/stagecosts.h"
 #include "core/design/stageplans.h"
+#include "core/design/unevenness.h"
 #include "core/schedule/recomputeblocks.h"
 #include "core/schedule/replicas.h"
 #include "core/schedule/weightplan.h"
@@ -17,47 +20,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 #include <utility>
 
 namespace pipewright {
 
 namespace {
-
-/// One device's worth of work, on average, for the families that search and for costs without a model.
-DeviceWorth worthOf(const Costs& costs, int devices)
-{
-    DeviceWorth worth;
-    worth.forward = worth.inputGrad = worth.weightGrad = 0;
-    worth.transfer = costs.slowestHop(devices).latency;
-    // The mean host gap before a block, over the devices.
-    const auto gap = [&](Op op) {
-        Nanoseconds sum = 0;
-        for (const HostGaps& gaps : costs.hostGaps)
-            sum += gaps.before[indexOf(op)];
-        return sum / std::max(1, devices);
-    };
-    for (const StageCosts& stage : costs.stages) {
-        worth.forward += stage.forward + gap(Op::F);
-        worth.inputGrad += stage.inputGrad + gap(Op::I);
-        worth.weightGrad += stage.weightGrad + gap(Op::W);
-        worth.saved += stage.savedUntilInputGrad + stage.savedUntilWeightGrad;
-        worth.savedForWeightGrad += stage.savedUntilWeightGrad;
-    }
-    const int count = std::max(1, devices);
-    worth.forward /= count;
-    worth.inputGrad /= count;
-    worth.weightGrad /= count;
-    worth.saved /= count;
-    worth.savedForWeightGrad /= count;
-    if (!costs.stages.empty())
-        worth.transfer = costs.slowestHop(devices).transferTime(costs.stages.front().output);
-    return worth;
-}
-
-bool isFormula(const Design& design)
-{
-    return design.workload && design.costs.isFormula() && !design.costs.source.ends_with("times given");
-}
 
 /// Whether the name is the generated title. An edited order has no family any more but keeps the title of its former
 /// family.
@@ -74,24 +42,6 @@ bool isNamedByTitle(const Design& design)
         of.schedule.family = family.name;
         return titleOf(of) == design.name;
     });
-}
-
-/// `base`: the design before the change.
-void refreshFormulaCosts(const Design& base, Design& design)
-{
-    design.plans = carriedPlans(base, design);
-    Dataflow dataflow = design.dataflow;
-    dataflow.shared.clear();
-    const Costs before = std::move(design.costs);
-    design.costs = formulaCosts(*design.workload, design.layersPerStage, design.cluster, design.schedule.deviceOfStage,
-                                &dataflow, nullptr, design.schedule.recompute, design.plans);
-    design.costs.hostGaps = before.hostGaps; // no formula knows them
-    design.costs.communication = before.communication;
-    design.costs.overlapFactor = before.overlapFactor;
-    if (before.overlapFactor != 1 && !before.hasParts()) // the user has stated the length of pairs
-        for (StageCosts& stage : design.costs.stages)
-            stage.parts = {};
-    design.dataflow = std::move(dataflow);
 }
 
 /// Extends the list to `devices`: an unknown device gets the average of the others.
@@ -158,23 +108,15 @@ void takeLinks(const Design& base, Design& design)
             design.costs.linkOfPair[pair] = link;
     if (!design.workload)
         return;
-    design.dataflow.shared = sharedParametersOf(*design.workload, design.layersPerStage);
-    if (base.dataflow.shared.empty()) // the time of a reduction is unknown: one transfer each way
-        for (const SharedParameter& shared : design.dataflow.shared)
-            if (!design.costs.nodeLinks.any())
+    design.dataflow.shared = sharedParametersOn(design.cluster, *design.workload, design.layersPerStage);
+    const auto joins = [](const SharedParameter& shared) { return shared.joinsStages(); };
+    if (std::none_of(base.dataflow.shared.begin(), base.dataflow.shared.end(), joins))
+        for (const SharedParameter& shared : design.dataflow.shared | std::views::filter(joins))
+            if (!design.costs.nodeLinks.any()) // there and back again
                 design.costs.reduce = std::max(design.costs.reduce, 2 * design.costs.link.transferTime(shared.bytes));
 }
 
 } // namespace
-
-void takeWork(FamilyParameters& parameters, const Costs& costs)
-{
-    const DeviceWorth worth = worthOf(costs, parameters.devices / parameters.replicas);
-    parameters.forward = std::max<Nanoseconds>(1, worth.forward);
-    parameters.inputGrad = std::max<Nanoseconds>(1, worth.inputGrad);
-    parameters.weightGrad = std::max<Nanoseconds>(1, worth.weightGrad);
-    parameters.transfer = worth.transfer;
-}
 
 Design withSequencePieces(const Design& base, int pieces)
 {
@@ -207,23 +149,6 @@ Design withSequencePieces(const Design& base, int pieces)
     const StateBytesPerParameter state = design.workload->state;
     design.workload = makeWorkload(shape, design.workload->optimizer, design.workload->source);
     design.workload->state = state;
-    if (!design.layersPerStage.empty())
-        applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, design.costs);
-    return design;
-}
-
-Design withOwnHead(const Design& base)
-{
-    Design design = base;
-    if (!design.workload || !design.workload->shape.tiedHead)
-        return design;
-    ModelShape shape = design.workload->shape;
-    shape.tiedHead = false;
-    const StateBytesPerParameter state = design.workload->state;
-    design.workload = makeWorkload(shape, design.workload->optimizer, design.workload->source);
-    design.workload->state = state;
-    design.plans = carriedPlans(base, design);
-    design.dataflow.shared.clear();
     if (!design.layersPerStage.empty())
         applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, design.costs);
     return design;
@@ -274,75 +199,26 @@ Design withOffload(const Design& base, std::vector<bool> ofStage)
     return design;
 }
 
-Design withParallelism(const Design& base, const Parallelism& parallel)
-{
-    if (!isFormula(base) || base.layersPerStage.empty())
-        throw Error("model.parallel", "given or measured times hold for the devices that they are of",
-                    "make a design whose times a formula gives: from a model on a cluster");
-    Design design = base;
-    ModelShape shape = base.workload->shape;
-    shape.parallel = parallel;
-    const StateBytesPerParameter state = base.workload->state;
-    design.workload = makeWorkload(shape, base.workload->optimizer, base.workload->source);
-    design.workload->state = state;
-    refreshFormulaCosts(base, design);
-    return design;
-}
-
 namespace {
 
-/// The work of a stage's layers in one pass.
-double workOfStage(const Design& design, std::size_t stage, double (Layer::*work)() const)
+/// As withSchedule() says.
+Optimizer optimizerUnder(const Schedule& schedule, const Design& base)
 {
-    std::size_t first = 0;
-    for (std::size_t s = 0; s < stage; ++s)
-        first += design.layersPerStage[s];
-    double sum = 0;
-    for (int layer = 0; layer < design.layersPerStage[stage]; ++layer)
-        sum += (design.workload->layers[first + layer].*work)();
-    return sum;
+    if (hasUpdates(schedule))
+        return inModel(schedule.weightPolicy.optimizer);
+    return hasUpdates(base.schedule) ? Optimizer::AdamW : base.workload->optimizer;
 }
 
 } // namespace
 
-Design withModel(const Design& base, const ModelShape& shape)
+Design withSchedule(const Design& original, Schedule schedule, std::vector<int> layersPerStage,
+                    std::optional<Unevenness> given)
 {
-    if (!base.workload || base.layersPerStage.empty())
-        throw Error("model", "the design has costs but no model", "make the design from a model");
-    Design design = base;
-    design.workload = makeWorkload(shape, base.workload->optimizer, base.workload->source);
-    if (design.workload->layers.size() != base.workload->layers.size())
-        design.layersPerStage = evenPartition(*design.workload, base.schedule.stages());
-    if (isFormula(base)) {
-        refreshFormulaCosts(base, design);
-        return design;
-    }
-    design.plans = carriedPlans(base, design);
-    applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, design.costs);
-    for (std::size_t s = 0; s < design.costs.stages.size(); ++s) {
-        StageCosts& stage = design.costs.stages[s];
-        const auto scaled = [&](Nanoseconds& time, double (Layer::*work)() const) {
-            if (const double before = workOfStage(base, s, work); before > 0)
-                time = std::llround(static_cast<double>(time) * workOfStage(design, s, work) / before);
-        };
-        scaled(stage.forward, &Layer::forwardWork);
-        scaled(stage.inputGrad, &Layer::inputGradWork);
-        scaled(stage.weightGrad, &Layer::weightGradWork);
-        scaled(stage.backward, &Layer::backwardWork);
-        scaled(stage.recompute, &Layer::forwardWork);
-        stage.fitParts();
-        for (const Op op : {Op::F, Op::I, Op::W, Op::B, Op::R})
-            stage.origin[indexOf(op)] = CostOrigin::Estimated;
-    }
-    return design;
-}
-
-Design withSchedule(const Design& original, Schedule schedule, std::vector<int> layersPerStage)
-{
+    const Unevenness uneven = given.value_or(unevennessOf(original).assumed);
     if (original.schedule.recompute != schedule.recompute) { // recomputation changes the costs
         const std::vector<Recompute> recompute = std::exchange(schedule.recompute, {});
         const Schedule plain = withRecompute(schedule, {});
-        Design design = withSchedule(withRecompute(original, {}), plain, std::move(layersPerStage));
+        Design design = withSchedule(withRecompute(original, {}), plain, std::move(layersPerStage), uneven);
         design = withRecompute(design, recompute);
         design.schedule.order = std::move(schedule.order);
         design.schedule.overlaps = std::move(schedule.overlaps);
@@ -351,7 +227,8 @@ Design withSchedule(const Design& original, Schedule schedule, std::vector<int> 
         return design;
     }
     const Design cut = withSequencePieces(original, schedule.sequencePieces);
-    const Design base = hasUpdates(schedule) ? withOwnHead(cut) : cut;
+    const Design headed = hasUpdates(schedule) ? withOwnHead(cut) : cut;
+    const Design base = headed.workload ? withOptimizer(headed, optimizerUnder(schedule, headed)) : headed;
     const bool samePieces = original.schedule.sequencePieces == schedule.sequencePieces;
     Design design = base;
     if (schedule.microbatches != original.schedule.microbatches)
@@ -371,12 +248,12 @@ Design withSchedule(const Design& original, Schedule schedule, std::vector<int> 
             refreshFormulaCosts(base, design);
         } else {
             design.costs = recutCosts(*base.workload, design.costs, {base.layersPerStage, base.schedule.deviceOfStage},
-                                      {design.layersPerStage, placement, design.schedule.recompute});
+                                      {design.layersPerStage, placement, design.schedule.recompute}, uneven);
             design.plans = carriedPlans(base, design);
             takeLinks(base, design);
         }
     } else {
-        design.costs = shareOutCosts(design.costs, base.schedule.deviceOfStage, placement);
+        design.costs = shareOutCosts(design.costs, base.schedule.deviceOfStage, placement, uneven);
         for (std::size_t s = 0; !design.schedule.recompute.empty() && s < design.costs.stages.size(); ++s)
             moveBytes(design.costs.stages[s], design.schedule.recomputeOf(static_cast<int>(s)),
                       design.schedule.sequencePieces, s);
@@ -391,6 +268,14 @@ Design withSchedule(const Design& original, Schedule schedule, std::vector<int> 
     return design;
 }
 
+void carryMemoryChoices(const Schedule& from, Schedule& to)
+{
+    if (mayRecompute(to))
+        to = withRecompute(to, inProportion(from.recompute, to.stages()));
+    to.offload = inProportion(from.offload, to.stages());
+    to.shardedOptimizer = to.shardedOptimizer || (from.shardedOptimizer && to.replicas() > 1);
+}
+
 Design withFamily(const Design& base, const Family& family, const FamilyChoice& choice, std::function<bool()> stop)
 {
     FamilyParameters parameters;
@@ -402,11 +287,9 @@ Design withFamily(const Design& base, const Family& family, const FamilyChoice& 
     parameters.memoryLimit = choice.memoryLimit;
     parameters.stop = std::move(stop);
     takeWork(parameters, base.costs);
+    takeMemory(parameters, family, base);
     Schedule schedule = makeSchedule(family.name, parameters);
-    if (mayRecompute(schedule))
-        schedule = withRecompute(schedule, inProportion(base.schedule.recompute, schedule.stages()));
-    schedule.offload = inProportion(base.schedule.offload, schedule.stages());
-    schedule.shardedOptimizer = base.schedule.shardedOptimizer && schedule.replicas() > 1;
+    carryMemoryChoices(base.schedule, schedule);
     return withSchedule(base, std::move(schedule));
 }
 
@@ -444,7 +327,7 @@ Design withPartition(const Design& base, std::vector<int> layersPerStage)
         design.costs = recutCosts(*base.workload, base.costs, {base.layersPerStage},
                                   {design.layersPerStage, {}, design.schedule.recompute});
         design.costs.linkOfPair = links;
-        design.dataflow.shared = sharedParametersOf(*base.workload, design.layersPerStage);
+        design.dataflow.shared = sharedParametersOn(base.cluster, *base.workload, design.layersPerStage);
     }
     return design;
 }
@@ -472,6 +355,9 @@ Design withCluster(const Design& base, Cluster cluster)
         return design;
     }
     design.plans = carriedPlans(base, design);
+    if (base.workload && !base.layersPerStage.empty()
+        && base.dataflow.shared == sharedParametersOn(base.cluster, *base.workload, base.layersPerStage))
+        design.dataflow.shared = sharedParametersOn(design.cluster, *base.workload, base.layersPerStage);
     if (!(design.cluster.link == base.cluster.link))
         design.costs.link = linkCosts(design.cluster.link);
     if (const NodeLinks links = nodeLinksOf(design); links != nodeLinksOf(base))

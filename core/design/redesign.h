@@ -6,15 +6,13 @@
 #pragma once
 
 #include "core/design/design.h"
+#include "core/design/recutcosts.h"
 #include "core/families/family.h"
 
 #include <optional>
 #include <vector>
 
 namespace pipewright {
-
-/// Sets the parameters for families that search: the mean pass times of one device, and the time of one transfer.
-void takeWork(FamilyParameters& parameters, const Costs& costs);
 
 /// The same work with every microbatch in so many pieces of its sequence: times and activations are shared out
 /// evenly, and the model's bytes are those of a piece. The schedule stays as it was.
@@ -24,10 +22,21 @@ Design withSequencePieces(const Design& base, int pieces);
 /// cannot share a matrix.
 Design withOwnHead(const Design& base);
 
-/// Another schedule of the same model on the same cluster. Costs that are not from a formula follow the layers, each
-/// device at its own pace (recutCosts(), or shareOutCosts() without a model); links stay with their pair of devices.
-/// `layersPerStage`: the partition; empty: an even one.
-Design withSchedule(const Design& base, Schedule schedule, std::vector<int> layersPerStage = {});
+/// The same with another optimizer: the bytes of its state, and the time of updates. Times that are not from a formula
+/// are scaled with the bytes that an update touches.
+Design withOptimizer(const Design& base, Optimizer optimizer);
+
+/// Another schedule of the same model on the same cluster. A schedule that updates amid the run brings its optimizer;
+/// one that does not, after one that did, trains with AdamW as all such designs do. Costs that are not from a formula
+/// follow the layers, each device at its own pace (recutCosts(), or shareOutCosts() without a model); links stay with
+/// their pair of devices. `layersPerStage`: the partition; empty: an even one. `uneven`: unset, what unevennessOf()
+/// finds in the base.
+Design withSchedule(const Design& base, Schedule schedule, std::vector<int> layersPerStage = {},
+                    std::optional<Unevenness> uneven = {});
+
+/// Carries over what `from` does to save memory: recomputation and offload of the stages at the same relative place,
+/// and the sharded optimizer where there are replicas. A schedule that updates amid the run cannot recompute.
+void carryMemoryChoices(const Schedule& from, Schedule& to);
 
 /// The same design with more devices like its last, or fewer; its schedule is not touched.
 Design withDevices(const Design& base, int devices);
@@ -37,7 +46,7 @@ Design withDevices(const Design& base, int devices);
 void checkSameModel(const std::optional<Workload>& wanted, const std::optional<Workload>& measured);
 
 /// The design with the costs of another schedule of the same model, as withSchedule() carries them over.
-Design withCostsFrom(const Design& base, const Design& measured);
+Design withCostsFrom(const Design& base, const Design& measured, std::optional<Unevenness> uneven = {});
 
 /// The user's options of a family; unset: the family's default.
 struct FamilyChoice {
@@ -46,9 +55,8 @@ struct FamilyChoice {
     bool operator==(const FamilyChoice&) const = default;
 };
 
-/// The same model, cluster and microbatch count under another family; recomputation is carried over to the stages at
-/// the same relative place, unless the family updates during the step. `stop` ends a family's search early with its
-/// best result so far.
+/// The same model, cluster and microbatch count under another family, with carryMemoryChoices(). `stop` ends a family's
+/// search early with its best result so far.
 Design withFamily(const Design& base, const Family& family, const FamilyChoice& choice = {},
                   std::function<bool()> stop = {});
 
@@ -65,8 +73,8 @@ Design withOffload(const Design& base, std::vector<bool> ofStage);
 Design withParallelism(const Design& base, const Parallelism& parallel);
 
 /// Another model with the same number of stages, cut evenly when its number of layers differs: costs that are not from
-/// a formula are scaled with each stage's work. For runs of a large design on a small machine. Throws Error without a
-/// model.
+/// a formula are scaled with each stage's work, of updates with the bytes that they touch. For runs of a large design
+/// on a small machine. Throws Error without a model, and for measured times of another data type.
 Design withModel(const Design& base, const ModelShape& shape);
 
 /// Another cut of the model's layers into as many stages as there are. Needs a model.

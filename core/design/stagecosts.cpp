@@ -4,6 +4,7 @@
 #include "core/design/stagecosts.h"
 
 #include "core/base/diagnostic.h"
+#include "core/cluster/devicename.h"
 #include "core/design/clusterlinks.h"
 #include "core/design/expertparts.h"
 #include "core/design/groupcosts.h"
@@ -61,8 +62,7 @@ int stageOfLayer(const std::vector<std::span<const Layer>>& stages, const std::s
     return -1;
 }
 
-// A tied head holds a copy of its own on its embedding's stage too: the two gradients are summed apart and
-// then added, which keeps results equal to the bit for every cut into stages.
+// A tied head's copy counts on its embedding's stage too; SharedParameter says where they are one.
 std::int64_t parametersOf(std::span<const Layer> layers)
 {
     std::int64_t count = 0;
@@ -260,7 +260,8 @@ std::string describeSource(const Cluster& cluster, const std::vector<int>& devic
 
 } // namespace
 
-std::vector<SharedParameter> sharedParametersOf(const Workload& workload, const std::vector<int>& layersPerStage)
+std::vector<SharedParameter> sharedParametersOf(const Workload& workload, const std::vector<int>& layersPerStage,
+                                                bool copied)
 {
     const auto stages = layersOfStages(workload, layersPerStage);
     std::vector<SharedParameter> shared;
@@ -269,10 +270,18 @@ std::vector<SharedParameter> sharedParametersOf(const Workload& workload, const 
             continue;
         const int root = stageOfLayer(stages, layer.tiedTo);
         const int other = stageOfLayer(stages, layer.name);
-        if (root >= 0 && root != other)
-            shared.push_back({root, other, layer.sharedParameters * workload.state.gradient});
+        if (root >= 0 && !(copied && root == other))
+            shared.push_back({root, other, layer.sharedParameters * workload.state.gradient, copied});
     }
     return shared;
+}
+
+std::vector<SharedParameter> sharedParametersOn(const Cluster& cluster, const Workload& workload,
+                                                const std::vector<int>& layersPerStage)
+{
+    const bool copied = std::any_of(cluster.devices.begin(), cluster.devices.end(),
+                                    [](const DeviceSpec& device) { return device.group != nullptr || isCpu(device); });
+    return sharedParametersOf(workload, layersPerStage, copied);
 }
 
 void applyBytes(const Workload& workload, const std::vector<int>& layersPerStage,
@@ -344,7 +353,7 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
     }
 
     takeClusterLinks(cluster, parallel, costs);
-    const std::vector<SharedParameter> shared = sharedParametersOf(workload, layersPerStage);
+    const std::vector<SharedParameter> shared = sharedParametersOn(cluster, workload, layersPerStage);
     for (const SharedParameter& parameter : shared) {
         const int from = deviceOfStage[parameter.otherStage], to = deviceOfStage[parameter.rootStage];
         // There and back again; on one device there is nothing to carry. On nodes every pair has its own time.

@@ -46,7 +46,13 @@ std::vector<double> recomputedShares(const Workload& workload, const std::vector
 /// The model's layers, stage by stage. Throws Error for a cut that is not of this model.
 std::vector<std::span<const Layer>> layersOfStages(const Workload& workload, const std::vector<int>& layersPerStage);
 
-/// The shared parameter of a tied head, when the partition separates it from its embedding.
-std::vector<SharedParameter> sharedParametersOf(const Workload& workload, const std::vector<int>& layersPerStage);
+/// The shared parameter of a tied head. `copied`: as SharedParameter's; then a stage with both of its uses counts as
+/// holding two parameters.
+std::vector<SharedParameter> sharedParametersOf(const Workload& workload, const std::vector<int>& layersPerStage,
+                                                bool copied);
+/// As a prediction takes it: one parameter on one device. There are copies where devices are CPU threads, which train
+/// with the built-in executors, and where they are groups, whose plan says what each member holds.
+std::vector<SharedParameter> sharedParametersOn(const Cluster& cluster, const Workload& workload,
+                                                const std::vector<int>& layersPerStage);
 
 } // namespace pipewright

@@ -3,6 +3,7 @@
 
 #include "core/cluster/devicename.h"
 #include "core/exchange/picturelanes.h"
+#include "core/predict/bubblerates.h"
 
 #include <fmt/format.h>
 
@@ -94,8 +95,9 @@ std::vector<Number> numbersOf(const PictureView& view, bool withDevice)
                                100 * (predicted > 0 ? shareOf(measured, predicted) - 1 : 0));
     }
     return {{"makespan", makespan},
-            {view.outlined ? "bubble measured" : "bubble",
-             fmt::format("{:.1f} % (span {:.1f} %)", 100 * metrics.rateMakespan, 100 * metrics.rateSpan)},
+            {fmt::format("{}{}", rateOfMakespan.name, view.outlined ? " measured" : ""),
+             fmt::format("{:.1f} % of devices × makespan (span {:.1f} %)", 100 * metrics.rateMakespan,
+                         100 * metrics.rateSpan)},
             peakOf(view, withDevice)};
 }
 

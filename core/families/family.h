@@ -21,6 +21,13 @@ struct StageTimes {
     bool operator==(const StageTimes&) const = default;
 };
 
+/// Bytes of one microbatch that a stage holds.
+struct StageSaved {
+    Bytes forward = 0;   ///< what F keeps, until I
+    Bytes inputGrad = 0; ///< what stays from I until W; more than F kept where I makes more than it frees
+    bool operator==(const StageSaved&) const = default;
+};
+
 inline constexpr int defaultSequencePieces = 4;
 
 /// N workers' microbatches on N stages, in one of the layouts of arXiv 2403.08837.
@@ -47,6 +54,8 @@ struct FamilyOptions {
     /// Pieces of each microbatch's sequence, for families that cut it; defaultSequencePieces when unset.
     std::optional<int> pieces;
     std::optional<double> memoryLimit; ///< in units of (devices × one microbatch's activations)
+    /// In its place, when not empty: the bytes of activations that each device of a pipeline may hold.
+    std::vector<Bytes> memoryBudget{};
     /// For families that update during the run: settings of the weight rule (the family determines which rule), the
     /// optimizer, and microbatches per update where these can be chosen.
     WeightPolicy weights{};
@@ -64,6 +73,7 @@ struct FamilyParameters : FamilyOptions {
     /// Bytes that one F keeps, and the part of them that stays from I until W. Only their ratio counts, and only for
     /// families that search under a memory limit. 0: the zero-bubble papers' model, see families/searchinputs.h.
     Bytes saved = 0, savedForWeightGrad = 0;
+    std::vector<StageSaved> stageSaved{}; ///< bytes of every stage, in place of the two above, when not empty
     /// Polled by v-auto, which tries thousands of orders: true ends it with the best so far.
     std::function<bool()> stop{};
 };
@@ -89,6 +99,7 @@ struct Family {
     Schedule (*make)(const FamilyParameters&);
     // Properties of some families, set by name in the table.
     FamilySearch search = FamilySearch::None;
+    bool interleaves = false;                          ///< takes FamilyParameters::group
     bool cutsSequences = false;                        ///< takes FamilyParameters::pieces
     bool accumulates = false;                          ///< takes FamilyParameters::accumulate
     bool dataParallel = false;                         ///< takes FamilyParameters::layout and workers

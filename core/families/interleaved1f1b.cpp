@@ -86,7 +86,8 @@ Family interleaved()
             .chunksSelectable = true,
             .backward = BackwardStyle::Full,
             .check = checkGroup,
-            .make = makeInterleaved};
+            .make = makeInterleaved,
+            .interleaves = true};
 }
 
 } // namespace pipewright

@@ -136,8 +136,9 @@ struct Form {
 
 class Search {
 public:
-    explicit Search(const FamilyParameters& p)
-        : m_devices(p.devices), m_microbatches(p.microbatches), m_limit(chunkLimit(p, 2, 2 * p.devices)),
+    /// At most `limit` live chunks per device. The heuristic keeps within `counted`, and every order within `held`.
+    Search(const FamilyParameters& p, int limit, const SearchMemory& counted, const SearchMemory& held)
+        : m_devices(p.devices), m_microbatches(p.microbatches), m_limit(limit), m_counted(counted), m_held(held),
           m_transfer(p.transfer), m_stageTimes(passTimes(p, 2)), m_stop(p.stop),
           m_reorder(p.devices, p.microbatches, m_limit)
     {
@@ -192,6 +193,7 @@ public:
     }
 
 private:
+    bool fits(const std::vector<std::vector<Block>>& order) const { return m_held.isEven() || m_held.fits(order); }
     bool stopped() const { return m_stop && m_stop(); }
     bool meetsBound() const { return m_span && *m_span <= m_ideal + leastBubble(m_limit); }
 
@@ -237,13 +239,9 @@ private:
 
     void tryHeuristic()
     {
-        FamilyParameters released; // the strict count: all of a chunk until its W
-        released.devices = m_devices;
-        released.saved = released.savedForWeightGrad = 1;
-        ActivationSteps memory(released, 2);
-        memory.limit = m_limit;
-        std::optional<VOrder> made = zeroBubbleVHeuristic(m_devices, m_microbatches, m_stageTimes, m_transfer, memory);
-        if (made && (!m_span || m_ideal + made->bubble < *m_span))
+        std::optional<VOrder> made =
+            zeroBubbleVHeuristic(m_devices, m_microbatches, m_stageTimes, m_transfer, m_counted);
+        if (made && fits(made->order) && (!m_span || m_ideal + made->bubble < *m_span))
             keep(m_ideal + made->bubble, m_limit, std::move(made->order));
     }
 
@@ -262,12 +260,17 @@ private:
         const int reached = lanes->peak();
         if (!span || reached > m_limit)
             return {};
-        if (!m_span || *span < *m_span || (*span == *m_span && reached < m_peak))
-            keep(*span, reached, lanes->blocks());
+        if (!m_span || *span < *m_span || (*span == *m_span && reached < m_peak)) {
+            std::vector<std::vector<Block>> order = lanes->blocks();
+            if (!fits(order))
+                return {};
+            keep(*span, reached, std::move(order));
+        }
         return span;
     }
 
     int m_devices, m_microbatches, m_limit;
+    const SearchMemory &m_counted, &m_held;
     Nanoseconds m_transfer;
     std::vector<StageTimes> m_stageTimes;
     std::function<bool()> m_stop;
@@ -290,13 +293,23 @@ Diagnostics checkAdaptive(const FamilyParameters& p)
 
 Schedule makeAdaptive(const FamilyParameters& p)
 {
+    const SearchMemory held(p, 2);
+    FamilyParameters atMost = p;
+    atMost.memoryLimit = std::min(1.0, p.memoryLimit.value_or(1.0)); // no V needs more
+    const SearchMemory counted = p.memoryBudget.empty() ? countedInChunks(atMost) : held;
+    int most = 0;
+    for (int d = 0; d < p.devices; ++d)
+        most = std::max(most, std::min(2 * p.devices, counted.forwardsThatFit(d)));
     Schedule schedule;
-    schedule.deviceOfStage = vPlacement(p.devices);
+    schedule.deviceOfStage = searchPlacement(p.devices, 2);
     schedule.firstStageMaySplit = true;
-    schedule.order = Search(p).run();
+    // Where stages differ, what fits on one device may not fit on another.
+    for (int limit = most; schedule.order.empty() && limit > 0 && (limit == most || !held.isEven()); --limit)
+        schedule.order = Search(p, limit, counted, held).run();
+    if (schedule.order.empty() && p.memoryBudget.empty()) // as zb-v
+        schedule.order = Search(p, most, counted, counted).run();
     if (schedule.order.empty())
-        throw Error("--memory-limit",
-                    fmt::format("no building block fits into {} chunk activations", chunkLimit(p, 2, 2 * p.devices)),
+        throw Error("--memory-limit", fmt::format("no building block fits into {} chunk activations", most),
                     fmt::format("a V of {} devices needs up to {}", p.devices, 2 * ((p.devices + 4) / 3)));
     return schedule;
 }

@@ -24,17 +24,21 @@ struct Problem {
     int stages, microbatches;
     std::vector<StageTimes> times;
     Nanoseconds transfer;
-    ActivationSteps memory;
+    SearchMemory memory;
 
     Nanoseconds time(Op op, int stage) const
     {
         const StageTimes& t = times[stage];
         return op == Op::F ? t.forward : op == Op::I ? t.inputGrad : t.weightGrad;
     }
-    std::int64_t step(Op op) const
+    std::int64_t step(Op op, int stage) const
     {
-        return op == Op::F ? memory.forward : op == Op::I ? memory.inputGrad : memory.weightGrad;
+        const ActivationSteps& steps = memory.ofStage[stage];
+        return op == Op::F ? steps.forward : op == Op::I ? steps.inputGrad : steps.weightGrad;
     }
+    /// What must be free before a pass: F leaves room for the I after it.
+    std::int64_t needs(Op op, int stage) const { return step(op, stage) + (op == Op::F ? memory.growth[stage] : 0); }
+    std::int64_t limit(int stage) const { return memory.limit[stage]; }
 };
 
 /// The state of a device and its stage in the greedy construction.
@@ -105,7 +109,7 @@ private:
             l.bubble += start - l.end;
         m_maxBubble = std::max(m_maxBubble, l.bubble);
         l.end = start + time(op, stage);
-        l.memory += m_problem.step(op);
+        l.memory += m_problem.step(op, stage);
         l.ops.push_back(op);
         if (op == Op::F) {
             ++l.forwards;
@@ -132,9 +136,9 @@ private:
             Nanoseconds end = lane(s).end;
             std::int64_t memory = lane(s).memory;
             int& count = extra[s];
-            while (1 + count < m_problem.microbatches && memory + m_problem.memory.forward <= m_problem.memory.limit
+            while (1 + count < m_problem.microbatches && memory + m_problem.needs(Op::F, s) <= m_problem.limit(s)
                    && !(m_choices.stopBeforeBubble ? end + forward > due : end >= due)) {
-                memory += m_problem.memory.forward;
+                memory += m_problem.step(Op::F, s);
                 end += forward;
                 ++count;
             }
@@ -162,10 +166,10 @@ private:
         if (here.end >= needed)
             return true;
         Nanoseconds freeing = 0; // the Ws that must run first to free memory
-        std::int64_t memory = here.memory + m_problem.memory.forward;
-        for (int w = here.weightGrads; memory > m_problem.memory.limit && w < here.inputGrads; ++w) {
+        std::int64_t memory = here.memory + m_problem.needs(Op::F, stage);
+        for (int w = here.weightGrads; memory > m_problem.limit(stage) && w < here.inputGrads; ++w) {
             freeing += time(Op::W, stage);
-            memory += m_problem.memory.weightGrad;
+            memory += m_problem.step(Op::W, stage);
         }
         if (here.end + time(Op::F, stage) + freeing <= needed)
             return false;
@@ -175,7 +179,7 @@ private:
     bool freeMemory(int stage, Op op)
     {
         Lane& l = lane(stage);
-        while (l.memory + m_problem.step(op) > m_problem.memory.limit) {
+        while (l.memory + m_problem.needs(op, stage) > m_problem.limit(stage)) {
             if (!l.owesWeightGrad())
                 return false;
             put(stage, Op::W);
@@ -240,7 +244,7 @@ Diagnostics checkAutomatic(const FamilyParameters& p)
 
 Schedule makeAutomatic(const FamilyParameters& p)
 {
-    const Problem problem{p.devices, p.microbatches, passTimes(p, 1), p.transfer, ActivationSteps(p, 1)};
+    const Problem problem{p.devices, p.microbatches, passTimes(p, 1), p.transfer, SearchMemory(p, 1)};
     std::optional<Nanoseconds> bestSpan;
     ByStage<Lane> best;
     for (const bool stopBeforeBubble : {true, false})
@@ -255,9 +259,9 @@ Schedule makeAutomatic(const FamilyParameters& p)
                 }
             }
     if (!bestSpan)
-        throw Error("--memory-limit", "the heuristic finds no schedule within this limit", "allow more memory");
+        throw noScheduleFits(p, "allow more memory");
     Schedule schedule;
-    schedule.deviceOfStage = linearPlacement(p.devices);
+    schedule.deviceOfStage = searchPlacement(p.devices, 1);
     schedule.firstStageMaySplit = true;
     for (int s = 0; s < p.devices; ++s) {
         std::vector<Block>& order = schedule.order.emplace_back();

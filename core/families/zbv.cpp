@@ -56,7 +56,8 @@ std::vector<Block> handcraftedLane(int device, int devices, int microbatches)
 bool handcraftedFits(const FamilyParameters& p)
 {
     return p.stageTimes.empty() && p.forward == p.inputGrad && p.forward == p.weightGrad && p.transfer == 0
-           && p.microbatches >= 2 * p.devices - 1 && p.memoryLimit.value_or(1.0) >= 1.0;
+           && p.microbatches >= 2 * p.devices - 1 && p.memoryLimit.value_or(1.0) >= 1.0 && p.memoryBudget.empty()
+           && p.stageSaved.empty();
 }
 
 Diagnostics checkV(const FamilyParameters& p)
@@ -67,7 +68,7 @@ Diagnostics checkV(const FamilyParameters& p)
 Schedule makeV(const FamilyParameters& p)
 {
     Schedule schedule;
-    schedule.deviceOfStage = vPlacement(p.devices);
+    schedule.deviceOfStage = searchPlacement(p.devices, 2);
     schedule.firstStageMaySplit = true;
     if (handcraftedFits(p)) {
         for (int device = 0; device < p.devices; ++device)
@@ -75,11 +76,13 @@ Schedule makeV(const FamilyParameters& p)
         return schedule;
     }
     const std::vector<StageTimes> times = passTimes(p, 2);
-    std::optional<VOrder> made =
-        zeroBubbleVHeuristic(p.devices, p.microbatches, times, p.transfer, ActivationSteps(p, 2));
+    std::optional<VOrder> made = zeroBubbleVHeuristic(p.devices, p.microbatches, times, p.transfer, SearchMemory(p, 2));
+    // The V needs all of 1x: where its two chunks differ, the larger ones may take more bytes than as many
+    // microbatches.
+    if (!made && p.memoryBudget.empty() && !p.stageSaved.empty())
+        made = zeroBubbleVHeuristic(p.devices, p.microbatches, times, p.transfer, countedInChunks(p));
     if (!made)
-        throw Error("--memory-limit", "the heuristic finds no schedule within this limit",
-                    "allow more memory, or use v-auto");
+        throw noScheduleFits(p, "allow more memory, or use v-auto");
     schedule.order = std::move(made->order);
     return schedule;
 }

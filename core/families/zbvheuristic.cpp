@@ -24,13 +24,25 @@ struct VProblem {
     int devices, microbatches;
     const std::vector<StageTimes>& times;
     Nanoseconds transfer;
-    const ActivationSteps& memory;
+    const SearchMemory& memory;
+    int forwardsThatFit; ///< on every device, before its first gradient
 
     int stage(Leg leg, int device) const
     {
         return leg == forwardDown || leg == gradientUp ? device : 2 * devices - 1 - device;
     }
     const StageTimes& timesOf(Leg leg, int device) const { return times[stage(leg, device)]; }
+    const ActivationSteps& stepsOf(Leg leg, int device) const { return memory.ofStage[stage(leg, device)]; }
+    std::int64_t step(Leg leg, int device) const
+    {
+        return leg < gradientDown ? stepsOf(leg, device).forward : stepsOf(leg, device).inputGrad;
+    }
+    /// What must be free before a pass: a forward leaves room for a gradient after it.
+    std::int64_t needs(Leg leg, int device) const
+    {
+        return step(leg, device) + (leg < gradientDown ? memory.growth[device] : 0);
+    }
+    std::int64_t limit(int device) const { return memory.limit[device]; }
     Nanoseconds time(Leg leg, int device) const
     {
         return leg < gradientDown ? timesOf(leg, device).forward : timesOf(leg, device).inputGrad;
@@ -127,10 +139,10 @@ private:
     {
         VLane& l = lane(device);
         const std::size_t m = l.count(leg);
-        const std::int64_t step = leg < gradientDown ? m_problem.memory.forward : m_problem.memory.inputGrad;
         const bool ready = (leg == forwardDown || l.end[leg - 1].size() > m)
                            && (source(leg, device) < 0 || madeAt(leg, device) != notYet);
-        if (!ready || static_cast<int>(m) >= m_problem.microbatches || l.memory + step > m_problem.memory.limit) {
+        if (!ready || static_cast<int>(m) >= m_problem.microbatches
+            || l.memory + m_problem.needs(leg, device) > m_problem.limit(device)) {
             m_fits = false;
             return;
         }
@@ -141,7 +153,7 @@ private:
             l.bubble += start - l.now;
         m_maxBubble = std::max(m_maxBubble, l.bubble);
         l.now = start + m_problem.time(leg, device);
-        l.memory += step;
+        l.memory += m_problem.step(leg, device);
         l.end[leg].push_back(l.now);
         l.blocks.push_back({leg < gradientDown ? Op::F : Op::I, m_problem.stage(leg, device), static_cast<int>(m)});
         if (leg >= gradientDown)
@@ -153,7 +165,7 @@ private:
         VLane& l = lane(device);
         const Leg leg = l.owed[l.firstOwed++];
         l.now += m_problem.timesOf(leg, device).weightGrad;
-        l.memory += m_problem.memory.weightGrad;
+        l.memory += m_problem.stepsOf(leg, device).weightGrad;
         l.blocks.push_back({Op::W, m_problem.stage(leg, device), l.weightGrads[leg]++});
     }
 
@@ -163,9 +175,9 @@ private:
         return m_problem.timesOf(l.owed[l.firstOwed], device).weightGrad;
     }
 
-    void freeMemory(int device, std::int64_t step)
+    void freeMemory(int device, std::int64_t needs)
     {
-        while (lane(device).memory + step > m_problem.memory.limit) {
+        while (lane(device).memory + needs > m_problem.limit(device)) {
             if (!lane(device).owesWeightGrad()) {
                 m_fits = false;
                 return;
@@ -199,7 +211,7 @@ private:
         for (int d = last(); m_fits && d >= 0; --d) {
             if (d < last()) {
                 const Nanoseconds due = madeAt(forwardUp, d) + m_problem.transfer;
-                while (m_fits && lane(d).memory + m_problem.memory.forward * (2 + 2 * d) <= m_problem.memory.limit
+                while (m_fits && lane(d).forwards() + 2 + 2 * d <= m_problem.forwardsThatFit
                        && lane(d).now + m_problem.time(forwardDown, d) <= due
                        && lane(d).count(forwardDown) < m_problem.microbatches)
                     for (int j = 0; j <= d; ++j)
@@ -230,7 +242,7 @@ private:
     void gradientRound()
     {
         for (int d = 0; m_fits && d <= last(); ++d)
-            freeMemory(d, m_problem.memory.inputGrad);
+            freeMemory(d, m_problem.memory.growth[d]);
         std::vector<int> up, down;
         for (int d = 0; d <= last(); ++d) {
             const bool goesUp = lane(d).count(gradientUp) < lane(d).count(gradientDown)
@@ -265,7 +277,7 @@ private:
                 leg = forwardDown;
             else
                 continue;
-            freeMemory(d, m_problem.memory.forward);
+            freeMemory(d, m_problem.needs(leg, d));
             if (!m_fits)
                 return;
             fillGap(leg, d, m_choices.fillBeforeForward);
@@ -314,16 +326,27 @@ std::vector<int> vPlacement(int devices)
 }
 
 std::optional<VOrder> zeroBubbleVHeuristic(int devices, int microbatches, const std::vector<StageTimes>& times,
-                                           Nanoseconds transfer, const ActivationSteps& memory)
+                                           Nanoseconds transfer, const SearchMemory& memory)
 {
-    const VProblem problem{devices, microbatches, times, transfer, memory};
+    int most = 0;
+    for (int d = 0; d < devices; ++d)
+        most = std::max(most, std::min(2 * (devices + microbatches), memory.forwardsThatFit(d)));
+    VProblem problem{devices, microbatches, times, transfer, memory, most};
     std::optional<VOrder> best;
-    for (const bool fillBeforeGradient : {true, false})
-        for (const bool fillBeforeForward : {true, false}) {
-            std::optional<VOrder> order = refined(problem, {fillBeforeForward, fillBeforeGradient});
-            if (order && (!best || order->bubble < best->bubble))
-                best = std::move(order);
-        }
+    const auto tryAll = [&] {
+        for (const bool fillBeforeGradient : {true, false})
+            for (const bool fillBeforeForward : {true, false}) {
+                std::optional<VOrder> order = refined(problem, {fillBeforeForward, fillBeforeGradient});
+                if (order && (!best || order->bubble < best->bubble))
+                    best = std::move(order);
+            }
+    };
+    tryAll();
+    // Where stages differ, what fits on one device may not fit on another.
+    while (!best && !memory.isEven() && problem.forwardsThatFit > 2) {
+        --problem.forwardsThatFit;
+        tryAll();
+    }
     return best;
 }
 

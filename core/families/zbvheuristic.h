@@ -20,8 +20,8 @@ struct VOrder {
     Nanoseconds bubble = 0;                ///< longest idle time within a device's span
 };
 
-/// Nothing when no variant fits into `memory.limit`. `times` are per stage (2p of them).
+/// Nothing when no variant fits into the limits. `times` are per stage (2p of them).
 std::optional<VOrder> zeroBubbleVHeuristic(int devices, int microbatches, const std::vector<StageTimes>& times,
-                                           Nanoseconds transfer, const ActivationSteps& memory);
+                                           Nanoseconds transfer, const SearchMemory& memory);
 
 } // namespace pipewright

@@ -269,9 +269,12 @@ OrderedJson dataflowToJson(const Dataflow& dataflow)
     for (const SkipConnection& skip : dataflow.skips)
         json["skips"].push_back(
             {{"from_stage", skip.fromStage}, {"to_stage", skip.toStage}, {"bytes", exactSize(skip.bytes)}});
-    for (const SharedParameter& shared : dataflow.shared)
+    for (const SharedParameter& shared : dataflow.shared) {
         json["shared"].push_back(
             {{"root_stage", shared.rootStage}, {"other_stage", shared.otherStage}, {"bytes", exactSize(shared.bytes)}});
+        if (shared.copied)
+            json["shared"].back()["copied"] = true;
+    }
     return json;
 }
 

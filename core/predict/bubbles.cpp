@@ -110,7 +110,7 @@ Metrics summarize(const Program& program, const Timeline& timeline, std::span<co
     metrics.idleCauses.resize(devices);
     metrics.makespan = finish > begin ? finish - begin : 0;
 
-    Nanoseconds compute = 0, workOfLongestSpan = 0;
+    Nanoseconds idle = 0, workOfLongestSpan = 0;
     for (std::size_t d = 0; d < devices; ++d) {
         const LaneMeter& lane = lanes[d];
         DeviceMetrics& device = metrics.devices[d];
@@ -130,14 +130,14 @@ Metrics summarize(const Program& program, const Timeline& timeline, std::span<co
         if (device.span == metrics.span)
             workOfLongestSpan = std::max(workOfLongestSpan, lane.compute);
         metrics.ideal = std::max(metrics.ideal, lane.compute);
-        compute += lane.compute;
+        idle += device.idle;
         IdleCauses& causes = metrics.idleCauses[d] = lane.causes;
         causes.warmUp = lane.previousEnd < 0 ? device.idle : lane.first - begin;
         causes.coolDown = lane.previousEnd < 0 ? 0 : finish - lane.previousEnd;
     }
     if (metrics.makespan > 0 && devices > 0)
         metrics.rateMakespan =
-            1.0 - static_cast<double>(compute) / (static_cast<double>(metrics.makespan) * static_cast<double>(devices));
+            static_cast<double>(idle) / (static_cast<double>(metrics.makespan) * static_cast<double>(devices));
     if (metrics.span > 0) {
         metrics.rateSpan = static_cast<double>(metrics.span - workOfLongestSpan) / static_cast<double>(metrics.span);
         metrics.ratePapers = static_cast<double>(metrics.span - metrics.ideal) / static_cast<double>(metrics.span);

@@ -33,7 +33,7 @@ struct Metrics {
     Nanoseconds makespan = 0; ///< last end of all tasks minus first start
     Nanoseconds span = 0;     ///< largest per-device span
     Nanoseconds ideal = 0;    ///< largest per-device compute time: the span without any bubble
-    double rateMakespan = 0;  ///< idle / (devices x makespan), over compute blocks
+    double rateMakespan = 0;  ///< idle / (devices x makespan): the devices' idle time, in which updates are work
     double rateSpan = 0;      ///< idle share of the longest span: (span - its device's work) / span
     double ratePapers = 0;    ///< (span - ideal) / span, as the zero-bubble papers write it: the same on even stages
     double ratioIdeal = 0;    ///< (makespan - ideal) / ideal, Megatron's bubble / work

@@ -4,7 +4,7 @@
 // scheduling (listcompletion.h). O(families x blocks log blocks), plus the searches of the families.
 #include "core/predict/completion.h"
 
-#include "core/design/redesign.h"
+#include "core/design/familywork.h"
 #include "core/families/family.h"
 #include "core/predict/listcompletion.h"
 #include "core/predict/predict.h"

@@ -12,7 +12,7 @@
 
 namespace pipewright {
 
-Evaluator::Evaluator(const Program& program, Times times) : m_program(program), m_times(times)
+Evaluator::Evaluator(const Program& program, Times times) : m_program(program)
 {
     const std::size_t count = program.tasks.size();
     m_nodes.resize(count);

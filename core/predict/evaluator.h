@@ -19,7 +19,7 @@ namespace pipewright {
 
 class Evaluator {
 public:
-    /// Planned: tasks also wait for pins and buses. Measured: they do not, since measured lags include both.
+    /// Planned: tasks also wait for buses. Measured: they do not, since measured lags include these waits.
     enum class Times { Planned, Measured };
     struct Node {
         TaskId after[2]; ///< in the device's order, and for data; the task itself if none
@@ -69,7 +69,6 @@ private:
     void pass(TaskId first, Timeline& timeline, Start start, Duration duration) const;
 
     const Program& m_program;
-    Times m_times;
     std::vector<Node> m_nodes;
     std::vector<Nanoseconds> m_gaps;         ///< per task, before it; empty: there are none
     std::vector<std::uint32_t> m_extraBegin; ///< per task and one more, into extraDependencies; empty: there are none
@@ -87,13 +86,11 @@ inline std::span<const Program::ExtraDependency> Evaluator::extras(TaskId task) 
 inline Nanoseconds Evaluator::reached(const Program::ExtraDependency& extra, const Timeline& timeline) const
 {
     using When = Program::ExtraDependency::When;
-    const bool planned = m_times == Times::Planned;
-    const Nanoseconds pin = planned ? extra.earliestStart : 0;
     if (extra.after == none)
-        return pin;
+        return extra.earliestStart;
     switch (extra.when) {
-    case When::Ended: return std::max(pin, timeline.end[extra.after]);
-    case When::Started: return std::max(pin, timeline.start[extra.after]);
+    case When::Ended: return std::max(extra.earliestStart, timeline.end[extra.after]);
+    case When::Started: return std::max(extra.earliestStart, timeline.start[extra.after]);
     }
     return 0;
 }

@@ -4,6 +4,7 @@
 #include "core/base/diagnostic.h"
 #include "core/base/units.h"
 #include "core/design/redesign.h"
+#include "core/families/family.h"
 #include "core/predict/predict.h"
 
 #include <fmt/format.h>
@@ -30,18 +31,27 @@ double workOf(const Design& design, int stage)
     return static_cast<double>(costs.forward + costs.inputGrad + costs.weightGrad);
 }
 
-/// Scales the pins by the ratio of the stages' times: cyclic workers keep their offset relative to their work, instead
-/// of sleeping for most of a small model's step.
+/// Scales every pin by the ratio of its stage's times; those of cyclic workers by the ratio of all stages', since each
+/// waits while the one before it works on the mean stage (families/workers.cpp). They keep their offset relative to
+/// their work, instead of sleeping for most of a small model's step.
 void scalePins(const Design& full, Design& scaled, std::vector<ScaledField>& fields)
 {
     if (full.schedule.pins.empty())
         return;
+    const Family* family = findFamily(full.schedule.family);
+    const bool ofAllStages = family != nullptr && family->cyclic;
+    const auto workBefore = [&](const Design& design, const Pin& pin) {
+        double work = 0;
+        for (int stage = 0; stage < design.schedule.stages(); ++stage)
+            if (ofAllStages || stage == pin.block.stage)
+                work += workOf(design, stage);
+        return work;
+    };
     Nanoseconds before = 0, after = 0;
     for (Pin& pin : scaled.schedule.pins) {
         before = std::max(before, pin.earliestStart);
-        if (const double work = workOf(full, pin.block.stage); work > 0)
-            pin.earliestStart =
-                std::llround(static_cast<double>(pin.earliestStart) * workOf(scaled, pin.block.stage) / work);
+        if (const double work = workBefore(full, pin); work > 0)
+            pin.earliestStart = std::llround(static_cast<double>(pin.earliestStart) * workBefore(scaled, pin) / work);
         after = std::max(after, pin.earliestStart);
     }
     fields.push_back({"latest earliest_start", formatDuration(before), formatDuration(after)});

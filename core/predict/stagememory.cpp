@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/predict/stagememory.h"
 
+#include "core/design/stagestate.h"
 #include "core/program/replicasums.h"
 
 #include <algorithm>
@@ -15,9 +16,9 @@ Bytes savedByShardedOptimizer(const Design& design)
     Bytes most = 0;
     for (int replica = 0; replica < replicas; ++replica)
         for (int stage = 0; stage < std::min(design.schedule.stages(), int(design.costs.stages.size())); ++stage) {
-            const StageCosts& costs = design.costs.stages[stage];
+            const Bytes whole = stageState(design.schedule, design.costs, design.dataflow, stage, replica).optimizer;
             Bytes& saved = savedOn[design.schedule.placement(replica)[stage]];
-            saved += costs.optimizerState - shareOfBytes(costs.optimizerState, costs, replica, replicas);
+            saved += whole - shareOfBytes(whole, design.costs.stages[stage], replica, replicas);
             most = std::max(most, saved);
         }
     return most;
@@ -55,11 +56,11 @@ DeviceMemory sumUp(const Design& design, int device, const MemoryPeak& peak, Mem
     return memory;
 }
 
-Bytes optimizerOf(const Design& design, const StageCosts& costs, int replica)
+/// What a copy of a stage with these costs keeps of `whole` bytes of optimizer state.
+Bytes optimizerOf(const Design& design, Bytes whole, const StageCosts& costs, int replica)
 {
     const Schedule& schedule = design.schedule;
-    return schedule.shardedOptimizer ? shareOfBytes(costs.optimizerState, costs, replica, schedule.replicas())
-                                     : costs.optimizerState;
+    return schedule.shardedOptimizer ? shareOfBytes(whole, costs, replica, schedule.replicas()) : whole;
 }
 
 } // namespace
@@ -75,10 +76,10 @@ MemoryBreakdown memoryBreakdown(const Design& design, const Prediction& predicti
             memory.replica = replica;
             memory.device = design.schedule.placement(replica)[stage];
             if (static_cast<std::size_t>(stage) < design.costs.stages.size()) {
-                const StageCosts& costs = design.costs.stages[stage];
-                memory.weights = costs.parameters;
-                memory.gradients = costs.gradients;
-                memory.optimizer = optimizerOf(design, costs, replica);
+                const StageState held = stageState(design.schedule, design.costs, design.dataflow, stage, replica);
+                memory.weights = held.parameters;
+                memory.gradients = held.gradients;
+                memory.optimizer = optimizerOf(design, held.optimizer, design.costs.stages[stage], replica);
             }
         }
     for (int device = 0; device < static_cast<int>(prediction.program.devices.size()); ++device)
@@ -100,7 +101,7 @@ MemoryBreakdown memberBreakdown(const Design& design, const Prediction& members,
         const StageCosts& costs = stages.stages[at].members[static_cast<std::size_t>(member)];
         memory.weights = costs.parameters;
         memory.gradients = costs.gradients;
-        memory.optimizer = optimizerOf(design, costs, memory.replica);
+        memory.optimizer = optimizerOf(design, costs.optimizerState, costs, memory.replica);
     }
     for (int device = 0; device < std::ssize(stages.membersOfDevice); ++device)
         breakdown.devices.push_back(sumUp(

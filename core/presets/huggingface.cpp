@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A table of architectures gives the keys that each reads and the value of a missing key; one pass over the file then
-// fills the shape, and every key that changes the maths but has no formula here is a fault. The defaults are those of
-// the transformers library's configuration classes.
+// The configuration is completed by the defaults of its type (huggingfacekeys.h); one pass over it then fills the
+// shape, and every key that changes the maths but has no formula here is a fault.
 #include "core/presets/huggingface.h"
 
 #include "core/base/formattedtext.h"
 #include "core/json/locatedjson.h"
 #include "core/json/objectreader.h"
+#include "core/presets/huggingfacehead.h"
+#include "core/presets/huggingfacekeys.h"
+#include "core/presets/huggingfacerotary.h"
 #include "core/workload/transformer.h"
 
 #include <fmt/format.h>
@@ -15,6 +17,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 
 namespace pipewright {
 
@@ -25,61 +28,32 @@ using Json = nlohmann::json;
 constexpr std::int64_t anyNumber = std::int64_t(1) << 53; // checkShape() knows the real limits
 constexpr std::int64_t usualSequence = 4096;              // configurations state only the longest
 
-/// What an architecture always has, and the default of a key that its configuration leaves out.
-struct ArchitectureFacts {
-    std::string_view type;
-    bool tied = false; ///< usual tie_word_embeddings
-    bool queryKeyValueBias = false, queryKeyNorm = false, postNorm = false;
-    bool experts = false;
-    std::string_view expertCount = "num_local_experts", expertWidth = "intermediate_size";
-};
-
-constexpr std::array<ArchitectureFacts, 12> knownArchitectures{{
-    {.type = "llama"},
-    {.type = "mistral"},
-    {.type = "qwen2", .queryKeyValueBias = true},
-    {.type = "qwen3", .queryKeyNorm = true},
-    {.type = "qwen3_moe",
-     .queryKeyNorm = true,
-     .experts = true,
-     .expertCount = "num_experts",
-     .expertWidth = "moe_intermediate_size"},
-    {.type = "mixtral", .experts = true},
-    {.type = "gemma", .tied = true},
-    {.type = "gemma2", .tied = true, .postNorm = true},
-    {.type = "gemma3_text", .tied = true, .queryKeyNorm = true, .postNorm = true},
-    {.type = "gpt_oss", .experts = true},
-    {.type = "deepseek_v3", .experts = true, .expertCount = "n_routed_experts", .expertWidth = "moe_intermediate_size"},
-    {.type = "gpt2", .tied = true},
-}};
-
 constexpr std::array<std::string_view, 6> neededByDecoders{"hidden_size",         "num_hidden_layers",
                                                            "num_attention_heads", "intermediate_size",
                                                            "vocab_size",          "num_key_value_heads"};
 
 class ConfigReader {
 public:
-    ConfigReader(const LocatedJson& document, const std::string& name)
-        : m_json(document.value), m_reader(document, document.value, "", m_faults)
+    ConfigReader(const LocatedJson& config, const HuggingFaceType& facts, Diagnostics notes)
+        : m_json(config.value), m_facts(facts), m_type(facts.type), m_reader(config, config.value, "", m_faults)
     {
-        m_file.shape.name = name;
+        m_file.notes = std::move(notes);
     }
 
-    ModelFile read()
+    ModelFile read(const std::string& name)
     {
-        std::string type;
-        m_reader.read("model_type", type, Presence::Required);
-        raise();
-        const auto* facts = std::find_if(knownArchitectures.begin(), knownArchitectures.end(),
-                                         [&](const ArchitectureFacts& known) { return known.type == type; });
-        if (facts == knownArchitectures.end())
-            refuseUnknown(type);
-        m_type = facts->type;
+        m_file.shape.name = name;
         if (m_type == "gpt2")
             readGpt2();
+        else if (m_type == "bert")
+            readBert();
         else
-            readDecoder(*facts);
+            readDecoder();
+        readHead();
         readPrecision();
+        if (has("quantization_config"))
+            note("quantization_config", fmt::format("the bytes are those of {}-byte numbers; quantization is left out",
+                                                    bytesOf(m_file.shape.dataType)));
         raise();
         if (Diagnostics wrong = checkShape(m_file.shape); !wrong.empty()) {
             for (Diagnostic& each : wrong)
@@ -111,11 +85,18 @@ private:
     {
         m_reader.read(key, field, low, 1 << 30, Presence::Required);
     }
-    bool flag(std::string_view key, bool usual)
+    bool flag(std::string_view key, bool usual = false)
     {
         if (has(key))
             m_reader.read(key, usual);
         return usual;
+    }
+    double rate(std::string_view key)
+    {
+        double value = 0;
+        if (has(key))
+            m_reader.readRate(key, value);
+        return value;
     }
     void refuseIf(bool wrong, std::string_view key, std::string what)
     {
@@ -129,22 +110,38 @@ private:
             {Severity::Note, m_reader.document().placeOf(fmt::format("/{}", key)), std::move(what), {}});
     }
 
-    [[noreturn]] void refuseUnknown(const std::string& type)
+    /// What a class's name says of the head. Without a class it is the one that texts are trained with.
+    void readHead()
     {
-        std::vector<std::string_view> known, lacking;
-        for (const ArchitectureFacts& each : knownArchitectures)
-            known.push_back(each.type);
-        for (const std::string_view key : neededByDecoders)
-            if (!has(key))
-                lacking.push_back(key);
-        std::string what = fmt::format("the layers of a model_type {} are not known here", inQuotes(type));
-        if (!lacking.empty())
-            what += fmt::format("; of what describes a decoder it lacks {}", joined(lacking, ", "));
-        throw Error(m_reader.document().placeOf("/model_type"), std::move(what),
-                    has("text_config")
-                        ? "the language model stands in \"text_config\": save that object as a file of its own"
-                        : fmt::format("known: {}; measure others with `profile --torch`, or write a table of layers",
-                                      joined(known, ", ")));
+        ModelShape& shape = m_file.shape;
+        const Json* classes = has("architectures") ? m_reader.array("architectures") : nullptr;
+        if (classes == nullptr || classes->empty())
+            return;
+        if (classes->size() > 1)
+            note("architectures", "of several classes the first one is taken");
+        const std::string name = classes->front().is_string() ? classes->front().get<std::string>() : std::string();
+        const bool encoder = shape.architecture == Architecture::Encoder;
+        const std::optional<ClassHead> found = headOfClass(name, m_facts, encoder);
+        if (!found) {
+            m_reader.fault("architectures", fmt::format("the head of the class {} is not known here", inQuotes(name)),
+                           fmt::format("known: {}; for another, measure the model's layers with `profile --torch`",
+                                       joined(knownClasses(m_facts, encoder), ", ")));
+            return;
+        }
+        shape.head = found->head;
+        shape.tiedHead = shape.tiedHead && found->maybeTied;
+        if (shape.head != Head::Own && shape.head != Head::None)
+            shape.labels = found->labels > 0 ? found->labels : labels();
+    }
+
+    std::int64_t labels()
+    {
+        std::int64_t count = 2; // the library's default
+        if (has("id2label") && m_json["id2label"].is_object())
+            count = std::ssize(m_json["id2label"]);
+        else if (has("num_labels"))
+            number("num_labels", count);
+        return count;
     }
 
     void readGpt2()
@@ -154,24 +151,47 @@ private:
         number("n_embd", shape.hidden);
         number("n_head", shape.heads);
         number("vocab_size", shape.vocabulary);
-        number(has("n_positions") ? "n_positions" : "n_ctx", shape.sequence);
+        number("n_positions", shape.sequence);
         shape.keyValueHeads = shape.heads;
         shape.headSize = std::max<std::int64_t>(1, shape.hidden / std::max(1, shape.heads));
         shape.ffn = 4 * shape.hidden;
         if (has("n_inner"))
             number("n_inner", shape.ffn);
-        shape.tiedHead = flag("tie_word_embeddings", true);
-        if (has("layer_norm_epsilon"))
-            m_reader.readRate("layer_norm_epsilon", shape.normEpsilon);
-        readActivation("activation_function", Activation::GeluTanh);
-        double dropped = 0;
-        if (has("resid_pdrop"))
-            m_reader.readRate("resid_pdrop", dropped);
-        shape.dropout = dropped > 0;
-        refuseIf(flag("add_cross_attention", false), "add_cross_attention", "no formula for a second attention");
+        shape.tiedHead = flag("tie_word_embeddings");
+        m_reader.readRate("layer_norm_epsilon", shape.normEpsilon);
+        readActivation("activation_function");
+        readDropout({"resid_pdrop", "embd_pdrop", "attn_pdrop"});
+        refuseIf(flag("add_cross_attention"), "add_cross_attention", "no formula for a second attention");
     }
 
-    void readDecoder(const ArchitectureFacts& facts)
+    void readBert()
+    {
+        ModelShape& shape = m_file.shape; // its defaults are BERT's too: biases, learned positions
+        shape.architecture = Architecture::Encoder;
+        number("num_hidden_layers", shape.layers);
+        number("hidden_size", shape.hidden);
+        number("num_attention_heads", shape.heads);
+        number("intermediate_size", shape.ffn);
+        number("vocab_size", shape.vocabulary);
+        number("max_position_embeddings", shape.sequence);
+        shape.keyValueHeads = shape.heads;
+        shape.headSize = std::max<std::int64_t>(1, shape.hidden / std::max(1, shape.heads));
+        m_reader.readRate("layer_norm_eps", shape.normEpsilon);
+        readActivation("hidden_act");
+        readDropout({"hidden_dropout_prob", "attention_probs_dropout_prob"});
+        int segments = 2;
+        number("type_vocab_size", segments);
+        refuseIf(segments != 2, "type_vocab_size", "the table of segments has two rows here");
+        refuseIf(!flag("tie_word_embeddings"), "tie_word_embeddings", "no formula for a head with a matrix of its own");
+    }
+
+    void readDropout(std::initializer_list<std::string_view> keys)
+    {
+        for (const std::string_view key : keys)
+            m_file.shape.dropout = rate(key) > 0 || m_file.shape.dropout;
+    }
+
+    void readDecoder()
     {
         ModelShape& shape = m_file.shape;
         shape.gatedMlp = true;
@@ -181,66 +201,68 @@ private:
         number("num_attention_heads", shape.heads);
         number("vocab_size", shape.vocabulary);
         shape.keyValueHeads = shape.heads;
-        if (has("num_key_value_heads") || m_type != "llama") // early Llama files: no grouped-query attention
+        if (has("num_key_value_heads"))
             number("num_key_value_heads", shape.keyValueHeads);
         shape.headSize = std::max<std::int64_t>(1, shape.hidden / std::max(1, shape.heads));
-        if (has("head_dim") && m_type != "deepseek_v3") // DeepSeek-V3 uses it for the rotary part
+        if (has("head_dim"))
             number("head_dim", shape.headSize);
-        else if (m_type.starts_with("gemma"))
-            refuseIf(true, "head_dim", "is missing, and it is not hidden_size / num_attention_heads here");
         number("intermediate_size", shape.ffn);
-        std::int64_t longest = usualSequence;
-        if (has("max_position_embeddings"))
-            number("max_position_embeddings", longest);
-        shape.sequence = std::min(longest, usualSequence);
-        shape.tiedHead = flag("tie_word_embeddings", facts.tied);
-        shape.queryKeyNorm = facts.queryKeyNorm;
-        shape.postNorm = facts.postNorm;
-        const bool attentionBias = flag("attention_bias", false);
-        shape.queryKeyValueBias = facts.queryKeyValueBias || attentionBias;
+        number("max_position_embeddings", shape.sequence);
+        shape.sequence = std::min(shape.sequence, usualSequence);
+        shape.tiedHead = flag("tie_word_embeddings");
+        shape.queryKeyNorm = m_facts.queryKeyNorm;
+        shape.postNorm = m_facts.postNorm;
+        const bool attentionBias = flag("attention_bias");
+        shape.queryKeyValueBias = m_facts.queryKeyValueBias || attentionBias;
         shape.projectionBias = attentionBias;
-        refuseIf(flag("mlp_bias", false), "mlp_bias", "no formula for biases of the MLP alone");
-        if (m_type == "gpt_oss")
-            shape.attentionSinks = shape.expertBias = shape.routerBias = true;
-        if (facts.experts)
-            readExperts(facts);
+        refuseIf(flag("mlp_bias"), "mlp_bias", "no formula for biases of the MLP alone");
+        if (!m_facts.expertCount.empty())
+            readExperts();
         if (m_type == "deepseek_v3")
             readLatentAttention();
-        if (has("rms_norm_eps"))
-            m_reader.readRate("rms_norm_eps", shape.normEpsilon);
-        readActivation(has("hidden_activation") ? "hidden_activation" : "hidden_act", Activation::Silu);
-        readRotary();
+        m_reader.readRate("rms_norm_eps", shape.normEpsilon);
+        readActivation(m_json.contains("hidden_activation") ? "hidden_activation" : "hidden_act");
+        const RotaryPositions positions = readRotaryPositions(m_reader.document(), m_facts, m_faults, m_file.notes);
+        shape.rotary = positions.all;
         readWindow();
+        if (shape.window > 0)
+            shape.localRotaryBase = positions.windowedBase;
         if (m_type.starts_with("gemma"))
             readGemma();
-        if (m_type == "gpt_oss") {
-            double limit = 7;
-            if (has("swiglu_limit"))
-                m_reader.readRate("swiglu_limit", limit);
-            refuseIf(limit != 7, "swiglu_limit", "the clamped activation is built for 7");
-            shape.activation = Activation::ClampedSilu;
-        }
-        if (has("quantization_config"))
-            note("quantization_config", "the bytes are those of 2-byte numbers; quantization is left out");
+        if (m_type == "gpt_oss")
+            readGptOss();
     }
 
     void readGemma()
     {
         ModelShape& shape = m_file.shape;
         shape.embeddingScale = std::sqrt(static_cast<double>(shape.hidden));
-        for (const auto& [key, field] : {std::pair{"query_pre_attn_scalar", &shape.queryScale},
-                                         {"attn_logit_softcapping", &shape.attentionSoftCap},
-                                         {"final_logit_softcapping", &shape.logitsSoftCap},
-                                         {"rope_local_base_freq", &shape.localRotaryBase}})
-            if (has(key) && m_type != "gemma")
-                m_reader.readRate(key, *field);
+        shape.queryScale = rate("query_pre_attn_scalar");
+        shape.attentionSoftCap = rate("attn_logit_softcapping");
+        shape.logitsSoftCap = rate("final_logit_softcapping");
+        if (m_type == "gemma" && shape.activation == Activation::Gelu) // so older files call its tanh form
+            shape.activation = Activation::GeluTanh;
+        shape.bidirectional = flag("use_bidirectional_attention");
+        if (!shape.bidirectional)
+            return;
+        if (m_type == "gemma3_text" && shape.window > 0) // a window on both sides, each as wide as the library has it
+            shape.window = shape.window / 2 + 1;
+        note("use_bidirectional_attention",
+             "tokens attend to later ones too, which is predicted and not trained here; the work is that of whole "
+             "sequences");
     }
 
-    void readActivation(std::string_view key, Activation usual)
+    void readGptOss()
     {
-        m_file.shape.activation = usual;
-        if (!has(key))
-            return;
+        ModelShape& shape = m_file.shape;
+        shape.attentionSinks = shape.expertBias = shape.routerBias = true;
+        refuseIf(rate("swiglu_limit") != 7, "swiglu_limit", "the clamped activation is built for 7");
+        refuseIf(rate("swiglu_alpha") != 1.702, "swiglu_alpha", "the clamped activation is built for 1.702");
+        shape.activation = Activation::ClampedSilu;
+    }
+
+    void readActivation(std::string_view key)
+    {
         m_reader.readName(key, m_file.shape.activation,
                           {{"silu", Activation::Silu},
                            {"swish", Activation::Silu},
@@ -249,115 +271,92 @@ private:
                            {"gelu_pytorch_tanh", Activation::GeluTanh}});
     }
 
-    /// Older files have rope_theta and rope_scaling, newer ones both in rope_parameters.
-    void readRotary()
-    {
-        Rotary& rotary = m_file.shape.rotary;
-        if (has("rope_theta"))
-            m_reader.readRate("rope_theta", rotary.base);
-        const std::string_view key = has("rope_parameters") ? "rope_parameters" : "rope_scaling";
-        const Json* object = has(key) ? m_reader.object(key) : nullptr;
-        if (object == nullptr)
-            return;
-        ObjectReader reader(m_reader.document(), *object, m_reader.pointerTo(key), m_faults);
-        reader.readRate("rope_theta", rotary.base);
-        std::string type = "default";
-        reader.read(object->contains("rope_type") ? "rope_type" : "type", type);
-        reader.readRate("factor", rotary.factor);
-        reader.read("original_max_position_embeddings", rotary.original, 1, anyNumber);
-        if (type == "linear") {
-            rotary.scaling = Rotary::Scaling::Linear;
-        } else if (type == "llama3") {
-            rotary.scaling = Rotary::Scaling::Llama3;
-            reader.readRate("low_freq_factor", rotary.low, Presence::Required);
-            reader.readRate("high_freq_factor", rotary.high, Presence::Required);
-        } else if (type == "yarn") {
-            rotary.scaling = Rotary::Scaling::Yarn;
-            rotary.high = 32;
-            reader.readRate("beta_slow", rotary.low);
-            reader.readRate("beta_fast", rotary.high);
-            readYarnFactor(reader, *object);
-            bool wholePairs = true;
-            reader.read("truncate", wholePairs);
-            if (!wholePairs)
-                note(key, "the blend of stretched and plain frequencies begins and ends at whole pairs here, and "
-                          "\"truncate\": false is left out: a model that is trained here differs in the pairs there");
-        } else if (type != "default") {
-            note(key, fmt::format("rotary positions are scaled by {}, which is left out: a model that is trained here "
-                                  "has them unscaled",
-                                  inQuotes(type)));
-            rotary = {.base = rotary.base};
-        }
-    }
-
-    /// The factor on the attention scores, as the library computes it (arXiv 2309.00071, section 3.4).
-    void readYarnFactor(ObjectReader& reader, const Json& object)
-    {
-        Rotary& rotary = m_file.shape.rotary;
-        const auto stretched = [&](double share) {
-            return rotary.factor > 1 ? 0.1 * share * std::log(rotary.factor) + 1 : 1.0;
-        };
-        double share = 1, ofAll = 0;
-        reader.readRate("mscale", share);
-        reader.readRate("mscale_all_dim", ofAll);
-        const bool both = object.contains("mscale") && object.contains("mscale_all_dim");
-        rotary.attentionFactor = both ? stretched(share) / stretched(ofAll) : stretched(1);
-        if (m_type == "deepseek_v3" && ofAll > 0)
-            rotary.attentionFactor *= stretched(ofAll);
-        reader.readRate("attention_factor", rotary.attentionFactor);
-    }
-
     void readWindow()
     {
         ModelShape& shape = m_file.shape;
-        if (!has("sliding_window") || !flag("use_sliding_window", true))
+        const std::vector<bool> full = layersWithFullAttention();
+        if (has("sliding_window") && flag("use_sliding_window", true))
+            number("sliding_window", shape.window);
+        if (shape.window == 0 || (!full.empty() && std::find(full.begin(), full.end(), false) == full.end())) {
+            shape.window = 0;
             return;
-        number("sliding_window", shape.window);
-        if (m_type == "gpt_oss" || m_type == "gemma2")
-            shape.fullAttentionEvery = 2;
-        if (m_type == "gemma3_text") {
-            shape.fullAttentionEvery = 6;
-            if (has("sliding_window_pattern"))
-                number("sliding_window_pattern", shape.fullAttentionEvery);
         }
+        const int every = has("sliding_window_pattern") ? m_pattern : m_facts.fullAttentionEvery;
+        shape.fullAttentionEvery = full.empty() ? every : regularPattern(full);
+        for (std::size_t layer = 0; shape.fullAttentionEvery == 0 && layer < full.size(); ++layer)
+            if (full[layer])
+                shape.fullAttentionLayers.push_back(static_cast<int>(layer));
         note("sliding_window",
              "times and work of attention are those of whole sequences; the window is kept where the model trains");
+    }
+
+    /// Of each layer, where the file says it layer by layer or from which one on windows begin; otherwise empty.
+    std::vector<bool> layersWithFullAttention()
+    {
+        std::vector<bool> full;
+        if (has("sliding_window_pattern"))
+            number("sliding_window_pattern", m_pattern);
+        if (has("layer_types")) {
+            const Json* kinds = m_reader.array("layer_types");
+            for (std::size_t i = 0; kinds && i < kinds->size(); ++i) {
+                const std::string kind = (*kinds)[i].is_string() ? (*kinds)[i].get<std::string>() : std::string();
+                full.push_back(kind != "sliding_attention");
+                if (full.back() && kind != "full_attention")
+                    refuseIf(true, "layer_types", fmt::format("no formula for layers of the kind {}", inQuotes(kind)));
+            }
+            if (kinds && std::ssize(full) != m_file.shape.layers)
+                m_reader.fault("layer_types", fmt::format("{} kinds for {} layers", full.size(), m_file.shape.layers),
+                               "give one for each layer");
+        } else if (has("max_window_layers")) {
+            int first = 0;
+            number("max_window_layers", first, 0);
+            for (int layer = 0; layer < m_file.shape.layers; ++layer)
+                full.push_back(layer < first);
+        }
+        return full;
+    }
+
+    /// n where exactly every n-th layer is full; 0: there is no such n, or no layer is.
+    static int regularPattern(const std::vector<bool>& full)
+    {
+        const auto every = std::find(full.begin(), full.end(), true) - full.begin() + 1;
+        for (std::ptrdiff_t layer = 0; layer < std::ssize(full); ++layer)
+            if (full[static_cast<std::size_t>(layer)] != ((layer + 1) % every == 0))
+                return 0;
+        return every > std::ssize(full) ? 0 : static_cast<int>(every);
     }
 
     void readRouter()
     {
         ModelShape& shape = m_file.shape;
-        shape.routerNormalised = flag("norm_topk_prob", m_type != "qwen3_moe");
-        if (has("router_aux_loss_coef"))
-            m_reader.readRate("router_aux_loss_coef", shape.routerBalance);
+        shape.routerNormalised = flag("norm_topk_prob", true);
+        shape.routerBalance = rate("router_aux_loss_coef");
         if (m_type != "deepseek_v3")
             return;
         shape.routerScore = RouterScore::Sigmoid;
-        if (has("routed_scaling_factor"))
-            m_reader.readRate("routed_scaling_factor", shape.routerScale);
+        m_reader.readRate("routed_scaling_factor", shape.routerScale);
         if (has("n_group"))
             number("n_group", shape.routerGroups);
         if (has("topk_group"))
             number("topk_group", shape.routerGroupsPerToken);
+        refuseIf(has("topk_method") && m_json["topk_method"] != "noaux_tc", "topk_method",
+                 "experts are chosen with a correction here, \"noaux_tc\"");
+        refuseIf(has("scoring_func") && m_json["scoring_func"] != "sigmoid", "scoring_func",
+                 "experts are scored by a sigmoid here");
     }
 
-    void readExperts(const ArchitectureFacts& facts)
+    void readExperts()
     {
         readRouter();
         ModelShape& shape = m_file.shape;
-        number(facts.expertCount, shape.experts);
+        number(m_facts.expertCount, shape.experts);
         number("num_experts_per_tok", shape.expertsPerToken);
-        number(facts.expertWidth, shape.expertFfn);
-        if (has("decoder_sparse_step")) {
-            int every = 1;
-            number("decoder_sparse_step", every);
-            refuseIf(every != 1, "decoder_sparse_step", "layers with and without experts take turns");
-        }
-        if (has("moe_layer_freq")) {
-            int every = 1;
-            number("moe_layer_freq", every);
-            refuseIf(every != 1, "moe_layer_freq", "layers with and without experts take turns");
-        }
+        number(m_facts.expertWidth, shape.expertFfn);
+        for (const std::string_view key : {"decoder_sparse_step", "moe_layer_freq"})
+            if (int every = 1; has(key)) {
+                number(key, every);
+                refuseIf(every != 1, key, "layers with and without experts take turns");
+            }
         if (has("mlp_only_layers"))
             refuseIf(!m_json["mlp_only_layers"].empty(), "mlp_only_layers", "some layers have no experts");
     }
@@ -366,7 +365,8 @@ private:
     {
         ModelShape& shape = m_file.shape;
         number("n_shared_experts", shape.sharedExperts, 0);
-        number("first_k_dense_replace", shape.denseLayers, 0);
+        if (has("first_k_dense_replace"))
+            number("first_k_dense_replace", shape.denseLayers, 0);
         if (has("q_lora_rank"))
             number("q_lora_rank", shape.queryLatent);
         number("kv_lora_rank", shape.keyValueLatent);
@@ -375,7 +375,9 @@ private:
         number("v_head_dim", shape.valueHeadSize);
         shape.routerBias = true;
         shape.queryKeyValueBias = shape.projectionBias = false;
-        refuseIf(flag("attention_bias", false), "attention_bias", "no formula for biases of latent attention");
+        refuseIf(flag("attention_bias"), "attention_bias", "no formula for biases of latent attention");
+        if (!flag("rope_interleave", true))
+            note("rope_interleave", "pairs of rotary positions stand side by side here, and another order is left out");
         int more = 0;
         if (has("num_nextn_predict_layers"))
             number("num_nextn_predict_layers", more, 0);
@@ -400,11 +402,31 @@ private:
     }
 
     const Json& m_json;
+    const HuggingFaceType& m_facts;
+    std::string_view m_type;
     Diagnostics m_faults;
     ObjectReader m_reader;
     ModelFile m_file;
-    std::string_view m_type;
+    int m_pattern = 0; ///< sliding_window_pattern
 };
+
+[[noreturn]] void refuseUnknown(const LocatedJson& document, const std::string& type)
+{
+    std::vector<std::string_view> known, lacking;
+    for (const HuggingFaceType& each : huggingFaceTypes())
+        known.push_back(each.type);
+    for (const std::string_view key : neededByDecoders)
+        if (const auto found = document.value.find(std::string(key)); found == document.value.end() || found->is_null())
+            lacking.push_back(key);
+    std::string what = fmt::format("the layers of a model_type {} are not known here", inQuotes(type));
+    if (!lacking.empty())
+        what += fmt::format("; of what describes a decoder it lacks {}", joined(lacking, ", "));
+    throw Error(document.placeOf("/model_type"), std::move(what),
+                document.value.contains("text_config")
+                    ? "the language model stands in \"text_config\": save that object as a file of its own"
+                    : fmt::format("known: {}; measure others with `profile --torch`, or write a table of layers",
+                                  joined(known, ", ")));
+}
 
 } // namespace
 
@@ -415,7 +437,16 @@ bool isHuggingFaceConfig(const Json& value)
 
 ModelFile readHuggingFaceConfig(const LocatedJson& document, const std::string& name)
 {
-    return ConfigReader(document, name).read();
+    Diagnostics faults, notes;
+    std::string type;
+    ObjectReader(document, document.value, "", faults).read("model_type", type, Presence::Required);
+    if (!faults.empty())
+        throw Error(std::move(faults));
+    const HuggingFaceType* facts = findHuggingFaceType(type);
+    if (facts == nullptr)
+        refuseUnknown(document, type);
+    const LocatedJson config = completedConfig(document, *facts, notes);
+    return ConfigReader(config, *facts, std::move(notes)).read(name);
 }
 
 } // namespace pipewright

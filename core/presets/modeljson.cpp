@@ -30,6 +30,11 @@ const std::initializer_list<NamedValue<Activation>> activations{{"gelu_tanh", Ac
                                                                 {"gelu", Activation::Gelu},
                                                                 {"silu", Activation::Silu},
                                                                 {"clamped_silu", Activation::ClampedSilu}};
+const std::initializer_list<NamedValue<Head>> heads{{"own", Head::Own},
+                                                    {"none", Head::None},
+                                                    {"sequence_labels", Head::SequenceLabels},
+                                                    {"token_labels", Head::TokenLabels},
+                                                    {"reward", Head::Reward}};
 const std::initializer_list<NamedValue<RouterScore>> routerScores{{"softmax", RouterScore::Softmax},
                                                                   {"sigmoid", RouterScore::Sigmoid}};
 const std::initializer_list<NamedValue<Rotary::Scaling>> rotaryScalings{{"none", Rotary::Scaling::None},
@@ -45,6 +50,7 @@ void forEachOption(Shape& shape, Visit visit)
     visit("query_key_value_bias", shape.queryKeyValueBias);
     visit("projection_bias", shape.projectionBias);
     visit("query_key_norm", shape.queryKeyNorm);
+    visit("bidirectional", shape.bidirectional);
     visit("post_norm", shape.postNorm);
     visit("attention_sinks", shape.attentionSinks);
     visit("learned_positions", shape.learnedPositions);
@@ -53,6 +59,7 @@ void forEachOption(Shape& shape, Visit visit)
     visit("widened", shape.widened);
     visit("window", shape.window);
     visit("full_attention_every", shape.fullAttentionEvery);
+    visit("labels", shape.labels);
     visit("experts", shape.experts);
     visit("experts_per_token", shape.expertsPerToken);
     visit("shared_experts", shape.sharedExperts);
@@ -160,6 +167,16 @@ void readNumbers(ObjectReader& reader, ModelShape& shape)
     reader.readRate("local_rotary_base", shape.localRotaryBase);
     reader.readRate("router_bias_rate", shape.routerBiasRate);
     reader.readRate("router_balance", shape.routerBalance);
+}
+
+void readFullAttention(ObjectReader& reader, ModelShape& shape)
+{
+    const Json* layers = reader.array("full_attention_layers");
+    for (std::size_t i = 0; layers && i < layers->size(); ++i)
+        if ((*layers)[i].is_number_unsigned() && (*layers)[i].get<std::uint64_t>() < (1U << 30))
+            shape.fullAttentionLayers.push_back((*layers)[i].get<int>());
+        else
+            reader.fault("full_attention_layers", "an element is no number of a layer", "layers count from 0");
 }
 
 OrderedJson parallelToJson(const Parallelism& parallel)
@@ -295,6 +312,10 @@ nlohmann::ordered_json shapeToJson(const ModelShape& shape)
             json[std::string(key)] = field;
     });
     writeNumbers(shape, json);
+    if (!shape.fullAttentionLayers.empty())
+        json["full_attention_layers"] = shape.fullAttentionLayers;
+    if (shape.head != defaults.head)
+        json["head"] = nameIn(heads, shape.head);
     if (!(shape.parallel == Parallelism{}))
         json["parallel"] = parallelToJson(shape.parallel);
     return json;
@@ -325,6 +346,8 @@ ModelShape readShape(ObjectReader& reader)
     reader.readName("attention", shape.attention, attentionMemories);
     forEachOption(shape, OptionReader{reader});
     readNumbers(reader, shape);
+    readFullAttention(reader, shape);
+    reader.readName("head", shape.head, heads);
     if (const Json* parallel = reader.object("parallel"))
         shape.parallel = readParallel(
             ObjectReader(reader.document(), *parallel, reader.pointerTo("parallel"), reader.diagnostics()));

@@ -162,19 +162,19 @@ DeviceSpec PresetLibrary::groupOf(std::string_view name, std::string_view within
     return asOneDevice(std::move(members));
 }
 
-Cluster PresetLibrary::cluster(std::string_view name, int devices) const
+PresetLibrary::Listed PresetLibrary::listed(std::string_view name) const
 {
-    if (devices < 0 || devices > maxDevices)
-        throw Error("devices", fmt::format("{} devices", devices), fmt::format("between 1 and {}", maxDevices));
     if (namesClusterFile(name))
-        return readClusterFile(std::string(name), devices);
+        return {readClusterFile(std::string(name), 0)};
     const LocatedJson document = readPreset(m_directory, PresetKind::Cluster, name);
     Diagnostics diagnostics;
     ObjectReader reader(document, document.value, "", diagnostics);
     Preset description;
     readDescription(reader, description);
-    Cluster cluster;
+    Listed found;
+    Cluster& cluster = found.cluster;
     reader.read("name", cluster.name, Presence::Required);
+    reader.read("repeats", found.repeats);
     if (const Json* groups = reader.array("devices", Presence::Required)) {
         for (std::size_t i = 0; i < groups->size(); ++i) {
             ObjectReader group(document, (*groups)[i], fmt::format("/devices/{}", i), diagnostics);
@@ -205,12 +205,46 @@ Cluster PresetLibrary::cluster(std::string_view name, int devices) const
     readCollectives(reader, cluster);
     reader.finish();
     throwIfAny(std::move(diagnostics));
-    if (devices > 0) {
-        const std::vector<DeviceSpec> own = cluster.devices;
-        cluster.devices.clear();
-        for (int i = 0; i < devices; ++i)
-            cluster.devices.push_back(own[i % own.size()]);
-    }
+    return found;
+}
+
+std::optional<std::int64_t> PresetLibrary::Listed::capacity() const
+{
+    if (repeats)
+        return std::nullopt;
+    const Nodes& nodes = cluster.nodes;
+    return nodes.devices > 0 ? std::int64_t{nodes.devices} * nodes.count : std::ssize(cluster.devices);
+}
+
+std::optional<std::int64_t> PresetLibrary::capacity(std::string_view name) const
+{
+    return listed(name).capacity();
+}
+
+Cluster PresetLibrary::cluster(std::string_view name, int devices, std::int64_t members) const
+{
+    if (devices < 0 || devices > maxDevices)
+        throw Error("devices", fmt::format("{} devices", devices), fmt::format("between 1 and {}", maxDevices));
+    const bool file = namesClusterFile(name);
+    if (file && members == 1)
+        return readClusterFile(std::string(name), devices); // says how many it has
+    const Listed listed = this->listed(name);
+    const std::optional<std::int64_t> has = listed.capacity();
+    if (has && listed.cluster.nodes.devices == 0 && devices * members > *has)
+        throw Error("--cluster",
+                    members == 1 ? fmt::format("{} has {} devices, and {} are needed", name, *has, devices)
+                                 : fmt::format("{} has {} devices, and {} are needed: {} for each of {}", name, *has,
+                                               devices * members, members, devices),
+                    file ? "measure more devices, or take fewer: a measured machine has those that it has"
+                         : "take fewer, or a cluster of several nodes, whose links between nodes are slower");
+    if (devices == 0)
+        return listed.cluster;
+    if (file)
+        return readClusterFile(std::string(name), devices);
+    Cluster cluster = listed.cluster;
+    cluster.devices.clear();
+    for (int i = 0; i < devices; ++i)
+        cluster.devices.push_back(listed.cluster.devices[i % listed.cluster.devices.size()]);
     return cluster;
 }
 

@@ -36,11 +36,21 @@ public:
     ModelShape model(std::string_view name) const;
     Workload workload(std::string_view modelName, Optimizer optimizer = Optimizer::AdamW) const; ///< source "preset …"
     DeviceSpec device(std::string_view name) const;
-    /// `devices` > 0: that many devices, by repeating the preset's list, instead of as many as it lists. A name that
-    /// ends with .json is a file of its own (clusterfile.h), whose devices are not repeated.
-    Cluster cluster(std::string_view name, int devices = 0) const;
+    /// `devices` > 0: that many devices instead of as many as it lists, each of which stands for `members` of the real
+    /// ones. A cluster of nodes has its list once per node, and core/cluster/nodes.h counts; threads of this machine
+    /// ("repeats") are as many as are asked for; of others, Error when there are fewer. A name that ends with .json is
+    /// a file of its own (clusterfile.h).
+    Cluster cluster(std::string_view name, int devices = 0, std::int64_t members = 1) const;
+    /// How many devices it has; nothing: as many as are asked for.
+    std::optional<std::int64_t> capacity(std::string_view name) const;
 
 private:
+    struct Listed {
+        Cluster cluster;
+        bool repeats = false;
+        std::optional<std::int64_t> capacity() const;
+    };
+    Listed listed(std::string_view name) const;
     DeviceSpec groupOf(std::string_view name, std::string_view within) const;
 
     std::string m_directory;

@@ -78,23 +78,24 @@ Diagnostics checkCosts(const Schedule& schedule, const Costs& costs, const Dataf
     diagnostics.insert(diagnostics.end(), ofParts.begin(), ofParts.end());
     for (const SharedParameter& shared : dataflow.shared)
         if (std::min(shared.rootStage, shared.otherStage) < 0
-            || std::max(shared.rootStage, shared.otherStage) >= schedule.stages()
-            || shared.rootStage == shared.otherStage)
+            || std::max(shared.rootStage, shared.otherStage) >= schedule.stages())
             diagnostics.push_back(
                 {Severity::Error, "dataflow.shared",
                  fmt::format("a parameter shared by stages {} and {}", shared.rootStage, shared.otherStage),
-                 "name two different stages of the schedule"});
+                 "name stages of the schedule"});
     return diagnostics;
 }
 
 /// Refuses what a schedule with U blocks cannot be combined with.
 void checkVersioned(const Schedule& schedule, const Dataflow& dataflow)
 {
-    if (!dataflow.shared.empty())
+    const auto joining = std::find_if(dataflow.shared.begin(), dataflow.shared.end(),
+                                      [](const SharedParameter& shared) { return shared.joinsStages(); });
+    if (joining != dataflow.shared.end())
         throw Error(
             "dataflow.shared",
             fmt::format("stages {} and {} share a parameter, and the schedule updates its stages one by one",
-                        dataflow.shared.front().rootStage, dataflow.shared.front().otherStage),
+                        joining->rootStage, joining->otherStage),
             "use a model whose output head is its own (\"tied_head\": false), or a schedule without update blocks");
     if (!schedule.transferOrder.empty())
         throw Error("schedule.transfer_order", "the order of transfers is stated, and the schedule has update blocks",
@@ -128,7 +129,7 @@ void addSharedGradientInputs(OrderGraph& graph, const Dataflow& dataflow, int mi
         return full != noBlock ? full : graph.indexOf(Op::W, stage, m);
     };
     for (std::uint32_t k = 0; k < dataflow.shared.size(); ++k)
-        for (int m = 0; m < microbatches; ++m) {
+        for (int m = 0; m < microbatches && dataflow.shared[k].joinsStages(); ++m) {
             const BlockIndex root = last(dataflow.shared[k].rootStage, m),
                              other = last(dataflow.shared[k].otherStage, m);
             if (root != noBlock && other != noBlock)

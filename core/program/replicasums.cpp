@@ -247,7 +247,7 @@ std::vector<PlannedReplicaSum> planReplicaSums(const PipelineShape& shape, const
     SumPlanner planner(shape, costs, graph, run);
     for (const SharedParameter& shared : dataflow.shared)
         for (const int stage : {shared.rootStage, shared.otherStage})
-            if (commuted)
+            if (commuted && shared.joinsStages())
                 planner.keepBehindAll(stage);
     return planner.plan();
 }

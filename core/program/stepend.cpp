@@ -21,8 +21,9 @@ void StepEnd::write(std::vector<TaskId>& lastOnDevice)
     if (m_commuted)
         for (int r = 0; r < m_program.replicas(); ++r)
             for (const SharedParameter& shared : m_dataflow.shared)
-                addReduction(TaskKind::Reduce, {shared.rootStage, r}, {shared.otherStage, r},
-                             {shared.bytes, shared.bytes}, lastOnDevice);
+                if (shared.joinsStages())
+                    addReduction(TaskKind::Reduce, {shared.rootStage, r}, {shared.otherStage, r},
+                                 {shared.bytes, shared.bytes}, lastOnDevice);
     while (m_next < m_sums.size())
         addSum(m_sums[m_next++], lastOnDevice);
     if (m_program.blocks())

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "core/design/costs.h"
+#include "core/design/stagestate.h"
 #include "core/program/program.h"
 #include "core/program/replicasums.h"
 #include "core/schedule/schedule.h"
@@ -44,20 +45,20 @@ protected:
         m_program.buffers.reserve(2 * transfers + kept + 3 * m_costs.stages.size() * replicas);
     }
 
-    void addPersistentBuffers()
+    void addPersistentBuffers(const Dataflow& dataflow)
     {
         for (std::int32_t r = 0; r < m_program.replicas(); ++r)
             for (std::int32_t s = 0; s < m_program.stages(); ++s) {
-                const StageCosts& costs = m_costs.stages[s];
                 const int device = deviceOf(s, r);
+                const StageState held = stageState(m_schedule, m_costs, dataflow, s, r);
                 const auto add = [&](BufferKind kind, Bytes bytes) {
                     addBuffer(kind, device, s, -1, bytes, -1, false, r);
                 };
-                add(BufferKind::Parameters, costs.parameters);
-                add(BufferKind::Gradients, costs.gradients);
-                add(BufferKind::OptimizerState, m_schedule.shardedOptimizer
-                                                    ? shareOfBytes(costs.optimizerState, costs, r, m_program.replicas())
-                                                    : costs.optimizerState);
+                add(BufferKind::Parameters, held.parameters);
+                add(BufferKind::Gradients, held.gradients);
+                add(BufferKind::OptimizerState, m_schedule.shardedOptimizer ? shareOfBytes(
+                                                    held.optimizer, m_costs.stages[s], r, m_program.replicas())
+                                                                            : held.optimizer);
                 if (!m_schedule.dataParallelDevices.empty() && !m_schedule.shardedStates)
                     addCopies(s, device);
             }

@@ -49,7 +49,7 @@ public:
             return std::tie(a.input, a.block, a.kind, a.index) < std::tie(b.input, b.block, b.kind, b.index);
         });
         reserve();
-        addPersistentBuffers();
+        addPersistentBuffers(dataflow);
         if (weights.versioned())
             m_weights.emplace(program, schedule, costs, graph, weights);
     }

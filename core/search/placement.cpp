@@ -93,7 +93,7 @@ Design withPlacement(const Design& base, const std::vector<int>& deviceOfStage, 
         design.costs = recutCosts(*base.workload, base.costs, {base.layersPerStage},
                                   {layersPerStage, {}, design.schedule.recompute});
         design.costs.linkOfPair = base.costs.linkOfPair;
-        design.dataflow.shared = sharedParametersOf(*base.workload, layersPerStage);
+        design.dataflow.shared = sharedParametersOn(base.cluster, *base.workload, layersPerStage);
     }
     return design;
 }

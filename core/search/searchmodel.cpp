@@ -3,6 +3,7 @@
 // task allocates, holds while it runs and frees. O(blocks).
 #include "core/search/searchmodel.h"
 
+#include "core/design/stagestate.h"
 #include "core/schedule/ordergraph.h"
 
 #include <fmt/format.h>
@@ -159,7 +160,7 @@ void SearchModel::addMemory(const Design& design, const MemoryLimit& limit, Pati
     for (int d = 0; d < devices; ++d)
         for (const int s : stagesOfDevice[d]) {
             const StageCosts& c = costs.stages[s];
-            persistent[d] += c.parameters + c.gradients + c.optimizerState;
+            persistent[d] += stageState(design.schedule, costs, design.dataflow, s, 0).bytes();
             savedOnDevice[d] += c.savedUntilInputGrad + c.savedUntilWeightGrad;
             known += c.savedUntilInputGrad + c.savedUntilWeightGrad;
         }

@@ -3,6 +3,7 @@
 // ascending memory, O(n log n).
 #include "core/search/tradeoffs.h"
 
+#include "core/design/carriedover.h"
 #include "core/predict/offloadedstages.h"
 #include "core/predict/predict.h"
 
@@ -88,6 +89,7 @@ TradeOff evaluateTradeOff(const Design& base, const TradeOffCandidate& candidate
         const Prediction prediction = predict(design);
         const Metrics& metrics = prediction.metrics;
         result.possible = true;
+        result.optimizerChange = optimizerChange(base, design);
         result.bubble = metrics.rateMakespan;
         result.makespan = metrics.makespan;
         for (const DeviceMetrics& device : metrics.devices) {

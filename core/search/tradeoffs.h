@@ -37,9 +37,10 @@ struct TradeOff {
     std::string reason; ///< why it is not possible
     double bubble = 0;  ///< rate_makespan
     Nanoseconds makespan = 0;
-    Bytes peakBytes = 0;        ///< of the fullest device
-    double peakActivations = 0; ///< the same in units of one microbatch's activations on a device
-    StepSpread noisy;           ///< of the makespan, where noise was asked for
+    Bytes peakBytes = 0;         ///< of the fullest device
+    double peakActivations = 0;  ///< the same in units of one microbatch's activations on a device
+    StepSpread noisy;            ///< of the makespan, where noise was asked for
+    std::string optimizerChange; ///< "SGD with momentum in place of AdamW"; empty: it trains as the base does
 };
 
 /// Makes the schedule and predicts it, with `noise` given also under noise. An impossible or stopped candidate returns

@@ -4,7 +4,7 @@
 // work, so that a stop takes effect soon.
 #include "core/search/worker.h"
 
-#include "core/design/redesign.h"
+#include "core/design/familywork.h"
 #include "core/search/exactsearch.h"
 #include "core/search/periodic.h"
 #include "core/search/symmetricpredecessors.h"
@@ -116,12 +116,7 @@ void SearchWorker::tryFamilies(const std::function<bool()>& stop)
     parameters.devices = m_given.devices;
     parameters.microbatches = m_given.microbatches;
     takeWork(parameters, m_design.costs);
-    for (const StageCosts& stage : m_design.costs.stages) {
-        parameters.saved += stage.savedUntilInputGrad + stage.savedUntilWeightGrad;
-        parameters.savedForWeightGrad += stage.savedUntilWeightGrad + stage.savedFromInputGrad;
-    }
-    parameters.saved /= m_given.devices;
-    parameters.savedForWeightGrad = std::min(parameters.saved, parameters.savedForWeightGrad / m_given.devices);
+    parameters.stageSaved = memoryOfStages(m_design.costs);
     for (const Family& family : families()) {
         if (stop())
             return;

@@ -274,6 +274,9 @@ void requireGraph(const ModelShape& shape)
     if (shape.keyValueLatent > 0)
         throw Error("model.key_value_latent", "latent attention has no tensor graph yet",
                     "write the graph out under \"graph\"");
+    if (shape.head != Head::Own)
+        throw Error("model.head", "heads of labels and rewards, and models without a head, have no tensor graph yet",
+                    "write the graph out under \"graph\"");
     if (shape.sequencePieces > 1)
         throw Error("model.sequence_pieces", "sequences in pieces have no tensor graph", "use whole sequences");
 }

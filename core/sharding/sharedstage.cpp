@@ -111,8 +111,9 @@ LayerRange stageRange(const Workload& workload, int first, int count)
 {
     LayerRange range = rangeOf(workload, first, count);
     // Only the dense layers before the first with experts differ from the rest, and those that look at all tokens.
-    if (workload.shape.window == 0 || workload.shape.fullAttentionEvery == 0)
-        range.first = workload.shape.experts > 0 ? std::min(range.first, workload.shape.denseLayers) : 0;
+    const ModelShape& shape = workload.shape;
+    if (shape.window == 0 || (shape.fullAttentionEvery == 0 && shape.fullAttentionLayers.empty()))
+        range.first = shape.experts > 0 ? std::min(range.first, shape.denseLayers) : 0;
     return range;
 }
 

@@ -241,6 +241,44 @@ void addExperts(const ModelShape& shape, Layer& layer)
     addWorkspace(layer, "d.experts", copies * shape.hidden);
 }
 
+// One square matrix on the first token of every sequence.
+void addPooler(const ModelShape& shape, Layer& layer)
+{
+    const std::int64_t values = shape.microbatchSize * shape.hidden;
+    Keeper keep = keeper(shape, layer);
+    addLinear(layer, shape.microbatchSize, {"pooler", shape.hidden, shape.hidden, true});
+    keep.untilInputGrad("head.stream", shape.tokens() * shape.hidden); // the pooler reads its first tokens
+    keep.untilWeightGrad("head.input", values);
+    keep.untilInputGrad("head.output", values);
+}
+
+// The heads that models for tasks have, as the transformers library computes them: a decoder scores every token also
+// where one label of a sequence counts; an encoder scores what its pooler made of the first token.
+void addTaskHead(const ModelShape& shape, Layer& layer)
+{
+    Keeper keep = keeper(shape, layer);
+    const bool encoder = shape.architecture == Architecture::Encoder, ofSequence = shape.head == Head::SequenceLabels;
+    if (!encoder) { // an encoder's layers end with a norm
+        addNorm(shape, layer, "norm", shape.hidden);
+        keep.untilInputGrad("norm.input", shape.tokens() * shape.hidden);
+    }
+    if (shape.head == Head::None)
+        return;
+    if (encoder && ofSequence)
+        addPooler(shape, layer);
+    const std::int64_t rows = encoder ? shape.targets() : shape.tokens();
+    if (shape.head == Head::Reward) {
+        addLinear(layer, rows, {"reward", shape.hidden, shape.hidden, true});
+        keep.untilWeightGrad("reward.input", rows * shape.hidden);
+        keep.fromInputGrad("reward.outputGrad", rows * shape.hidden);
+    }
+    addLinear(layer, rows, {"score", shape.hidden, shape.labels, encoder || !ofSequence});
+    keep.untilWeightGrad("score.input", rows * shape.hidden);
+    keep.add("score.probabilities", shape.targets() * shape.labels, 4, Lifetime::UntilInputGrad);
+    keep.add("targets", shape.targets(), 4, Lifetime::UntilInputGrad);
+    keep.fromInputGrad("score.outputGrad", rows * shape.labels);
+}
+
 } // namespace
 
 void addAttention(const ModelShape& shape, Layer& layer)
@@ -332,14 +370,15 @@ Layer headLayer(const ModelShape& shape)
     layer.name = "head";
     layer.kind = LayerKind::Head;
     Keeper keep = keeper(shape, layer);
+    if (shape.head != Head::Own) {
+        addTaskHead(shape, layer);
+        return layer;
+    }
     const bool encoder = shape.architecture == Architecture::Encoder;
-    if (encoder && !shape.tiedHead) { // the pooler: one square matrix on the first token
+    if (encoder && !shape.tiedHead) {
         const std::int64_t values = shape.microbatchSize * shape.hidden;
-        addLinear(layer, shape.microbatchSize, {"pooler", shape.hidden, shape.hidden, true});
+        addPooler(shape, layer);
         addWorkspace(layer, "d.ln", values);
-        keep.untilInputGrad("head.stream", shape.tokens() * shape.hidden); // the pooler reads its first tokens
-        keep.untilWeightGrad("head.input", values);
-        keep.untilInputGrad("head.output", values);
         keep.add("head.probabilities", values, 4, Lifetime::UntilInputGrad);
         keep.add("targets", shape.microbatchSize, 4, Lifetime::UntilInputGrad);
         keep.fromInputGrad("head.outputGrad", values);

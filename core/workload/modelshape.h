@@ -69,6 +69,16 @@ enum class Architecture {
     Table,      ///< only `table` counts; the dimensions mean nothing
 };
 
+/// What follows the last transformer layer. All but Own are predicted and not trained here.
+enum class Head {
+    Own,            ///< the architecture's: see Architecture
+    None,           ///< the final norm alone: an embedding model
+    SequenceLabels, ///< scores of `labels` classes for each sequence; a decoder has no bias on them, an encoder has,
+                    ///< behind its pooler
+    TokenLabels,    ///< scores of `labels` classes, with biases, for each token
+    Reward,         ///< a square matrix and a ReLU before the scores of SequenceLabels, both with biases
+};
+
 /// How every stage is split over a group of equal devices, and the number of copies of the pipeline. The schedule sees
 /// a group as one device; what a member computes, keeps and sends is in parallelism.h.
 struct Parallelism {
@@ -126,18 +136,23 @@ struct ModelShape {
     bool queryKeyValueBias = true;                ///< biases on q, k, v (Qwen2.5 has these and no others)
     bool projectionBias = false;                  ///< a bias on the attention's output though `bias` is false (GPT-OSS)
     bool queryKeyNorm = false;                    ///< RMS norm per head on q and k (Qwen3)
-    bool postNorm = false;                        ///< a norm behind attention and MLP too (Gemma 2)
+    bool bidirectional = false;   ///< a decoder's tokens also attend to later ones; predicted, not trained here
+    bool postNorm = false;        ///< a norm behind attention and MLP too (Gemma 2)
     bool attentionSinks = false;  ///< one parameter per head that takes part in the softmax without a token (GPT-OSS)
     bool learnedPositions = true; ///< position table of `sequence` rows (GPT); otherwise rotary
     Rotary rotary = {};
-    std::int64_t window = 0;     ///< number of keys that a query attends to, its own included; 0: no limit
-    int fullAttentionEvery = 0;  ///< with a window: every n-th layer attends to all keys; 0: none does
+    std::int64_t window = 0;    ///< number of keys that a query attends to, its own included; 0: no limit
+    int fullAttentionEvery = 0; ///< with a window: every n-th layer attends to all keys; 0: none does
+    /// With a window: these layers attend to all keys, where that is not every n-th. Ascending.
+    std::vector<int> fullAttentionLayers;
     double embeddingScale = 1;   ///< tokens' embeddings are multiplied by it (Gemma)
     double attentionSoftCap = 0; ///< scores s become cap · tanh(s / cap) (Gemma 2); 0: they stay
     double logitsSoftCap = 0;    ///< likewise of the last logits
     double queryScale = 0;       ///< scores are divided by its square root; 0: by that of headSize (Gemma 2 and 3)
     double localRotaryBase = 0;  ///< of layers with a window (Gemma 3); 0: as in the other layers
     bool tiedHead = true;        ///< output head shares the embedding's matrix
+    Head head = Head::Own;
+    std::int64_t labels = 0; ///< classes of a head of labels
     std::int64_t vocabulary = 256;
     std::int64_t sequence = 64;
     std::int64_t microbatchSize = 4; ///< sequences per microbatch
@@ -195,11 +210,14 @@ struct ModelShape {
             return (sequence - 1) * patchElements * microbatchSize;
         return architecture == Architecture::Classifier ? 2 * sequence * microbatchSize : tokens();
     }
-    /// Rows of a microbatch that reach the loss: all, or the first of every sequence (a class token's, a pooler's).
+    /// Rows of a microbatch that reach the loss: all, or one of every sequence (a class token's, a pooler's, its
+    /// label).
     std::int64_t targets() const
     {
-        const bool first = architecture == Architecture::Vision || (architecture == Architecture::Encoder && !tiedHead);
-        return first ? microbatchSize : tokens();
+        const bool one = head == Head::Own ? architecture == Architecture::Vision
+                                                 || (architecture == Architecture::Encoder && !tiedHead)
+                                           : head == Head::SequenceLabels || head == Head::Reward;
+        return one ? microbatchSize : tokens();
     }
     /// The masked tokens of a sequence, over which the loss is a mean: 15 % (arXiv 1810.04805, section 3.1), one at
     /// least.

@@ -16,13 +16,16 @@ namespace pipewright {
 namespace {
 
 /// Tensors of the full width that every tensor-parallel member holds whole, unless they split the tokens.
-constexpr std::array<std::string_view, 19> wholeOnMembers{"ln1.input",
+constexpr std::array<std::string_view, 22> wholeOnMembers{"ln1.input",
                                                           "ln2.input",
                                                           "qkv.input",
                                                           "fc1.input",
                                                           "router.input",
                                                           "norm.input",
                                                           "head.input",
+                                                          "score.input",
+                                                          "reward.input",
+                                                          "reward.outputGrad",
                                                           "embedding.outputGrad",
                                                           "head.stream",
                                                           "transform.input",
@@ -48,7 +51,7 @@ void addTensorTraffic(const ModelShape& shape, const ModelShape& member, Layer& 
     case LayerKind::Embedding: add(1, 0, split ? 1 : 0); break;
     case LayerKind::Transformer: // attention and MLP; an all-reduce is a scatter and a gather
     case LayerKind::Mlp: add(split ? 4 : 2, split ? 4 : 2, 0); break;
-    case LayerKind::Head: add(split ? 1 : 0, 1, 0); break;
+    case LayerKind::Head: add(split ? 1 : 0, shape.head == Head::Own ? 1 : 0, 0); break; // members score alike
     case LayerKind::Other: break;
     }
 }

@@ -55,6 +55,11 @@ Diagnostics checkShape(const ModelShape& shape)
     require(wrong, "value_head_size", shape.valueHeadSize, shape.keyValueLatent > 0 ? 1 : 0, wide);
     require(wrong, "window", shape.window, 0, 100 * wide);
     require(wrong, "full_attention_every", shape.fullAttentionEvery, 0, deep);
+    for (std::size_t i = 0; i < shape.fullAttentionLayers.size(); ++i)
+        require(wrong, "full_attention_layers", shape.fullAttentionLayers[i],
+                i == 0 ? 0 : shape.fullAttentionLayers[i - 1] + 1, deep);
+    const bool labelled = shape.head != Head::Own && shape.head != Head::None;
+    require(wrong, "labels", shape.labels, labelled ? 1 : 0, labelled ? wide : 0);
     require(wrong, "router_groups", shape.routerGroups, 1, std::max(shape.experts, 1));
     require(wrong, "router_groups_per_token", shape.routerGroupsPerToken, 1, shape.routerGroups);
     requireAbove(wrong, "norm_epsilon", shape.normEpsilon, 0);
@@ -82,6 +87,18 @@ Diagnostics checkShape(const ModelShape& shape)
     require(wrong, "sequence_pieces", shape.sequencePieces, 1, classifier ? 1 : deep);
     if (shape.widened && shape.dataType != DataType::Bf16)
         wrong.push_back({Severity::Error, "model.widened", "fp32 values need no wider copies", "leave it out"});
+    if (!shape.fullAttentionLayers.empty() && (shape.fullAttentionEvery > 0 || shape.window == 0))
+        wrong.push_back({Severity::Error, "model.full_attention_layers",
+                         shape.window == 0 ? "without a window every layer attends to all keys"
+                                           : "which layers attend to all keys is said twice",
+                         "leave it out, or give a window and no full_attention_every"});
+    if (shape.head != Head::Own
+        && !(shape.architecture == Architecture::Decoder
+             || (shape.architecture == Architecture::Encoder && shape.head != Head::Reward)))
+        wrong.push_back({Severity::Error, "model.head", "this architecture has no such head", "leave it out"});
+    if (shape.bidirectional && shape.architecture != Architecture::Decoder)
+        wrong.push_back({Severity::Error, "model.bidirectional",
+                         "whether tokens attend to later ones is a question for decoders alone", "leave it out"});
     if (!wrong.empty())
         return wrong;
     if (shape.sequencePieces < 1 || shape.sequence % shape.sequencePieces != 0)
@@ -137,7 +154,9 @@ AttentionCore attentionCoreOf(const ModelShape& shape)
 
 std::int64_t windowOf(const ModelShape& shape, int layer)
 {
-    const bool looksAtAll = shape.fullAttentionEvery > 0 && (layer + 1) % shape.fullAttentionEvery == 0;
+    const bool looksAtAll =
+        (shape.fullAttentionEvery > 0 && (layer + 1) % shape.fullAttentionEvery == 0)
+        || std::binary_search(shape.fullAttentionLayers.begin(), shape.fullAttentionLayers.end(), layer);
     return looksAtAll ? 0 : shape.window;
 }
 
@@ -187,6 +206,12 @@ Diagnostics whyNotRunnable(const ModelShape& shape)
         need(shape.experts == 0, "experts", "a classifier here has no experts", "use 0");
         return reasons; // it has no attention
     }
+    need(shape.head == Head::Own, "head",
+         "training here ends with the architecture's own head: heads of labels and rewards, and models without a head, "
+         "are predicted",
+         "train it with --backend torch and your module, or take \"head\": \"own\"");
+    need(!shape.bidirectional, "bidirectional", "attention of a decoder that is trained here looks back only",
+         "train it with --backend torch and your module, or leave it out");
     const bool latent = attentionCoreOf(shape) == AttentionCore::Latent,
                causal = shape.architecture == Architecture::Decoder;
     need(shape.embeddingScale == 1 || (causal && !shape.learnedPositions), "embedding_scale",

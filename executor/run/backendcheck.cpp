@@ -3,6 +3,7 @@
 
 #include "core/design/groupstages.h"
 #include "core/design/stagecosts.h"
+#include "core/design/stagestate.h"
 #include "core/predict/busqueues.h"
 #include "core/program/compile.h"
 #include "core/workload/parallelism.h"
@@ -43,6 +44,12 @@ void noteOfTraining(const Design& design, Diagnostics& found)
                         "same time",
                         pairs, pairs == 1 ? "" : "s"),
             "compare times with --maths timed, which runs them together, and their parts on two streams");
+    if (const auto [bytes, device] = sparedByOneParameter(design.schedule, design.costs, design.dataflow); bytes > 0)
+        note(found, "dataflow.shared",
+             fmt::format("the embedding and the tied head on device {} are one matrix in the prediction, and two here: "
+                         "{} more, with gradient and optimizer state",
+                         device, formatSize(bytes)),
+             "give the model a head of its own (\"tied_head\": false) where that does not fit");
 }
 
 void noteOfTimedBlocks(const Design& design, const RunMeans& means, Diagnostics& found)
@@ -101,10 +108,12 @@ void noteOfGroups(const Design& design, const RunMeans& means, Diagnostics& foun
         note(found, "cluster.devices",
              "timed blocks of processes with GPUs run every group as one device, with the times of its members",
              "use --backend cuda, or mpi without GPUs, to run member by member");
-    else if (!design.dataflow.shared.empty()) {
+    else {
         Bytes bytes = 0;
         for (const SharedParameter& shared : design.dataflow.shared)
-            bytes += shared.bytes;
+            bytes += shared.joinsStages() ? shared.bytes : 0;
+        if (bytes == 0)
+            return;
         note(
             found, "costs.reduce",
             fmt::format("members add the gradients of shared parameters up piece by piece, in the time of their links, "
@@ -219,7 +228,12 @@ BackendCheck checkForBackend(const Design& design, const RunMeans& means)
         if (why.empty() && !hasGroups(design) && means.maths != RunOptions::Maths::Training && means.backend == "host")
             why = whyNotHere(design);
         check.trains = why.empty();
-        if (means.maths == RunOptions::Maths::Training)
+        // Of groups whose blocks were timed where training was meant, nobody would see what their members do.
+        const bool ofGroups = hasGroups(design) && design.workload;
+        if (means.maths != RunOptions::Maths::Training && ofGroups)
+            for (Diagnostic& reason : why)
+                reason.hint += "; or --maths timed, for blocks that only take their time";
+        if (means.maths == RunOptions::Maths::Training || ofGroups)
             check.found.insert(check.found.end(), why.begin(), why.end());
         else
             for (Diagnostic& reason : notesOfTimes(why))

@@ -61,7 +61,7 @@ namespace {
 /// The design with the shared parameters and the sizes of stage outputs that its model implies.
 Design trained(Design design)
 {
-    design.dataflow.shared = sharedParametersOf(*design.workload, design.layersPerStage);
+    design.dataflow.shared = sharedParametersOf(*design.workload, design.layersPerStage, true);
     Costs whole;
     applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, whole);
     for (std::size_t s = 0; s < whole.stages.size(); ++s)

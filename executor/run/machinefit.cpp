@@ -2,9 +2,14 @@
 #include "executor/run/machinefit.h"
 
 #include "core/base/units.h"
+#include "core/predict/predict.h"
 #include "executor/cuda/gpushares.h"
+#include "executor/run/grouprun.h"
 
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
 
 namespace pipewright {
 
@@ -59,6 +64,52 @@ Diagnostics whyTooLarge(const Design& design, std::span<const Bytes> peaks, std:
                        "shorter sequences or fewer microbatches"});
     }
     return why;
+}
+
+double slowdownOn(int cores, const Program& program, const Timeline& timeline, const std::vector<int>& threads)
+{
+    std::vector<std::pair<Nanoseconds, int>> changes; // of the number of threads that compute
+    for (TaskId t = 0; t < program.tasks.size(); ++t) {
+        const Task& task = program.tasks[t];
+        if ((task.kind != TaskKind::Compute && task.kind != TaskKind::Update) || timeline.start[t] == notRun)
+            continue;
+        const auto device = static_cast<std::size_t>(task.device);
+        const int count = device < threads.size() ? threads[device] : 1;
+        changes.emplace_back(timeline.start[t], count);
+        changes.emplace_back(timeline.end[t], -count);
+    }
+    std::sort(changes.begin(), changes.end());
+    double slowed = 0;
+    int computing = 0;
+    for (std::size_t i = 0; i + 1 < changes.size(); ++i) {
+        computing += changes[i].second;
+        slowed += static_cast<double>(changes[i + 1].first - changes[i].first)
+                  * std::max(1.0, static_cast<double>(computing) / std::max(1, cores));
+    }
+    const double alone = changes.empty() ? 0 : static_cast<double>(changes.back().first - changes.front().first);
+    return alone > 0 ? slowed / alone : 1;
+}
+
+Diagnostics whySlow(const Design& design, const RunMeans& means, bool trains, int cores)
+{
+    if (means.backend != "host" || means.virtualClock || (!trains && means.maths != RunOptions::Maths::Synthetic))
+        return {};
+    if (cores <= 0)
+        cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    const int devices = devicesOfRun(design, means);
+    if (devices <= cores)
+        return {};
+    std::vector<int> threads;
+    for (const DeviceSpec& device : design.cluster.devices)
+        threads.push_back(device.group && runsMembers(design, means) ? static_cast<int>(device.group->devices.size())
+                                                                     : 1);
+    const OutlinedPrediction prediction = predictOutline(design);
+    return {{Severity::Warning, "--backend host",
+             fmt::format("{} devices compute on {} core{} of this machine: a step takes about {:.1f} times as long as "
+                         "with a core for each",
+                         devices, cores, cores == 1 ? "" : "s",
+                         slowdownOn(cores, prediction.program, prediction.timeline, threads)),
+             "measure with fewer devices, or use --maths timed, whose blocks sleep for their times"}};
 }
 
 double memoryScaleThatFits(const Design& design, std::span<const Bytes> peaks, std::string_view backend,

@@ -125,8 +125,10 @@ bool trainsOrThrow(const Design& design, const RunOptions& options, Diagnostics&
 Design scaledDesign(const Design& design, const RunOptions& options)
 {
     Design result = design;
-    if (options.scale != SyntheticScale{})
+    if (options.scale != SyntheticScale{}) {
         result.costs = scaledCosts(design.costs, options.scale);
+        result.dataflow = scaledDataflow(design.dataflow, options.scale);
+    }
     return result;
 }
 

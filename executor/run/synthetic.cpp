@@ -91,4 +91,14 @@ Costs scaledCosts(const Costs& costs, const SyntheticScale& scale)
     return result;
 }
 
+Dataflow scaledDataflow(const Dataflow& dataflow, const SyntheticScale& scale)
+{
+    Dataflow result = dataflow;
+    for (SharedParameter& shared : result.shared)
+        shared.bytes = scaled(shared.bytes, scale.memory, largestSize);
+    for (SkipConnection& skip : result.skips)
+        skip.bytes = scaled(skip.bytes, scale.memory, largestSize);
+    return result;
+}
+
 } // namespace pipewright

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "core/design/costs.h"
+#include "core/design/dataflow.h"
 
 namespace pipewright {
 
@@ -17,5 +18,7 @@ struct SyntheticScale {
 /// `costs` with all times and bytes multiplied, rounded to whole nanoseconds and bytes; a wire gets the bandwidth
 /// at which the scaled bytes take the scaled time. Throws Error unless both scales are positive and finite.
 Costs scaledCosts(const Costs& costs, const SyntheticScale& scale);
+/// The same of the bytes that stages share and skip.
+Dataflow scaledDataflow(const Dataflow& dataflow, const SyntheticScale& scale);
 
 } // namespace pipewright

@@ -33,7 +33,7 @@ Design trainableDesign(const Design& design)
                     "train it with `pipewright run`, or take a cluster without groups");
     Design result = design;
     applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, result.costs);
-    result.dataflow.shared = sharedParametersOf(*design.workload, design.layersPerStage);
+    result.dataflow.shared = sharedParametersOf(*design.workload, design.layersPerStage, true);
     if (hasUpdates(design.schedule)) {
         result.workload = makeWorkload(design.workload->shape, inModel(design.schedule.weightPolicy.optimizer),
                                        design.workload->source);

@@ -377,8 +377,12 @@ bool Actor::injectFault(std::uint32_t index)
             }
             return false;
         case Fault::Kind::Slows:
-            if (!pause(fault.delay))
+            if (m_run.options.virtualClock) {
+                m_clock += fault.delay;
+                m_slowed = true;
+            } else if (!pause(fault.delay)) {
                 return false;
+            }
             break;
         case Fault::Kind::Throws:
             throw Error("device " + std::to_string(m_device), "an injected fault made its maths fail");

@@ -112,7 +112,11 @@ public:
     Actor(RunState& run, int device, Device& hardware, bool checkMemory, bool captureBlocks);
 
     /// Called before the actors of a step start, so that an actor that has not begun does not count as done.
-    void prepareStep() { setState(State::Idle); }
+    void prepareStep()
+    {
+        m_slowed = false;
+        setState(State::Idle);
+    }
     /// One step, on the calling thread. Returns early when stopped or when a fault is injected. An exception
     /// of the maths or of a memory check is kept in failure().
     void runStep();
@@ -190,6 +194,7 @@ private:
     Nanoseconds m_clock = 0;
     Nanoseconds m_lastEnd = 0;               ///< real clock: of the last block
     Nanoseconds m_pairStart = 0;             ///< of the current overlapped pair
+    bool m_slowed = false;                   ///< virtual clock: by an injected fault, in this step
     Nanoseconds m_outFree = 0, m_inFree = 0; ///< virtual clock: when the last copy to, and from, the host's memory ends
     std::exception_ptr m_failure;
     std::vector<Copied> m_finished;

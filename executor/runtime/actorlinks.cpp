@@ -36,8 +36,9 @@ void Actor::stampSend(std::size_t index)
             m_run.program->shardedStates && (kind == BufferKind::SentWeights || kind == BufferKind::ReceivedWeights);
         start = std::max(start, hops ? m_clock : m_run.bufferReady[buffer]);
     }
-    // A given order of transfers may place the send after later blocks than the one that made its value.
-    if (what.behindBlocks)
+    // A given order of transfers may place the send after later blocks than the one that made its value; a slowed
+    // device reaches it late.
+    if (what.behindBlocks || m_slowed)
         start = std::max(start, m_clock);
     if (m_run.program->blocks()) {
         m_run.senderReady[index] = std::max(start, m_clock);

@@ -5,6 +5,7 @@
 #include "core/buildingblock/lifespan.h"
 #include "core/buildingblock/publishedblocklist.h"
 #include "core/design/redesign.h"
+#include "core/predict/bubblerates.h"
 #include "gui/buildingblock/buildingblockcells.h"
 #include "gui/buildingblock/buildingblockgrid.h"
 #include "gui/buildingblock/buildingblockpreview.h"
@@ -179,7 +180,8 @@ void BuildingBlockEditor::showOutcome(const Outcome& outcome)
         const QString source = tr("Predicted for the unrolled schedule of %1 microbatches").arg(m_block.microbatches);
         const int fullest = fullestDevice(metrics);
         facts.push_back({tr("makespan"), durationText(metrics.makespan), source, Tone::Plain});
-        facts.push_back({tr("bubble"), percentText(metrics.rateMakespan), source, Tone::Plain});
+        facts.push_back({tr("bubble"), percentText(metrics.rateMakespan),
+                         QString::fromStdString(describe(rateOfMakespan)) + QLatin1Char('\n') + source, Tone::Plain});
         if (fullest >= 0) {
             const DeviceMetrics& device = metrics.devices[fullest];
             facts.push_back({tr("live at most"), multipleText(device.peakActivations), source, Tone::Plain});

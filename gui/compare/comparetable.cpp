@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/compare/comparetable.h"
 
+#include "core/predict/bubblerates.h"
 #include "core/predict/stepcosts.h"
 #include "core/predict/throughput.h"
 #include "gui/compare/noisefields.h"
@@ -147,24 +148,19 @@ std::vector<Row> rowsFor(const std::vector<ComparedSchedule>& schedules, const N
         spreadRow(QObject::tr("95th percentile, noisy"), spreads, &StepSpread::p95),
         {QObject::tr("span"), QObject::tr("Longest time from a device's first block to its last"),
          ofMetrics([](const Metrics& m) { return double(m.span); }), duration, relative, -1},
-        {QObject::tr("bubble"), QObject::tr("Idle share of devices × makespan"),
-         ofMetrics([](const Metrics& m) { return m.rateMakespan; }), percentText, points, -1},
-        {QObject::tr("bubble of the span"),
-         QObject::tr("Idle share of the longest span: (span − the work of its device) / span"),
-         ofMetrics([](const Metrics& m) { return m.rateSpan; }), percentText, points, -1},
-        {QObject::tr("bubble, papers"),
-         QObject::tr("The zero-bubble papers' rate: (span − ideal) / span, where ideal is the most work of any device"),
-         ofMetrics([](const Metrics& m) { return m.ratePapers; }), percentText, points, -1},
-        {QObject::tr("bubble / work"), QObject::tr("Megatron's ratio: (makespan − ideal) / ideal"),
-         ofMetrics([](const Metrics& m) { return m.ratioIdeal; }), percentText, points, -1},
-        {QObject::tr("live activations"), QObject::tr("Most of any device, in microbatches on one device"),
-         ofMetrics([](const Metrics& m) {
-             double most = 0;
-             for (const DeviceMetrics& device : m.devices)
-                 most = std::max(most, device.peakActivations);
-             return most;
-         }),
-         multipleText, multipleDifference, -1}};
+    };
+    for (const BubbleRate& rate : bubbleRates)
+        rows.push_back(
+            {QString::fromUtf8(rate.name.data(), std::ssize(rate.name)), QString::fromStdString(describe(rate)),
+             ofMetrics([value = rate.value](const Metrics& m) { return m.*value; }), percentText, points, -1});
+    rows.push_back({QObject::tr("live activations"), QObject::tr("Most of any device, in microbatches on one device"),
+                    ofMetrics([](const Metrics& m) {
+                        double most = 0;
+                        for (const DeviceMetrics& device : m.devices)
+                            most = std::max(most, device.peakActivations);
+                        return most;
+                    }),
+                    multipleText, multipleDifference, -1});
     rows.push_back({QObject::tr("throughput"), QObject::tr("Tokens of one step over the makespan"),
                     [](const ComparedSchedule& s) -> std::optional<double> {
                         const double rate =

@@ -67,8 +67,9 @@ void BubblePanel::showDesign(const Design& design, const Prediction* prediction,
     } else {
         const Explanation& explanation = overlay->explanation;
         for (const DeviceExplanation& device : explanation.devices) {
-            const Nanoseconds parts[] = {device.warmUp + device.coolDown, device.lateData, device.transfer,
-                                         device.hostGap, device.memoryWait};
+            const Nanoseconds parts[] = {
+                device.warmUp + device.coolDown,   device.lateData, device.transfer, device.hostGap, device.memoryWait,
+                device.pinned + device.notRecorded};
             double all = 0;
             for (std::size_t i = 0; i < m_parts.size(); ++i) {
                 m_parts[i].push_back(shareOf(parts[i], explanation.measured));
@@ -131,7 +132,8 @@ std::vector<BubblePanel::Cause> BubblePanel::causes() const
                   {tr("late data"), theme.fill(Op::I), Qt::BDiagPattern, {}},
                   {tr("transfer"), theme.bad, Qt::HorPattern, {}},
                   {tr("host"), theme.fill(Op::R), Qt::Dense6Pattern, {}},
-                  {tr("waits for memory"), theme.fill(Op::U), Qt::DiagCrossPattern, {}}};
+                  {tr("waits for memory"), theme.fill(Op::U), Qt::DiagCrossPattern, {}},
+                  {tr("pinned or not recorded"), theme.waiting, Qt::CrossPattern, {}}};
     for (std::size_t i = 0; i < causes.size() && i < m_parts.size(); ++i)
         causes[i].shares = m_parts[i];
     return causes;

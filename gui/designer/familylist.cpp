@@ -2,6 +2,7 @@
 #include "gui/designer/familylist.h"
 
 #include "core/design/redesign.h"
+#include "core/predict/bubblerates.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/words.h"
 
@@ -135,8 +136,9 @@ FamilyList::FamilyList(Document& document, QWidget* parent)
     m_memory = makeCaption({}, TextSize::Small, this);
     for (QLabel* label : {bubble, m_memory})
         label->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
-    bubble->setToolTip(tr("Idle share of devices × makespan, predicted: of the present schedule as it is, and of the "
-                          "others as their families make them"));
+    bubble->setToolTip(tr("%1. Predicted: of the present schedule as it is, and of the others as their families make "
+                          "them")
+                           .arg(QString::fromStdString(describe(rateOfMakespan))));
     bubble->setFixedWidth(bubbleWidth);
     m_memory->setFixedWidth(memoryWidth);
     auto* header = new QHBoxLayout;

@@ -232,7 +232,9 @@ void MainWindow::calibrateFromOverlay()
         const WaitCursor wait;
         const QString path = m_document.overlay()->path;
         const TraceReader trace(path.toStdString());
-        Calibration calibration = calibrate(m_document.design(), {{&trace, QFileInfo(path).fileName().toStdString()}});
+        // The user has seen the run; a note says when it was held up.
+        Calibration calibration = calibrate(m_document.design(), {{&trace, QFileInfo(path).fileName().toStdString()}},
+                                            UnmeasuredStages::Refuse, {}, BusyMachine::Take);
         const QString text = calibrationText(calibration);
         m_document.replaceDesign(std::move(calibration.design), tr("Take the measured costs"));
         m_numbers->setHint(text);
@@ -256,10 +258,12 @@ void MainWindow::takeCostsFrom(const QString& path)
         const WaitCursor wait;
         const std::string file = path.toStdString();
         // An imported trace does not contain its schedule: the open schedule is assumed.
-        const Design costs =
-            isTraceWithoutDesign(file) ? readCostsFrom(file, &m_document.design()) : readCostsFrom(file);
-        Design design = withCostsFrom(m_document.design(), costs);
+        const CarriedCosts costs =
+            readCostsFrom(file, isTraceWithoutDesign(file) ? &m_document.design() : nullptr, BusyMachine::Take);
+        Design design = withCostsFrom(m_document.design(), costs.design);
         QString text = tr("Costs of %1").arg(QFileInfo(path).fileName());
+        for (const std::string& note : costs.notes)
+            text += QStringLiteral("; ") + QString::fromStdString(note);
         if (const std::string gaps = hostGapsText(design); !gaps.empty())
             text += tr("; the host takes %1").arg(QString::fromStdString(gaps));
         if (const std::string estimates = estimatesText(design); !estimates.empty())

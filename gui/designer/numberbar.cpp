@@ -2,6 +2,7 @@
 #include "gui/designer/numberbar.h"
 
 #include "core/base/beyondprediction.h"
+#include "core/predict/bubblerates.h"
 #include "core/predict/designcheck.h"
 #include "core/predict/throughput.h"
 #include "gui/widgets/words.h"
@@ -19,6 +20,19 @@ namespace pipewright {
 namespace {
 
 constexpr int leastRight = 60; // of the words at the right
+
+/// A line for each definition: its value and what it counts.
+template<class Sided>
+QString bubbleTip(const Sided& sided)
+{
+    QString tip;
+    for (const BubbleRate& rate : bubbleRates)
+        tip += QStringLiteral("%1 %2 = %3\n")
+                   .arg(QString::fromUtf8(rate.name.data(), std::ssize(rate.name)),
+                        sided([&rate](const Metrics& m) { return percentText(m.*rate.value); }),
+                        QString::fromStdString(describe(rate)));
+    return tip;
+}
 
 } // namespace
 
@@ -154,10 +168,7 @@ void NumberBar::showDesign(const Design& design, const Prediction* prediction, d
                 : sided([](const Metrics& m) {
                       return tr("%1 (span %2)").arg(percentText(m.rateMakespan), percentText(m.rateSpan));
                   }),
-            tr("Idle share of devices × makespan; in parentheses that of the longest span.\n"
-               "The zero-bubble papers' rate, (span − ideal) / span, is %1; Megatron's bubble / work %2: %3.\n%4")
-                .arg(sided([](const Metrics& m) { return percentText(m.ratePapers); }),
-                     sided([](const Metrics& m) { return percentText(m.ratioIdeal); }), sideName(side), source));
+            bubbleTip(sided) + tr("All %1.\n%2").arg(sideName(side), source));
     showPeak(design, metrics, overlay, side, source, pending);
     // With unplaced blocks a token rate is meaningless.
     const auto tokens = [&](Nanoseconds length) {

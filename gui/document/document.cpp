@@ -361,7 +361,8 @@ void Document::setOverlay(const QString& tracePath, int step)
         overlay->measured =
             overlay->step == typicalStep ? std::move(variation.typical) : trace.timeline(program, overlay->step);
         overlay->comparison = compare(program, prediction()->timeline, overlay->measured, trace.peakBytes());
-        overlay->explanation = explain(program, m_design->costs, prediction()->timeline, overlay->measured);
+        overlay->explanation = explain(program, m_design->costs, prediction()->timeline, overlay->measured,
+                                       coreWaitIn(overlay->steps, overlay->step == typicalStep ? -1 : overlay->step));
         overlay->metrics = measure(program, overlay->explanation.completed);
         overlay->spread = std::move(variation.spread);
         overlay->resultJson = trace.resultJson();

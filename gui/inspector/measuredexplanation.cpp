@@ -98,6 +98,8 @@ QString measuredWhy(const Design& design, const Prediction& prediction, const Do
                                                      .arg(deviceLabel(design, reasons.lateHost))
                                                : measuredWords("for its transfer"));
     add(gap->hostGap, measuredWords("with all inputs there: the host was late"));
+    add(gap->pinned, measuredWords("until its earliest start"));
+    add(gap->notRecorded, measuredWords("with blocks of which the recording has no times"));
     add(gap->memoryWait, measuredWords("until a buffer that was being sent was free"));
     std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) { return a.time > b.time; });
     QStringList words;

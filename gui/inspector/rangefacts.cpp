@@ -46,7 +46,8 @@ std::vector<std::pair<QString, double>> idleCauses(const Document::Range& range,
             {RangeFacts::tr("late data"), share(idle.lateData)},
             {RangeFacts::tr("transfer"), share(idle.transfer)},
             {RangeFacts::tr("host"), share(idle.hostGap)},
-            {RangeFacts::tr("waits for memory"), share(idle.memoryWait)}};
+            {RangeFacts::tr("waits for memory"), share(idle.memoryWait)},
+            {RangeFacts::tr("pinned or not recorded"), share(idle.pinned + idle.notRecorded)}};
 }
 
 } // namespace

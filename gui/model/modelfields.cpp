@@ -2,6 +2,7 @@
 #include "gui/model/modelfields.h"
 
 #include "core/base/limits.h"
+#include "core/predict/bubblerates.h"
 #include "core/predict/predict.h"
 #include "core/predict/throughput.h"
 #include "core/presets/presets.h"
@@ -181,7 +182,8 @@ void ModelFields::showPredicted(const Design& design, const Prediction* predicti
         const QString source = tr("Predicted. Costs: %1").arg(QString::fromStdString(design.costs.source));
         const Metrics& metrics = prediction->metrics;
         facts.push_back({tr("step"), durationText(metrics.makespan), source, Tone::Plain});
-        facts.push_back({tr("bubble"), percentText(metrics.rateMakespan), source, Tone::Plain});
+        facts.push_back({tr("bubble"), percentText(metrics.rateMakespan),
+                         QString::fromStdString(describe(rateOfMakespan)) + QLatin1Char('\n') + source, Tone::Plain});
         if (const int fullest = fullestDevice(metrics); fullest >= 0) {
             const Bytes peak = metrics.devices[fullest].peakBytes;
             const Bytes limit =

@@ -417,7 +417,8 @@ void ModelWindow::takeClusterPreset(const QString& name)
 {
     commit(tr("Take the cluster %1").arg(name), [&] {
         const Design& design = m_document.design();
-        return withCluster(design, PresetLibrary().cluster(name.toStdString(), design.schedule.devices()));
+        const std::int64_t members = design.workload ? design.workload->shape.parallel.devicesPerStage() : 1;
+        return withCluster(design, PresetLibrary().cluster(name.toStdString(), design.schedule.devices(), members));
     });
     for (QComboBox* combo : {m_clusterPreset, &m_model->cluster()})
         combo->setCurrentIndex(0);

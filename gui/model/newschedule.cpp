@@ -2,6 +2,7 @@
 #include "gui/model/newschedule.h"
 
 #include "core/design/redesign.h"
+#include "core/predict/bubblerates.h"
 #include "core/predict/predict.h"
 #include "core/predict/throughput.h"
 #include "core/presets/modelfile.h"
@@ -13,8 +14,6 @@
 #include "gui/widgets/fields.h"
 #include "gui/widgets/notedfield.h"
 #include "gui/widgets/words.h"
-
-#include <fmt/format.h>
 
 #include <QCheckBox>
 #include <QComboBox>
@@ -274,7 +273,7 @@ void NewScheduleDialog::takeFamily()
         m_description->setText(
             QString::fromUtf8(family->description.data(), static_cast<int>(family->description.size())));
         m_chunks->setEnabled(family->chunksSelectable);
-        m_group->setEnabled(family->chunksSelectable);
+        m_group->setEnabled(family->interleaves);
         m_chunks->setSpecialValueText(tr("%1, the family's own").arg(family->defaultChunks));
         m_pieces->setEnabled(family->cutsSequences);
         for (QWidget* field : {static_cast<QWidget*>(m_layout), static_cast<QWidget*>(m_workers)})
@@ -284,10 +283,10 @@ void NewScheduleDialog::takeFamily()
         const QSignalBlocker quietChunks(m_chunks), quietGroup(m_group), quietPieces(m_pieces);
         if (!family->cutsSequences)
             m_pieces->setValue(0);
-        if (!family->chunksSelectable) {
+        if (!family->chunksSelectable)
             m_chunks->setValue(0);
+        if (!family->interleaves)
             m_group->setValue(0);
-        }
     }
     request();
 }
@@ -302,7 +301,7 @@ NewScheduleDialog::Choice NewScheduleDialog::choice() const
     shape.microbatchSize = m_microbatchSize->value();
     shape.parallel = m_groups->value();
     choice.workload = makeWorkload(shape, Optimizer::AdamW, model.source);
-    choice.cluster = m_presets->cluster(chosen(m_cluster), m_devices->value());
+    choice.cluster = m_presets->cluster(chosen(m_cluster), m_devices->value(), shape.parallel.devicesPerStage());
     choice.family = chosen(m_family);
     choice.microbatches = m_microbatches->value();
     choice.replicas = m_replicas->value();
@@ -319,15 +318,6 @@ NewScheduleDialog::Choice NewScheduleDialog::choice() const
             choice.workers = m_workers->value();
     }
     all.recompute = static_cast<Recompute>(m_recompute->currentData().toInt());
-    // A preset of one node is repeated for more devices; there is no larger node.
-    const Cluster listed = m_presets->cluster(chosen(m_cluster), 0);
-    const auto has = static_cast<int>(listed.devices.size());
-    Design shown;
-    shown.cluster = listed;
-    if (m_devices->value() > has && listed.nodes == Nodes{} && deviceLabel(shown, 0).startsWith(QLatin1String("GPU")))
-        all.doubts.push_back({Severity::Warning, "--devices",
-                              fmt::format("{} devices on a node that has {}", m_devices->value(), has),
-                              "take a cluster of several nodes, whose links between nodes are slower"});
     return all;
 }
 
@@ -351,7 +341,6 @@ NewScheduleDialog::~NewScheduleDialog() = default;
 NewScheduleDialog::Outcome NewScheduleDialog::work(const Choice& choice) const
 {
     Outcome outcome;
-    outcome.diagnostics = choice.doubts;
     try {
         outcome.design = designFromModel(choice.design);
         if (choice.recompute != Recompute::None)
@@ -388,8 +377,14 @@ NewScheduleDialog::Outcome NewScheduleDialog::work(const Choice& choice) const
 void NewScheduleDialog::showOutcome(const Outcome& outcome)
 {
     std::vector<Fact> facts;
-    for (const auto& [name, value] : outcome.numbers)
-        facts.push_back({name, value, tr("Predicted from the formula costs of model and cluster"), Tone::Plain});
+    const QString source = tr("Predicted from the formula costs of model and cluster");
+    for (const auto& [name, value] : outcome.numbers) {
+        QString tip = source;
+        for (const BubbleRate& rate : bubbleRates)
+            if (name == QString::fromUtf8(rate.name.data(), std::ssize(rate.name)))
+                tip = QString::fromStdString(describe(rate)) + QLatin1Char('\n') + source;
+        facts.push_back({name, value, tip, Tone::Plain});
+    }
     m_numbers->setFacts(facts);
     m_state->setText(outcome.good ? tr("Costs: %1").arg(QString::fromStdString(outcome.design.costs.source))
                                   : tr("No prediction"));

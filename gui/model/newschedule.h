@@ -55,7 +55,6 @@ private:
     struct Choice {
         NewDesign design;
         Recompute recompute = Recompute::None; ///< in every stage
-        Diagnostics doubts;                    ///< warnings about the choice
     };
     Choice choice() const; ///< throws Error
     void request();

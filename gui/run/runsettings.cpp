@@ -312,8 +312,12 @@ RunSettings::Verdict RunSettings::judge() const
     const bool trains = choice.blocks == RunChoice::Blocks::Train;
     const RunOptions::Maths maths = trains ? RunOptions::Maths::Training : RunOptions::Maths::Timed;
     Diagnostics found = whyTooLarge(*m_design, m_peaks, backend, machineMemory(m_backends), choice.memoryScale);
-    const Diagnostics others = checkForBackend(*m_design, {backend, maths, false}).found;
-    found.insert(found.end(), others.begin(), others.end());
+    const BackendCheck check = checkForBackend(*m_design, {backend, maths, false});
+    found.insert(found.end(), check.found.begin(), check.found.end());
+    if (!hasErrors(found)) {
+        const Diagnostics slow = whySlow(*m_design, {backend, maths, false}, check.trains);
+        found.insert(found.end(), slow.begin(), slow.end());
+    }
     if (hasErrors(found)) {
         std::erase_if(found, [](const Diagnostic& each) { return each.severity != Severity::Error; });
         const bool timedWould =

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/search/tradeoffwindow.h"
 
+#include "core/predict/bubblerates.h"
 #include "gui/compare/noisefields.h"
 #include "gui/search/tradeoffplot.h"
 #include "gui/widgets/closingrow.h"
@@ -58,6 +59,7 @@ TradeOffWindow::TradeOffWindow(Document& document, QWidget* parent)
     m_list->setAccessibleName(tr("Schedules by memory and bubble"));
     m_list->setColumnCount(listColumns);
     m_list->setHeaderLabels({tr("schedule"), tr("memory"), tr("bubble"), tr("median"), tr("slow step"), tr("loses")});
+    m_list->headerItem()->setToolTip(Bubble, QString::fromStdString(describe(rateOfMakespan)));
     m_list->headerItem()->setToolTip(Median, tr("The median. %1").arg(NoiseFields::explanation()));
     m_list->headerItem()->setToolTip(SlowStep, tr("The 95th percentile. %1").arg(NoiseFields::explanation()));
     m_list->headerItem()->setToolTip(

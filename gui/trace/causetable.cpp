@@ -61,15 +61,12 @@ void CauseTable::fill()
                                .arg(cause.tasks.size())
                                .arg(valueOf(cause.excess)));
     }
-    if (explanation.causes.empty())
+    const Nanoseconds rest = explanation.unexplained();
+    if (explanation.causes.empty() && rest == 0)
         return;
-    // The rest that no record explains: the step with every cause corrected, minus the prediction.
-    const Nanoseconds rest = explanation.allRight - explanation.predicted;
-    if (rest != 0) {
-        auto* row = new QTreeWidgetItem(this, {tr("in no record")});
-        finish(row, signedDuration(rest));
-        row->setToolTip(0, tr("What differs from the prediction with every cause put right"));
-    }
+    auto* unexplained = new QTreeWidgetItem(this, {tr("unexplained")});
+    finish(unexplained, valueOf(rest));
+    unexplained->setToolTip(0, tr("What no record shows: what differs from the prediction with every cause put right"));
     auto* row = new QTreeWidgetItem(this, {tr("all together")});
     finish(row, valueOf(explanation.measured - explanation.predicted));
     for (const int column : {0, 1}) {
@@ -79,7 +76,7 @@ void CauseTable::fill()
     }
     row->setToolTip(0, tr("The difference of the step: measured less predicted. The causes put right at once give %1%2")
                            .arg(valueOf(explanation.measured - explanation.allRight),
-                                rest == 0 ? QString() : tr(", the rest is in no record")));
+                                rest == 0 ? QString() : tr(", the rest is unexplained")));
 }
 
 std::vector<Block> CauseTable::blocksOf(int row) const

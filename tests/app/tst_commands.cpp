@@ -27,6 +27,28 @@ private Q_SLOTS:
         }
     }
 
+    /// The rules themselves are tried in core (tst_optionrules).
+    void everyOptionOfADesignHasARule()
+    {
+        const QString help = m_work.run("new --help").output;
+        const QString design = help.mid(help.indexOf("[Option Group: Design]"));
+        QRegularExpression option("^    (--[a-z-]+) ?(\\S*)", QRegularExpression::MultilineOption);
+        int tried = 0;
+        for (auto match = option.globalMatch(design); match.hasNext(); ++tried) {
+            const QRegularExpressionMatch found = match.next();
+            const QString values = found.captured(2);
+            const QString value = values.contains("none|")    ? "none"
+                                  : values.contains('|')      ? values.section('|', 0, 0).replace("FACTORx", "1x")
+                                  : values.startsWith("SIZE") ? "1MiB"
+                                  : values == "T"             ? "1ms"
+                                                              : "1";
+            const Outcome outcome = m_work.run("predict 1f1b --devices 2 --microbatches 2 " + found.captured(1) + ' '
+                                               + (values.isEmpty() ? QString() : value));
+            QVERIFY2(!outcome.errors.contains("is not known to change a design"), qPrintable(outcome.errors));
+        }
+        QVERIFY2(tried > 45, qPrintable(QString::number(tried)));
+    }
+
     void badUsageIsExitCodeTwo_data()
     {
         QTest::addColumn<QString>("words");
@@ -63,6 +85,21 @@ private Q_SLOTS:
             << "--saved-for-weight-grad";
         QTest::newRow("no factor") << "predict 1f1b --devices 2 --microbatches 2 --memory-limit 2"
                                    << "--memory-limit";
+        QTest::newRow("a limit of a fixed order")
+            << "predict 1f1b --devices 2 --microbatches 2 --memory-limit 2x"
+            << "--memory-limit: error: changes nothing of 1F1B: its order is fixed, whatever the memory (leave it out";
+        QTest::newRow("bytes of a fixed order") << "predict 1f1b --devices 2 --microbatches 2 --memory-limit 2GiB"
+                                                << "--memory-limit: error: changes nothing of 1F1B";
+        QTest::newRow("a limit that nothing fits into")
+            << "predict zb-auto --devices 8 --microbatches 8 --model llama-3-8b --memory-limit 20GiB"
+            << "no schedule of zb-auto keeps every device within 20GiB: device 0 holds 23.4 GiB";
+        QTest::newRow("groups of no interleaving") << "predict gpipe --devices 2 --microbatches 4 --group 2"
+                                                   << "--group: error: changes nothing of GPipe";
+        QTest::newRow("a factor of no pairs") << "predict 1f1b --devices 2 --microbatches 4 --overlap-factor 0.5"
+                                              << "--overlap-factor: error: changes nothing of 1F1B";
+        QTest::newRow("one time beside a formula")
+            << "predict 1f1b --devices 2 --microbatches 4 --model llama-3-8b --forward 5ms"
+            << "one is given beside a formula, which would give the others";
         QTest::newRow("no output") << "new 1f1b --devices 2 --microbatches 2"
                                    << "--output";
         QTest::newRow("no such file") << "check nowhere.json"
@@ -93,6 +130,12 @@ private Q_SLOTS:
                                                << "give --replicas N";
         QTest::newRow("replicas of no whole devices") << "predict 1f1b --devices 5 --microbatches 8 --replicas 2"
                                                       << "use multiples";
+        QTest::newRow("more devices than a node has")
+            << "predict 1f1b --devices 16 --microbatches 16 --model llama-3-8b --cluster h200-node"
+            << "h200-node has 8 devices, and 16 are needed";
+        QTest::newRow("groups that a node has no room for")
+            << "predict 1f1b --devices 4 --microbatches 8 --model llama-3-8b --cluster h200-node --tensor-parallel 4"
+            << "16 are needed: 4 for each of 4";
         QTest::newRow("more devices than nodes")
             << "predict 1f1b --devices 8 --microbatches 8 --model llama-3-8b --cluster h100-nodes --data-parallel 513"
             << "4104 devices are needed";

@@ -217,6 +217,86 @@ private Q_SLOTS:
         QVERIFY2(twice.code == 2 && twice.errors.contains("is no trace"), qPrintable(twice.errors));
     }
 
+    /// Links that carried one size keep the design's bandwidth, and every command that takes the costs says so.
+    void whatARecordingCannotTellIsSaid()
+    {
+        QCOMPARE(m_work.run("new 1f1b --devices 3 --microbatches 6 --cluster host --force -o true-1f1b.json").code, 0);
+        QVERIFY(runOf("1f1b") > 0);
+        for (const char* words :
+             {"predict gpipe --costs-from 1f1b.db", "new gpipe --costs-from 1f1b.db --force -o other.json",
+              "search true-1f1b.json --costs-from 1f1b.db --threads 1 --rounds 1 --force -o best.json"})
+            QVERIFY2(m_work.run(words).errors.contains("1f1b.db: note: links"), words);
+        const Outcome calibrated = m_work.run("calibrate true-1f1b.json 1f1b.db --force -o known.json");
+        QVERIFY2(calibrated.output.contains("all sizes are alike"), qPrintable(calibrated.output));
+    }
+
+    /// Layers three times as slow on one stage, or a device that is: one recording of one stage each cannot tell.
+    void bothEndsOfAnUnevenRecordingAreGiven()
+    {
+        const auto write = [&](const char* family, const QString& name, const std::vector<int>& paceOfLayer) {
+            DesignRequest request;
+            request.family = family;
+            request.devices = 4;
+            request.microbatches = 8;
+            Design design = makeDesign(request);
+            std::size_t layer = 0;
+            for (std::size_t s = 0; s < design.costs.stages.size(); ++s) {
+                Nanoseconds sum = 0;
+                for (int i = 0; i < design.layersPerStage[s]; ++i)
+                    sum += 500'000 * paceOfLayer[layer++];
+                for (const Op op : {Op::F, Op::I, Op::W})
+                    design.costs.stages[s].*timeField(op) = sum;
+                design.costs.stages[s].backward = 2 * sum;
+            }
+            writeDesign(design, m_work.path(name).toStdString(), true);
+            return static_cast<double>(predict(design).metrics.makespan);
+        };
+        const std::vector<int> pace{1, 1, 1, 1, 1, 3, 3, 1, 1, 1};
+        write("1f1b", "true-1f1b.json", pace);
+        QVERIFY(runOf("1f1b") > 0);
+        const double happens = write("interleaved-1f1b", "true-interleaved-1f1b.json", pace);
+        const Outcome predicted = m_work.run("predict interleaved-1f1b --costs-from 1f1b.db --json");
+        const QJsonObject ends = predicted.json()["uneven"].toObject();
+        QCOMPARE(ends["assumed"].toString(), QString("devices"));
+        const double devices = ends["makespan_ns"]["devices"].toDouble(),
+                     layers = ends["makespan_ns"]["layers"].toDouble();
+        QCOMPARE(predicted.json()["makespan_ns"].toDouble(), devices);
+        QVERIFY2(devices > 1.1 * happens && std::abs(layers / happens - 1) < 0.06,
+                 qPrintable(QString("%1 %2 %3").arg(devices).arg(layers).arg(happens)));
+        QVERIFY2(predicted.errors.contains("if the layers are; assumed: the devices"), qPrintable(predicted.errors));
+        const Outcome made = m_work.run("new interleaved-1f1b --costs-from 1f1b.db --force -o other.json --json");
+        QCOMPARE(made.json()["uneven"].toObject()["makespan_ns"], ends["makespan_ns"]);
+        const Outcome chosen = m_work.run("predict interleaved-1f1b --costs-from 1f1b.db --uneven layers --json");
+        QCOMPARE(chosen.json()["makespan_ns"].toDouble(), layers);
+        QVERIFY(!chosen.json().contains("uneven") && !chosen.errors.contains("assumed"));
+        QVERIFY(!m_work.run("predict gpipe --costs-from 1f1b.db --json").json().contains("uneven"));
+        QCOMPARE(m_work.run("predict gpipe --costs-from 1f1b.db --uneven layer").code, 2);
+        QCOMPARE(m_work.run("predict gpipe --devices 2 --microbatches 2 --uneven layers").code, 2);
+    }
+
+    void whatElseIsCarriedOverIsSaid()
+    {
+        QCOMPARE(m_work
+                     .run("new 1f1b --devices 2 --microbatches 4 --model llama-3-8b --cluster h200-node --recompute "
+                          "full --host-link 25GB --offload 0 --force -o saves.json")
+                     .code,
+                 0);
+        const Outcome kept = m_work.run("new zb-h1 --costs-from saves.json --force -o stays.json");
+        QVERIFY2(kept.errors.contains("recomputation stays: full")
+                     && kept.errors.contains("offload stays: 1 of 2 stages"),
+                 qPrintable(kept.errors));
+        QCOMPARE(m_work.run("check stays.json").code, 0);
+        const Outcome left =
+            m_work.run("new zb-h1 --costs-from saves.json --recompute none --offload none --force -o left.json");
+        QVERIFY2(left.errors.contains("recomputation (full) is left out")
+                     && left.errors.contains("offload is left out"),
+                 qPrintable(left.errors));
+        const Outcome trained = m_work.run("predict pipedream --costs-from saves.json");
+        QVERIFY2(trained.errors.contains("SGD with momentum in place of AdamW"), qPrintable(trained.errors));
+        const Outcome ranked = m_work.run("predict saves.json --families");
+        QVERIFY2(ranked.output.contains("with SGD with momentum in place of AdamW: "), qPrintable(ranked.output));
+    }
+
     void everyFamilyIsRankedOverTheCostsOfARun()
     {
         writeTruth("1f1b");

@@ -209,9 +209,21 @@ private Q_SLOTS:
         const Outcome outcome = m_work.run("run some.json --backend host --maths training --steps 1 -o some.db");
         QVERIFY(outcome.code != 0);
         QVERIFY2(outcome.errors.contains("--recompute full"), qPrintable(outcome.errors));
-        const Outcome timed = m_work.run("run some.json --backend host --steps 1 -o timed.db --json");
-        QVERIFY2(timed.code == 0, qPrintable(timed.errors));
-        QCOMPARE(timed.json()["maths"].toString(), "timed");
+        const QString family = "new pipedream --devices 2 --microbatches 4 --cluster host-mixed -o %1";
+        QCOMPARE(m_work.run(family.arg("late.json")).code, 0);
+        for (const auto& [design, reason] : {std::pair("some.json", "there is nothing to make again selectively"),
+                                             std::pair("late.json", "groups do not run schedules that update amid")}) {
+            const Outcome run = m_work.run(QString("run %1 --backend host --steps 1 -o timed.db --json").arg(design));
+            QVERIFY2(run.code != 0 && run.errors.contains(reason), qPrintable(run.errors));
+            QVERIFY2(run.errors.contains("or --maths timed"), qPrintable(run.errors));
+            QVERIFY(m_work.read("timed.db").isEmpty());
+            const Outcome check = m_work.run(QString("check %1 --for host").arg(design));
+            QVERIFY2(check.code == 1 && check.errors.contains(reason), qPrintable(check.errors));
+            const Outcome timed = m_work.run(
+                QString("run %1 --backend host --maths timed --clock virtual --steps 1 -o %1.db --json").arg(design));
+            QVERIFY2(timed.code == 0, qPrintable(timed.errors));
+            QCOMPARE(timed.json()["maths"].toString(), "timed");
+        }
     }
 };
 

@@ -8,6 +8,7 @@
 #include <QElapsedTimer>
 #include <QFileInfo>
 #include <QTest>
+#include <QThread>
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
@@ -50,6 +51,31 @@ private:
     }
 
 private Q_SLOTS:
+    void aSlowedDeviceIsSlowOnTheVirtualClockToo()
+    {
+        QCOMPARE(m_work.run("new 1f1b --devices 3 --microbatches 4 --force -o slowed.json").code, 0);
+        const QString run = "run slowed.json --backend host --maths timed --clock virtual --steps 3 --force -o slow.db "
+                            "--json --inject slows:1:1:0:100us";
+        const QJsonArray steps = m_work.run(run).json()["step_ns"].toArray();
+        QCOMPARE(steps.size(), 3);
+        QVERIFY(steps[1].toDouble() > steps[0].toDouble() + 500'000);
+        QCOMPARE(steps[2], steps[0]); // only the second step was slowed
+    }
+
+    /// What tied embeddings share is scaled with the rest.
+    void smallMemoryScalesTakeTiedEmbeddings()
+    {
+        QCOMPARE(m_work.run("new 1f1b --devices 2 --microbatches 4 --force -o tied.json").code, 0);
+        for (const char* scale : {"1", "0.1", "0.001"}) {
+            const Outcome run =
+                m_work.run(QString("run tied.json --backend host --maths timed --clock virtual --steps 1 "
+                                   "--check-memory --force -o tied.db --json --memory-scale ")
+                           + scale);
+            QVERIFY2(run.code == 0, qPrintable(run.errors));
+            QCOMPARE(run.json()["peak_bytes"], run.json()["predicted_peak_bytes"]);
+        }
+    }
+
     void aDesignIsMadeRunComparedAndCalibrated()
     {
         // The virtual clock makes the measurement exact: what the backend does is what was predicted.
@@ -85,7 +111,7 @@ private Q_SLOTS:
             QCOMPARE(device.toObject()["peak_bytes"].toObject()["error"].toDouble(1), 0.0);
         QVERIFY(m_work.read("first.svg").contains("<svg"));
 
-        QCOMPARE(m_work.run("calibrate first.json first.db -o second.json").code, 0);
+        QCOMPARE(m_work.run("calibrate first.json first.db --busy-machine -o second.json").code, 0);
         QVERIFY(m_work.read("second.json").contains("measured: first.db"));
         QCOMPARE(m_work.run("compare second.json first.db --tolerance 0.001").code, 0);
         QCOMPARE(m_work.run("run second.json --backend host --maths timed --clock virtual --steps 2 -o second.db").code,
@@ -117,8 +143,15 @@ private Q_SLOTS:
         QCOMPARE(comparison["blocks"]["unmatched"].toInt(-1), 0);
         const QJsonArray devices = comparison["per_device"].toArray();
         QCOMPARE(devices.size(), 4);
-        for (const QJsonValue device : devices)
-            QCOMPARE(device.toObject()["peak_bytes"].toObject()["error"].toDouble(1), 0.0);
+        // The V has the embedding and the tied head on device 0: one matrix on GPUs, and two in a run here, which says
+        // so.
+        const bool copiesHead = family == "dualpipe-v";
+        QCOMPARE(run.errors.contains("one matrix in the prediction, and two here: 512 KiB more"), copiesHead);
+        for (int d = 0; d < devices.size(); ++d) {
+            const QJsonObject peak = devices[d].toObject()["peak_bytes"].toObject();
+            QCOMPARE(peak["measured"].toInteger() - peak["predicted"].toInteger(),
+                     copiesHead && d == 0 ? 512 * 1024 : 0);
+        }
     }
 
     void trainingIsBitEqualAndItsMemoryIsThePredictedOne()
@@ -142,7 +175,7 @@ private Q_SLOTS:
         for (const QJsonValue device : comparison["per_device"].toArray())
             QCOMPARE(device.toObject()["peak_bytes"].toObject()["error"].toDouble(1), 0.0);
         // Whatever this machine did meanwhile, the calibrated design takes as long as the steps it learnt from.
-        QCOMPARE(m_work.run("calibrate train.json train.db -o trained.json").code, 0);
+        QCOMPARE(m_work.run("calibrate train.json train.db --busy-machine -o trained.json").code, 0);
         QCOMPARE(m_work.run("compare trained.json train.db").code, 0);
     }
 
@@ -252,6 +285,25 @@ private Q_SLOTS:
         QVERIFY2(run.output.contains("every device allocated exactly as many bytes as were predicted"),
                  qPrintable(run.output));
         QVERIFY2(run.errors.isEmpty(), qPrintable(run.errors)); // no bar where there is no terminal
+    }
+
+    void moreDevicesThanCoresAreSaidBeforeTheRun()
+    {
+        const int devices = QThread::idealThreadCount() + 1;
+        if (devices > 64)
+            QSKIP("so many cores that a design with more devices takes long to train");
+        m_work.run(
+            QString("new 1f1b --devices %1 --microbatches %1 --model byte-gpt-small --scale layers=%1 --sequence 8 "
+                    "-o many.json --force")
+                .arg(devices));
+        const QString warning = QString("%1 devices compute on %2 core").arg(devices).arg(devices - 1);
+        const Outcome check = m_work.run("check many.json --for host");
+        QVERIFY2(check.code == 0 && check.errors.contains(warning), qPrintable(check.errors));
+        QVERIFY2(check.errors.contains("times as long as with a core for each"), qPrintable(check.errors));
+        const Outcome run = m_work.run("run many.json --backend host --steps 1 --record nothing");
+        QVERIFY2(run.code == 0 && run.errors.contains(warning), qPrintable(run.errors));
+        const Outcome timed = m_work.run("run many.json --backend host --maths timed --steps 1 --record nothing");
+        QVERIFY2(timed.code == 0 && !timed.errors.contains("devices compute"), qPrintable(timed.errors));
     }
 
     void anInterruptedExperimentKeepsItsFinishedRuns()

@@ -19,7 +19,7 @@ private:
         for (const char* words :
              {"--version", "predict --help", "predict d.json", "predict d.json --json", "check d.json", "devices",
               "new gpipe --devices 2 --microbatches 2 -o new.json --force", "compare d.json t.db", "explain t.db",
-              "query t.db --schema", "calibrate d.json t.db -o c.json --force",
+              "query t.db --schema", "calibrate d.json t.db --busy-machine -o c.json --force",
               "run d.json --backend host --maths timed --steps 1 -o r.db --force"})
             QTest::newRow(words) << words;
     }
@@ -81,7 +81,7 @@ private Q_SLOTS:
         for (const char* words :
              {"predict %1", "check %1", "render %1 -o \x1b[5m.svg", "check %1x", "\x1b[31m", "predict %1 --\x1b[31m",
               "new 1f1b --devices 2 --microbatches 2 -o \x1bn.json", "explain \x1bt.db", "compare %1 \x1bt.db",
-              "calibrate %1 \x1bt.db -o \x1b"
+              "calibrate %1 \x1bt.db --busy-machine -o \x1b"
               "c.json",
               "shard %1", "predict %1 --json", "query \x1bt.db --schema"}) {
             const Outcome outcome = m_work.run(QString::fromLatin1(words).replace("%1", file));

@@ -10,6 +10,7 @@
 #include <QMap>
 #include <QRegularExpression>
 #include <QTest>
+#include <SQLiteCpp/SQLiteCpp.h>
 
 using namespace pipewright::test;
 
@@ -67,13 +68,39 @@ private Q_SLOTS:
         QVERIFY(others >= 2);
     }
 
+    void everyCommandSaysThatBlocksAreMissing()
+    {
+        QVERIFY(QFile::copy(m_work.path("run.db"), m_work.path("less.db")));
+        {
+            SQLite::Database database(m_work.path("less.db").toStdString(), SQLite::OPEN_READWRITE);
+            database.exec(
+                "DELETE FROM RECORDS WHERE taskId IN (SELECT taskId FROM TASKS WHERE label IN ('F1.2', 'B0.1'))");
+        }
+        for (const char* words :
+             {"explain less.db", "compare design.json less.db", "calibrate design.json less.db --force -o less.json",
+              "export less.db --to chrome --force -o less.trace", "export less.db --to html --force -o less.html",
+              "render design.json --trace less.db --force -o less.svg",
+              "new gpipe --costs-from less.db --force -o g.json"}) {
+            const Outcome outcome = m_work.run(words);
+            const QString said = outcome.output + outcome.errors;
+            QVERIFY2(said.contains("2 of 16 blocks were not measured in step "), qPrintable(words + said));
+            QCOMPARE(outcome.code, QString(words).startsWith("compare") ? 1 : 0);
+        }
+        const QJsonObject explained = m_work.run("explain less.db --json").json();
+        QCOMPARE(explained["unmatched"].toInt(), 2);
+        QCOMPARE(explained["causes"].toArray().size(), 1);
+        QCOMPARE(explained["causes"][0]["cause"].toString(), QString("unexplained"));
+        QCOMPARE(m_work.run("explain run.db --json").json()["unmatched"].toInt(), 0);
+    }
+
     void aKilledTraceIsNamedSo()
     {
         // How much of it was written before it was killed depends on the moment.
         m_work.run("run design.json --backend host --maths timed --steps 60 --inject killed:0:50:0 -o killed.db");
         static const QRegularExpression finished(QStringLiteral("holds ([1-9]|[1-4][0-9]|50) finished step"));
-        for (const char* words : {"explain killed.db", "compare design.json killed.db",
-                                  "calibrate design.json killed.db -o calibrated.json", "explain killed.db --json"}) {
+        for (const char* words :
+             {"explain killed.db", "compare design.json killed.db",
+              "calibrate design.json killed.db --busy-machine -o calibrated.json", "explain killed.db --json"}) {
             const Outcome outcome = m_work.run(words);
             QCOMPARE(outcome.code, 0);
             QVERIFY2(outcome.errors.contains("killed.db: warning: the trace is not complete")
@@ -429,8 +456,7 @@ private Q_SLOTS:
         const Outcome explained = m_work.run("explain torch.db --design design.json --json");
         QCOMPARE(explained.code, 0);
         QVERIFY(!explained.output.contains("matrix units"));
-        QCOMPARE(
-            m_work.run("new 1f1b --devices 2 --microbatches 4 --model llama-3-8b --forward 1ms -o named.json").code, 0);
+        QCOMPARE(m_work.run("new 1f1b --devices 2 --microbatches 4 --model llama-3-8b -o named.json").code, 0);
         QVERIFY(m_work.run("explain torch.db --design named.json --json").output.contains("matrix units"));
         const Outcome bare = m_work.run("explain torch.db"); // neither a design nor a device
         QCOMPARE(bare.code, 2);

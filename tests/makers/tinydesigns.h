@@ -59,7 +59,7 @@ inline Case vPlacement()
 inline Case tied()
 {
     Case result = oneForwardOneBackward();
-    result.dataflow.shared.push_back({0, 1, 96});
+    result.dataflow.shared.push_back({0, 1, 96, true});
     return result;
 }
 
@@ -78,7 +78,7 @@ inline Case twoReplicas()
         make({0, 1}, 4,
              {"F0.0 F0.1 B0.0 F1.2/1 B1.2/1 B0.1 F1.3/1 B1.3/1", "F0.2/1 F1.0 B1.0 F0.3/1 F1.1 B1.1 B0.2/1 B0.3/1"});
     result.schedule.replicaPlacements = {{1, 0}};
-    result.dataflow.shared.push_back({0, 1, 96});
+    result.dataflow.shared.push_back({0, 1, 96, true});
     return result;
 }
 

@@ -48,6 +48,24 @@ private Q_SLOTS:
         }));
     }
 
+    /// The rates are those of the table under them.
+    void bubblesAreTheTablesIdleTime()
+    {
+        RELATION_HOLDS(brokenRelation(60, {}, [](const Question& question, Draw&) -> Answer {
+            const Metrics& metrics = question.prediction.metrics;
+            double idle = 0;
+            for (const DeviceMetrics& device : metrics.devices)
+                idle += double(device.idle);
+            const auto makespan = double(metrics.makespan), span = double(metrics.span), ideal = double(metrics.ideal);
+            QString wrong =
+                unlike("rate_makespan", metrics.rateMakespan, idle / makespan / double(metrics.devices.size()), 1e-9);
+            if (wrong.isEmpty())
+                wrong = unlike("rate_papers", metrics.ratePapers, (span - ideal) / span, 1e-9);
+            return wrong.isEmpty() ? unlike("ratio_ideal", metrics.ratioIdeal, (makespan - ideal) / ideal, 1e-9)
+                                   : wrong;
+        }));
+    }
+
     void stagesHoldTheModelsParameters()
     {
         RELATION_HOLDS(brokenRelation(40, {.degrees = false}, [](const Question& question, Draw&) -> Answer {

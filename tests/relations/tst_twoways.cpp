@@ -6,6 +6,7 @@
 #include "core/files/designfile.h"
 #include "core/predict/predict.h"
 #include "core/predict/throughput.h"
+#include "core/search/tradeoffs.h"
 #include "relations/question.h"
 #include "testmain.h"
 
@@ -33,6 +34,22 @@ struct Asked {
     Design design;
     Prediction prediction;
 };
+
+/// The same question about another family that is made by a rule; nothing where it is refused.
+std::optional<Asked> asFamily(const Question& question, const Family& family, std::optional<int> chunks)
+{
+    DesignRequest request = question.request;
+    request.family = family.name;
+    request.chunks = chunks;
+    request.layout = WorkerLayout::Pipeline;
+    try {
+        Asked asked{designOf(question, request), {}};
+        asked.prediction = predict(asked.design);
+        return asked;
+    } catch (const Error&) {
+        return std::nullopt;
+    }
+}
 
 } // namespace
 
@@ -69,6 +86,52 @@ private Q_SLOTS:
         }));
     }
 
+    /// Every row of `predict --families` is what the family says when it is asked for: optimizer, recomputation and
+    /// replicas included.
+    void aRowOfFamiliesIsTheFamily()
+    {
+        RELATION_HOLDS(brokenRelation(8, {}, [](const Question& question, Draw&) -> Answer {
+            const Design& design = question.design;
+            if (design.schedule.sequencePieces > 1 || findFamily(question.request.family)->updates)
+                return otherQuestion;
+            for (const TradeOff& row : rankedFamilies(design, RankBy::Makespan, {})) {
+                const Family& family = *row.candidate.family;
+                if (!row.possible || family.search != FamilySearch::None)
+                    continue;
+                const std::optional<Asked> asked = asFamily(question, family, row.candidate.choice.chunks);
+                if (!asked)
+                    continue;
+                const Prediction& prediction = asked->prediction;
+                QString wrong = unlike("the step", double(prediction.metrics.makespan), double(row.makespan),
+                                       1e-6); // pins are rounded
+                if (wrong.isEmpty())
+                    wrong = unequal("the fullest device", fullest(prediction), row.peakBytes);
+                if (!wrong.isEmpty())
+                    return QString::fromStdString(row.candidate.label()) + ", asked for and in the table: " + wrong;
+            }
+            return holds;
+        }));
+    }
+
+    void costsOfAnotherScheduleAreThoseOfTheModel()
+    {
+        RELATION_HOLDS(brokenRelation(40, {}, [](const Question& question, Draw& draw) -> Answer {
+            const Design& design = question.design;
+            const Family& family = draw.of(families());
+            if (family.search != FamilySearch::None || design.schedule.sequencePieces > 1)
+                return otherQuestion;
+            const std::optional<int> chunks = family.chunksSelectable ? std::optional(draw.upTo(3)) : std::nullopt;
+            const std::optional<Asked> asked = asFamily(question, family, chunks);
+            if (!asked)
+                return otherQuestion;
+            DesignRequest carried = requestOf(question.request, family, chunks);
+            carried.costsFrom = design;
+            const QString wrong = differs(asked->design, makeDesign(carried));
+            return wrong.isEmpty() ? wrong
+                                   : QString("%1 and the same with --costs-from: ").arg(family.name.data()) + wrong;
+        }));
+    }
+
     void theProgramSaysWhatItComputes()
     {
         const Workplace work;
@@ -89,6 +152,19 @@ private Q_SLOTS:
                 return "another step as text";
             return holds;
         }));
+    }
+
+private:
+    static DesignRequest requestOf(const DesignRequest& asked, const Family& family, std::optional<int> chunks)
+    {
+        DesignRequest request;
+        request.family = family.name;
+        request.devices = asked.devices;
+        request.microbatches = asked.microbatches;
+        request.replicas = asked.replicas;
+        request.shardOptimizer = asked.shardOptimizer;
+        request.chunks = chunks;
+        return request;
     }
 };
 

@@ -57,9 +57,9 @@ def configuration(shape):
     if shape.get("bias", True) or not shape.get("gated_mlp", False) or shape.get("learned_positions", True):
         raise SystemExit("only GPT-2 and decoders with RMS norms, rotary positions and gated MLPs are compared here")
     window = dict(sliding_window=shape["window"]) if shape.get("window", 0) else {}
-    every = shape.get("full_attention_every", 0)
-    kinds = dict(layer_types=["full_attention" if every and (layer + 1) % every == 0 else "sliding_attention"
-                              for layer in range(shape["layers"])])
+    every, listed = shape.get("full_attention_every", 0), shape.get("full_attention_layers", [])
+    kinds = dict(layer_types=["full_attention" if (every and (layer + 1) % every == 0) or layer in listed
+                              else "sliding_attention" for layer in range(shape["layers"])])
     if shape.get("attention_sinks", False):
         usual["intermediate_size"] = shape["expert_ffn"]
         return transformers.GptOssForCausalLM, transformers.GptOssConfig(
@@ -99,7 +99,8 @@ def configuration(shape):
     if shape.get("query_key_norm", False):
         return transformers.Qwen3ForCausalLM, transformers.Qwen3Config(**usual)
     if shape.get("query_key_value_bias", True):
-        return transformers.Qwen2ForCausalLM, transformers.Qwen2Config(**usual)
+        windows = dict(**window, **kinds, use_sliding_window=True) if window else {}
+        return transformers.Qwen2ForCausalLM, transformers.Qwen2Config(**usual, **windows)
     if window:
         return transformers.MistralForCausalLM, transformers.MistralConfig(**usual, **window)
     return transformers.LlamaForCausalLM, transformers.LlamaConfig(**usual)

@@ -100,7 +100,7 @@ def run_family(pipewright, family):
     assert all(device["peak_bytes"]["measured"] > 0 for device in compared["per_device"]), compared
     assert pipewright.count(trace, "MEMORY") > 0
     pipewright.run("explain", trace)
-    pipewright.run("calibrate", file, trace, "-o", family + "-measured.json", "--force")
+    pipewright.run("calibrate", file, trace, "--busy-machine", "-o", family + "-measured.json", "--force")
     again = pipewright.json("compare", family + "-measured.json", trace)
     assert pipewright.count(trace, "RECORDS JOIN TASKS USING (taskId) WHERE kind = 'transfer'") > 0
     steps = report["step_ns"][1:]
@@ -143,7 +143,7 @@ def operators(pipewright):
     within = "SLICES JOIN RECORDS USING (step, taskId)"
     outside = within + " WHERE SLICES.start < RECORDS.start - 1000000 OR SLICES.end > RECORDS.end + 1000000"
     assert pipewright.count("operators.db", within) > 0 and pipewright.count("operators.db", outside) == 0
-    pipewright.run("calibrate", file, "operators.db", "-o", "operators.json", "--force")
+    pipewright.run("calibrate", file, "operators.db", "--busy-machine", "-o", "operators.json", "--force")
 
 
 def fails(pipewright, file, module, *parts, code=2, steps=3, deadline="30s"):

@@ -7,6 +7,7 @@
 #   - a model of somebody's is profiled, run on four ranks, killed and cancelled;
 #   - a look finds what modules of somebody's hold (shared and frozen parameters, tuples, …), and some run on two ranks.
 # And with --all:
+#   - configurations of every class of the supported model types have the parameters of the transformers package's models;
 #   - every family that a PyTorch schedule can express, and schedules at random, run as computations alone and with
 #     communication, and a few with parameters that FSDP shards;
 #   - PyTorch's own schedules and what it makes of ours are imported, equal our families, and run again;
@@ -131,6 +132,7 @@ fi
 
 # Models of today are those that the transformers package builds from a configuration.
 if "$python" -c 'import transformers' 2>/dev/null; then
+    "$python" "$here/configurations.py" "$pipewright" || failed=1
     for kind in "decoder models" "encoder encoders"; do # who checks, and the folder of what
         made=() whole=()
         for model in "$here/${kind#* }"/*.json; do

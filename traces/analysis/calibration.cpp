@@ -10,6 +10,7 @@
 #include "core/design/stagecosts.h"
 #include "core/program/compile.h"
 #include "core/program/overlaps.h"
+#include "traces/analysis/missingblocks.h"
 #include "traces/analysis/recordedorder.h"
 #include "traces/analysis/replay.h"
 
@@ -42,8 +43,8 @@ StepLengths typicalSteps(const NamedTrace& trace, const std::optional<StepRange>
     return lengthsOf(steps);
 }
 
-/// Smaller shares of waiting for processor cores are not reported.
-constexpr double tellsOfWaits = 0.05;
+/// Smaller shares of waiting for processor cores are not reported; larger ones make the costs half as long again.
+constexpr double tellsOfWaits = 0.05, refusesWaits = 1.0 / 3;
 
 /// The share of these steps in which the devices' threads waited for a processor core; nullopt: not recorded.
 std::optional<double> coreWaitShare(const TraceReader& trace, const std::vector<int>& steps)
@@ -223,12 +224,12 @@ Design calibrate(const Design& design, const TraceReader& trace, const std::stri
 }
 
 Calibration calibrate(const Design& design, const std::vector<NamedTrace>& traces, UnmeasuredStages rest,
-                      const std::optional<StepRange>& only)
+                      const std::optional<StepRange>& only, BusyMachine busy)
 {
     const Program program = compile(design.schedule, design.costs, design.dataflow);
     std::vector<StageSamples> stages(program.stages());
     Samples reduce, makespans;
-    Handoffs handoffs(program);
+    Handoffs handoffs(program, design.costs);
     HostGapSamples gaps(program, design.costs);
     Pairs pairs(program);
     Calibration result{design, {}};
@@ -236,10 +237,17 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
     bool pytorch = true;
     for (const NamedTrace& named : traces) {
         const TraceReader* const trace = named.trace;
+        Diagnostics missing; // of the step that lacks most blocks
+        std::size_t mostMissing = 0;
         pytorch = pytorch && trace->header().tool == pytorchTool;
         trace->eachStep(
-            program, result.steps.emplace_back(typicalSteps(named, only)).typical, [&](int, const Timeline& timeline) {
+            program, result.steps.emplace_back(typicalSteps(named, only)).typical,
+            [&](int step, const Timeline& timeline) {
                 refuseOtherOrder(program, timeline, named.name);
+                if (const std::size_t count = missingBlocks(program, timeline).size(); count > mostMissing) {
+                    mostMissing = count;
+                    missing = warningOfMissing(program, timeline, named.name, "step " + std::to_string(step));
+                }
                 for (TaskId id = 0; id < program.tasks.size(); ++id) {
                     const Task& task = program.tasks[id];
                     if (timeline.start[id] == notRun || moves(task.kind))
@@ -264,7 +272,16 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
                 gaps.add(timeline);
                 makespans.push_back(lengthOf(timeline));
             });
+        for (const Diagnostic& lacks : missing)
+            result.notes.push_back(lacks.where + ": " + lacks.what);
         const std::optional<double> share = coreWaitShare(*trace, result.steps.back().typical);
+        if (share && *share > refusesWaits && busy == BusyMachine::Refuse)
+            throw Error(named.name,
+                        fmt::format("for {:.0f} % of their time devices waited for a processor core that other threads "
+                                    "or programs had: its times are not those of the blocks",
+                                    100 * *share),
+                        "record again when the machine is quiet, or with no more devices than cores; or take the times "
+                        "as they are: --busy-machine");
         heldUp.push_back(share && *share >= tellsOfWaits ? fmt::format("{:.0f} %", 100 * *share) : "");
     }
 
@@ -293,7 +310,8 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
     if (costs.hasParts())
         result.notes.push_back("the parts of blocks keep their shares of them: no trace tells their times apart");
     pairs.assignTo(costs, [&](const Task& task) { return stages[task.stage].knows(task.op); });
-    handoffs.assignTo(costs);
+    for (std::string& note : handoffs.assignTo(costs))
+        result.notes.push_back(std::move(note));
     gaps.assignTo(costs);
     result.links = handoffs.fits();
     result.gaps = gaps.fits();

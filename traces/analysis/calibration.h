@@ -38,6 +38,10 @@ struct Calibration {
 /// What to do with stages whose forward or backward is missing in the traces.
 enum class UnmeasuredStages { Refuse, Keep };
 
+/// What to do with traces whose devices waited for processor cores for more than a third of their time: their costs are
+/// those of the other programs, too.
+enum class BusyMachine { Refuse, Take };
+
 struct NamedTrace {
     const TraceReader* trace = nullptr;
     std::string name;
@@ -51,14 +55,15 @@ struct StepRange {
 /// From several traces together; every step of every trace has the same weight. Block times are those that the traces'
 /// readers use. `only`: the steps of each trace that count, also a first one. Throws Error as below.
 Calibration calibrate(const Design& design, const std::vector<NamedTrace>& traces,
-                      UnmeasuredStages rest = UnmeasuredStages::Refuse, const std::optional<StepRange>& only = {});
+                      UnmeasuredStages rest = UnmeasuredStages::Refuse, const std::optional<StepRange>& only = {},
+                      BusyMachine busy = BusyMachine::Refuse);
 
 /// The design with measured costs in place of its own (source "measured: FILE"). The first step counts only if there
 /// are no others; outliers never count. Overlapped pairs get their measured factor. If only some of a full backward and
 /// its two halves were measured, the rest is estimated: split by the model's ratio of work (or that of the present
 /// costs), or added up. In PyTorch the first stage's input needs no gradient, so its whole backward counts as weight
 /// gradient. Other operations without a record keep their cost; Costs say where each number comes from. Throws Error
-/// when the trace has no finished step, is of another program or lacks stages.
+/// when the trace has no finished step, is of another program, lacks stages or was recorded on a busy machine.
 Design calibrate(const Design& design, const TraceReader& trace, const std::string& traceName);
 
 } // namespace pipewright

@@ -3,7 +3,6 @@
 
 #include "core/base/inputfile.h"
 #include "core/files/designfile.h"
-#include "traces/analysis/calibration.h"
 
 #include <filesystem>
 
@@ -14,15 +13,18 @@ bool isTraceWithoutDesign(const std::string& path)
     return isDatabase(path) && !TraceReader(path).holdsDesign();
 }
 
-Design readCostsFrom(const std::string& path, const Design* recorded)
+CarriedCosts readCostsFrom(const std::string& path, const Design* recorded, BusyMachine busy)
 {
     if (!isDatabase(path)) {
         if (recorded)
             throw Error(path, "is no trace, so there is no design that it recorded", "leave out --costs-of");
-        return readDesign(path);
+        return {readDesign(path)};
     }
     const TraceReader trace(path);
-    return calibrate(recorded ? *recorded : trace.design(), trace, std::filesystem::path(path).filename().string());
+    Calibration calibration =
+        calibrate(recorded ? *recorded : trace.design(), {{&trace, std::filesystem::path(path).filename().string()}},
+                  UnmeasuredStages::Refuse, {}, busy);
+    return {std::move(calibration.design), std::move(calibration.notes)};
 }
 
 } // namespace pipewright

@@ -3,9 +3,10 @@
 // counterpart in the designer.
 #pragma once
 
-#include "core/design/design.h"
+#include "traces/analysis/calibration.h"
 
 #include <string>
+#include <vector>
 
 namespace pipewright {
 
@@ -13,9 +14,15 @@ namespace pipewright {
 /// be read.
 bool isTraceWithoutDesign(const std::string& path);
 
+struct CarriedCosts {
+    Design design;
+    std::vector<std::string> notes{}; ///< how the trace became costs
+};
+
 /// For a design file the design itself; for a recorded run its design, calibrated with the run. `recorded`: the design
 /// that the trace recorded, in place of its own. Throws Error, also when `recorded` is given for a file that is not a
 /// trace.
-Design readCostsFrom(const std::string& path, const Design* recorded = nullptr);
+CarriedCosts readCostsFrom(const std::string& path, const Design* recorded = nullptr,
+                           BusyMachine busy = BusyMachine::Refuse);
 
 } // namespace pipewright

@@ -99,10 +99,17 @@ public:
             if (slice < track.size())
                 heads.push({track.start[slice], t, slice});
         };
+        m_began = std::min<Nanoseconds>(from, 0); // with the trace, where nothing ran before
         for (const std::size_t t : tracks) {
             const Track& track = m_trace.tracks[t];
-            push(t, static_cast<std::size_t>(std::upper_bound(track.end.begin(), track.end.end(), from)
-                                             - track.end.begin()));
+            const auto first = static_cast<std::size_t>(std::upper_bound(track.end.begin(), track.end.end(), from)
+                                                        - track.end.begin());
+            push(t, first);
+            for (std::size_t before = first; before-- > 0;)
+                if (classOf(track, before) != Class::None) {
+                    m_began = std::max(m_began, track.end[before]);
+                    break;
+                }
         }
         bool open = true; // the last gap may be explained by a slice after the stretch
         while (open && !heads.empty()) {
@@ -154,16 +161,17 @@ private:
         return std::pair(b.end - b.start, a.start) < std::pair(a.end - a.start, b.start);
     }
 
-    /// `until`: the gap's real end, which may be after the stretch.
+    /// `until`: the gap's real end, which may be after the stretch, as the first gap's beginning may be before it.
     void addGap(DeviceTime::Gap gap, Nanoseconds until, DeviceTime& device) const
     {
         if (gap.ended) {
             const Nanoseconds launched = m_launches.of(m_trace.tracks[gap.track], gap.slice);
-            gap.cause = device.device == hostDevice          ? DeviceTimeCause::HostGap // no operator ran
-                        : launched > gap.start               ? DeviceTimeCause::HostGap
-                        : until - gap.start <= backToBackGap ? DeviceTimeCause::BackToBack
-                        : launched == LaunchCalls::unknown   ? DeviceTimeCause::NotKnown
-                                                             : DeviceTimeCause::Waiting;
+            const Nanoseconds began = device.slices == 0 ? m_began : gap.start;
+            gap.cause = device.device == hostDevice        ? DeviceTimeCause::HostGap // no operator ran
+                        : launched > began                 ? DeviceTimeCause::HostGap
+                        : until - began <= backToBackGap   ? DeviceTimeCause::BackToBack
+                        : launched == LaunchCalls::unknown ? DeviceTimeCause::NotKnown
+                                                           : DeviceTimeCause::Waiting;
         }
         device.time[indexOf(gap.cause)] += gap.end - gap.start;
         // A min-heap by length.
@@ -184,6 +192,7 @@ private:
     HiddenTransfers m_transfers;
     Cover m_compute, m_communication, m_copies, m_work, m_any; ///< m_work: computing or communicating
     std::size_t m_steps = 0;
+    Nanoseconds m_began = 0; ///< when the gap at the stretch's beginning really began
 };
 
 /// `hidden`: per transfer the overlap with computing.

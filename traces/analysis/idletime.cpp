@@ -4,6 +4,7 @@
 #include "traces/analysis/idletime.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace pipewright {
@@ -93,6 +94,85 @@ BlockDifference::Why reasonFor(const Program& program, const Replay& replay, con
 
 } // namespace
 
+namespace {
+
+/// Calls visit(device, task) for what the devices compute and update, in their order.
+template<typename Visit>
+void eachOnDevice(const Program& program, Visit visit)
+{
+    for (std::size_t d = 0; d < program.devices.size(); ++d)
+        for (const Instruction& instruction : program.devices[d].instructions)
+            if (instruction.kind == InstructionKind::Compute || instruction.kind == InstructionKind::Update)
+                visit(d, instruction.task);
+}
+
+/// Per task whether the block before it on its device has no record.
+std::vector<bool> followMissing(const Program& program, const Replay& replay)
+{
+    std::vector<bool> follows(program.tasks.size(), false);
+    std::size_t device = program.devices.size();
+    bool missing = false;
+    eachOnDevice(program, [&](std::size_t d, TaskId task) {
+        missing = missing && d == device;
+        device = d;
+        follows[task] = missing;
+        missing = !replay.recorded(task);
+    });
+    return follows;
+}
+
+/// Per device whether its last block has no record.
+std::vector<bool> endsWithMissing(const Program& program, const Replay& replay)
+{
+    std::vector<bool> ends(program.devices.size(), false);
+    eachOnDevice(program, [&](std::size_t d, TaskId task) { ends[d] = !replay.recorded(task); });
+    return ends;
+}
+
+/// When the last of the sums of gradients that the task waits for could have begun; nothing when it waits for another
+/// task longer.
+std::optional<Nanoseconds> lastInputIsSum(const Program& program, const Replay& replay, TaskId task)
+{
+    TaskId last = none;
+    const auto see = [&](TaskId input) {
+        if (input != none && (last == none || replay.measured().end[input] >= replay.measured().end[last]))
+            last = input;
+    };
+    see(program.afterData[task]);
+    for (const Program::ExtraDependency& extra : replay.extras(task))
+        see(extra.after);
+    see(program.afterOnDevice[task]);
+    if (last == none || !isReduction(program.tasks[last].kind) || !usesLink(program.tasks[last]))
+        return std::nullopt;
+    return replay.measured().start[last] - std::max<Nanoseconds>(0, replay.lag[last]);
+}
+
+/// Backwards from the gap's end: memory, host, pin, transfer, late data.
+void split(const Program& program, const Replay& replay, Nanoseconds memory, IdleGap& gap)
+{
+    const TaskId t = gap.before;
+    const Timeline& timeline = replay.measured();
+    Nanoseconds left = gap.end - gap.start;
+    const auto take = [&](Nanoseconds part) {
+        part = std::clamp<Nanoseconds>(part, 0, left);
+        left -= part;
+        return part;
+    };
+    gap.memoryWait = take(memory);
+    gap.hostGap = take(replay.lag[t] - memory);
+    gap.pinned = take(replay.pinWait(t));
+    const TaskId data = program.afterData[t];
+    if (const std::optional<Nanoseconds> sum = lastInputIsSum(program, replay, t))
+        gap.transfer = take(gap.start + left - *sum);
+    else if (data != none && moves(program.tasks[data].kind)) {
+        const TaskId producer = program.afterData[data];
+        gap.transfer = take(timeline.end[data] - (producer == none ? timeline.start[data] : timeline.end[producer]));
+    }
+    gap.lateData = left;
+}
+
+} // namespace
+
 std::vector<IdleGap> idleGaps(const Program& program, const Replay& replay, const std::vector<Nanoseconds>& memory)
 {
     const Timeline& timeline = replay.measured();
@@ -101,9 +181,11 @@ std::vector<IdleGap> idleGaps(const Program& program, const Replay& replay, cons
     for (TaskId t = 0; t < program.tasks.size(); ++t) {
         first = first == notRun ? timeline.start[t] : std::min(first, timeline.start[t]);
         last = std::max(last, timeline.end[t]);
-        if (!moves(program.tasks[t].kind) && replay.recorded(t))
+        if (!usesLink(program.tasks[t]) && replay.recorded(t))
             blocks[program.tasks[t].device].push_back(t);
     }
+    const std::vector<bool> unclear = followMissing(program, replay);
+    const std::vector<bool> lacksEnd = endsWithMissing(program, replay);
     std::vector<IdleGap> gaps;
     for (std::size_t d = 0; d < blocks.size(); ++d) {
         std::sort(blocks[d].begin(), blocks[d].end(), [&](TaskId a, TaskId b) {
@@ -117,26 +199,12 @@ std::vector<IdleGap> idleGaps(const Program& program, const Replay& replay, cons
                 gap.before = t;
                 gap.start = free;
                 gap.end = timeline.start[t];
-                if (t == blocks[d].front()) {
+                if (unclear[t])
+                    gap.notRecorded = gap.end - gap.start;
+                else if (t == blocks[d].front())
                     gap.warmUp = gap.end - gap.start;
-                } else {
-                    // Backwards from the gap's end: memory, host, transfer, late data.
-                    Nanoseconds left = gap.end - gap.start;
-                    const auto take = [&](Nanoseconds part) {
-                        part = std::clamp<Nanoseconds>(part, 0, left);
-                        left -= part;
-                        return part;
-                    };
-                    gap.memoryWait = take(memory[t]);
-                    gap.hostGap = take(replay.lag[t] - memory[t]);
-                    const TaskId data = program.afterData[t];
-                    if (data != none && moves(program.tasks[data].kind)) {
-                        const TaskId producer = program.afterData[data];
-                        gap.transfer = take(timeline.end[data]
-                                            - (producer == none ? timeline.start[data] : timeline.end[producer]));
-                    }
-                    gap.lateData = left;
-                }
+                else
+                    split(program, replay, memory[t], gap);
                 gaps.push_back(gap);
             }
             free = std::max(free, timeline.end[t]);
@@ -146,7 +214,7 @@ std::vector<IdleGap> idleGaps(const Program& program, const Replay& replay, cons
             tail.device = static_cast<int>(d);
             tail.start = free;
             tail.end = last;
-            tail.coolDown = last - free;
+            (lacksEnd[d] ? tail.notRecorded : tail.coolDown) = last - free;
             gaps.push_back(tail);
         }
     }
@@ -156,8 +224,9 @@ std::vector<IdleGap> idleGaps(const Program& program, const Replay& replay, cons
 IdleGap idleBetween(const std::vector<IdleGap>& gaps, Nanoseconds from, Nanoseconds to)
 {
     // The parts of a gap follow one another in this order.
-    constexpr Nanoseconds IdleGap::*parts[] = {&IdleGap::warmUp,  &IdleGap::lateData,   &IdleGap::transfer,
-                                               &IdleGap::hostGap, &IdleGap::memoryWait, &IdleGap::coolDown};
+    constexpr Nanoseconds IdleGap::*parts[] = {&IdleGap::warmUp,   &IdleGap::lateData,   &IdleGap::transfer,
+                                               &IdleGap::pinned,   &IdleGap::hostGap,    &IdleGap::memoryWait,
+                                               &IdleGap::coolDown, &IdleGap::notRecorded};
     IdleGap sum;
     sum.start = from;
     sum.end = to;
@@ -186,7 +255,7 @@ std::vector<DeviceExplanation> idleTimes(const Program& program, const Replay& r
     for (TaskId t = 0; t < program.tasks.size(); ++t) {
         const Task& task = program.tasks[t];
         const Span span(timeline.start[t], timeline.end[t]);
-        if (task.kind == TaskKind::Transfer) {
+        if (usesLink(task) && !isHostCopy(task.kind)) {
             transferring[task.device].push_back(span);
             transferring[task.peer].push_back(span);
         } else if (isHostCopy(task.kind)) {
@@ -210,6 +279,8 @@ std::vector<DeviceExplanation> idleTimes(const Program& program, const Replay& r
         device.transfer += gap.transfer;
         device.lateData += gap.lateData;
         device.coolDown += gap.coolDown;
+        device.pinned += gap.pinned;
+        device.notRecorded += gap.notRecorded;
     }
     return devices;
 }

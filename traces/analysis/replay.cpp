@@ -6,7 +6,7 @@
 namespace pipewright {
 
 Replay::Replay(const Program& program, const Timeline& measured, const std::vector<Nanoseconds>& predicted)
-    : m_evaluator(program, Evaluator::Times::Measured), m_measured(measured)
+    : m_program(program), m_evaluator(program, Evaluator::Times::Measured), m_measured(measured)
 {
     const std::size_t count = program.tasks.size();
     m_recorded.resize(count);
@@ -18,8 +18,10 @@ Replay::Replay(const Program& program, const Timeline& measured, const std::vect
             neededAt[after] =
                 neededAt[after] == notRun ? measured.start[task] : std::min(neededAt[after], measured.start[task]);
     };
-    for (TaskId t = 0; t < count; ++t)
+    for (TaskId t = 0; t < count; ++t) {
         need(t, program.afterData[t]);
+        need(t, program.afterOnDevice[t]);
+    }
     for (const Program::ExtraDependency& extra : program.extraDependencies)
         need(extra.task, extra.after);
 
@@ -36,7 +38,7 @@ Replay::Replay(const Program& program, const Timeline& measured, const std::vect
             lag[t] = m_measured.start[t] - from;
         } else {
             from = std::max(from, first == notRun ? 0 : first);
-            Nanoseconds length = moves(program.tasks[t].kind) ? predicted[t] : 0;
+            Nanoseconds length = predicted[t];
             if (neededAt[t] != notRun)
                 length = std::clamp<Nanoseconds>(neededAt[t] - from, 0, length);
             m_measured.start[t] = from;
@@ -45,6 +47,36 @@ Replay::Replay(const Program& program, const Timeline& measured, const std::vect
         }
         duration[t] = m_measured.end[t] - m_measured.start[t];
     }
+}
+
+bool Replay::knowsInputs(TaskId task) const
+{
+    const auto known = [&](TaskId input) {
+        if (input != none && moves(m_program.tasks[input].kind))
+            input = m_recorded[input] ? none : m_program.afterData[input]; // its producer, where it has one
+        return input == none || m_recorded[input];
+    };
+    if (!known(m_program.afterOnDevice[task]) || !known(m_program.afterData[task]))
+        return false;
+    const auto extras = m_evaluator.extras(task);
+    return std::all_of(extras.begin(), extras.end(),
+                       [&](const Program::ExtraDependency& extra) { return known(extra.after); });
+}
+
+Nanoseconds Replay::pinWait(TaskId task) const
+{
+    Nanoseconds pin = 0, others = 0;
+    for (const TaskId input : {m_program.afterOnDevice[task], m_program.afterData[task]})
+        if (input != none)
+            others = std::max(others, m_measured.end[input]);
+    for (const Program::ExtraDependency& extra : m_evaluator.extras(task)) {
+        pin = std::max(pin, extra.earliestStart);
+        if (extra.after != none)
+            others =
+                std::max(others, extra.when == Program::ExtraDependency::When::Ended ? m_measured.end[extra.after]
+                                                                                     : m_measured.start[extra.after]);
+    }
+    return std::clamp<Nanoseconds>(pin - others, 0, std::max<Nanoseconds>(0, m_measured.start[task] - others));
 }
 
 Timeline Replay::run(const std::vector<Nanoseconds>& durations, const std::vector<Nanoseconds>& lags) const

@@ -67,6 +67,20 @@ StepLengths lengthsOf(const std::vector<StepRecord>& steps)
     return result;
 }
 
+Nanoseconds coreWaitIn(const std::vector<StepRecord>& steps, int step)
+{
+    const std::vector<int> typical = stepLengths(steps).typical;
+    std::vector<Nanoseconds> waits;
+    for (const StepRecord& record : steps) {
+        if (step >= 0 ? record.step != step : !std::binary_search(typical.begin(), typical.end(), record.step))
+            continue;
+        if (record.coreWait < 0)
+            return -1;
+        waits.push_back(record.coreWait);
+    }
+    return waits.empty() ? -1 : medianOf(std::move(waits));
+}
+
 StepVariation stepVariation(const TraceReader& trace, const Program& program)
 {
     const std::vector<int> typical = stepLengths(trace.steps()).typical;

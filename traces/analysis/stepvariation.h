@@ -27,6 +27,10 @@ StepLengths stepLengths(const std::vector<StepRecord>& steps);
 /// The same for exactly these steps, the first one included.
 StepLengths lengthsOf(const std::vector<StepRecord>& steps);
 
+/// How long a device's thread waited for a processor core in a step, on average; in the typical steps' median for -1;
+/// -1 where it was not recorded.
+Nanoseconds coreWaitIn(const std::vector<StepRecord>& steps, int step);
+
 struct StepVariation {
     std::vector<Nanoseconds> spread; ///< per task: between the 10th and the 90th percentile of its durations
     Timeline typical;                ///< without outliers; times since the step's beginning; without memory curves

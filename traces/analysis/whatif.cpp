@@ -4,6 +4,7 @@
 
 #include "core/base/diagnostic.h"
 #include "core/predict/evaluator.h"
+#include "core/program/overlaps.h"
 #include "core/schedule/replicas.h"
 
 #include <fmt/format.h>
@@ -58,6 +59,14 @@ int numberAfter(std::string_view text, std::string_view word)
 WhatIf whatIf(const Program& program, const Replay& replay, const std::vector<std::string>& changes)
 {
     std::vector<Nanoseconds> duration = replay.duration, lag = replay.lag;
+    const std::vector<TaskId> partner = overlapPartners(program);
+    // Blocks that wait for nothing begin with the step, and the two of a pair together.
+    const auto hasGap = [&](TaskId t) {
+        const bool second = !partner.empty() && partner[t] != none && partner[t] < t;
+        return !second
+               && (replay.lag[t] > 0 || program.afterOnDevice[t] != none || program.afterData[t] != none
+                   || !replay.extras(t).empty());
+    };
     WhatIf result;
     result.before = replay.makespan();
     for (const std::string& change : changes) {
@@ -73,7 +82,7 @@ WhatIf whatIf(const Program& program, const Replay& replay, const std::vector<st
             gaps = what.starts_with("host");
             const int device = numberAfter(what, gaps ? "host" : "device");
             meant = [&program, device](TaskId t) {
-                return !moves(program.tasks[t].kind) && program.tasks[t].device == device;
+                return !usesLink(program.tasks[t]) && program.tasks[t].device == device;
             };
         } else if (what.starts_with("link")) {
             const std::size_t dash = what.find('-');
@@ -83,7 +92,8 @@ WhatIf whatIf(const Program& program, const Replay& replay, const std::vector<st
                 dash == std::string::npos ? -1 : numberAfter(what, std::string_view(what).substr(0, dash + 1));
             meant = [&program, from, to](TaskId t) {
                 const Task& task = program.tasks[t];
-                return task.kind == TaskKind::Transfer && task.device == from && task.peer == to;
+                const bool there = task.device == from && task.peer == to;
+                return usesLink(task) && (there || (isReduction(task.kind) && task.device == to && task.peer == from));
             };
         } else {
             meant = [&program, what](TaskId t) {
@@ -93,24 +103,25 @@ WhatIf whatIf(const Program& program, const Replay& replay, const std::vector<st
                 return program.label(t) == what || std::string(1, letter(task.op)) + std::to_string(task.stage) == what;
             };
         }
-        std::int64_t changed = 0;
+        std::int64_t matched = 0;
         for (TaskId t = 0; t < program.tasks.size(); ++t) {
-            if (!meant(t))
+            if (!meant(t) || (gaps && !hasGap(t)))
                 continue;
-            ++changed;
+            ++matched;
+            const Nanoseconds before = duration[t], lagBefore = lag[t];
+            const Nanoseconds late = std::max<Nanoseconds>(0, replay.lag[t]);
             if (gaps)
-                lag[t] = replay.lag[t] > 0 ? value.of(replay.lag[t]) : lag[t];
-            else if (program.tasks[t].kind == TaskKind::Transfer) { // a hand-off counts from its producer's end
-                const Nanoseconds late = std::max<Nanoseconds>(0, replay.lag[t]);
+                lag[t] = value.of(late);
+            else if (usesLink(program.tasks[t])) { // a hand-off counts from its producer's end
                 duration[t] = value.of(late + replay.duration[t]);
                 lag[t] = std::min<Nanoseconds>(0, replay.lag[t]);
             } else
                 duration[t] = value.of(replay.duration[t]);
+            result.changed += duration[t] != before || lag[t] != lagBefore ? 1 : 0;
         }
-        if (changed == 0)
+        if (matched == 0)
             throw Error(change, "nothing in this step is \"" + what + "\"",
                         "a block F1.3, all of a stage F1, device1, host1, or link0-1 from device 0 to device 1");
-        result.changed += changed;
     }
     result.after = replay.makespan(duration, lag);
     return result;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // "What if" changes to a measured step: "F1=2ms" (every forward of stage 1), "F1.3=0.5x", "device1=0.8x" (all its
-// blocks), "link0-1=50us" (every hand-off of that link), "host1=0ns" (its gaps). A value is a duration or a factor of
-// what was measured.
+// blocks), "link0-1=50us" (every hand-off of that link, and every sum between the two), "host1=0ns" (its gaps). A value
+// is a duration or a factor of what was measured.
 #pragma once
 
 #include "core/design/costs.h"
@@ -13,7 +13,7 @@ namespace pipewright {
 
 struct WhatIf {
     Nanoseconds before = 0, after = 0; ///< makespans
-    std::int64_t changed = 0;          ///< tasks
+    std::int64_t changed = 0;          ///< tasks whose time or gap is another now
 };
 
 /// Throws Error naming a change that cannot be parsed or matches no task.

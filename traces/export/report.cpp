@@ -12,6 +12,7 @@
 #include "traces/analysis/durationdifference.h"
 #include "traces/analysis/explanation.h"
 #include "traces/analysis/gpugaps.h"
+#include "traces/analysis/stepvariation.h"
 #include "traces/export/activitypicture.h"
 #include "traces/export/htmlpage.h"
 
@@ -114,6 +115,8 @@ void addCauses(HtmlPage& page, const Design& design, const Program& program, con
             rows.push_back({named(cause, design), signedDuration(cause.contribution), signedDuration(cause.excess),
                             std::to_string(cause.tasks.size()),
                             cause.tasks.empty() ? "" : program.label(cause.tasks[0])});
+    if (e.unexplained() != 0)
+        rows.push_back({"unexplained", signedDuration(e.unexplained()), "", "", ""});
     page.table({"cause", "in the makespan", "in all tasks", "tasks", "largest"}, rows);
     page.paragraph(
         fmt::format("Each is what the step would gain with that cause alone put right; with all of them it takes {}.",
@@ -128,11 +131,12 @@ void addDevices(HtmlPage& page, const Design& design, const Explanation& e)
         const DeviceExplanation& x = e.devices[d];
         rows.push_back({deviceName(design.cluster, static_cast<int>(d)), formatDuration(x.computing),
                         formatDuration(x.warmUp), formatDuration(x.lateData), formatDuration(x.transfer),
-                        formatDuration(x.hostGap), formatDuration(x.memoryWait), formatDuration(x.coolDown),
+                        formatDuration(x.pinned), formatDuration(x.hostGap), formatDuration(x.memoryWait),
+                        formatDuration(x.coolDown), formatDuration(x.notRecorded),
                         share(shareOf(x.overlapped, x.transferring)), fmt::format("{:.2f}x", x.slowness)});
     }
-    page.table({"", "computing", "warm-up", "late data", "transfer", "host gap", "memory wait", "cool-down",
-                "transfers hidden", "slowness"},
+    page.table({"", "computing", "warm-up", "late data", "transfer", "pinned", "host gap", "memory wait", "cool-down",
+                "not recorded", "transfers hidden", "slowness"},
                rows);
 }
 
@@ -193,7 +197,8 @@ std::string runReport(const Design& design, const Prediction& prediction, const 
                       const std::string& tracePath, const MeasuredStep& step, const std::vector<TraceNote>& notes)
 {
     const Comparison comparison = compare(prediction.program, prediction.timeline, step.timeline, trace.peakBytes());
-    const Explanation e = explain(prediction.program, design.costs, prediction.timeline, step.timeline);
+    const Explanation e = explain(prediction.program, design.costs, prediction.timeline, step.timeline,
+                                  coreWaitIn(trace.steps(), step.number));
     const StepLengths lengths = stepLengths(trace.steps());
     HtmlPage page(design.name, fmt::format("{}, {}: measured against predicted", fileName(tracePath), step.name));
     addReason(page, design, e);

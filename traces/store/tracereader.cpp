@@ -140,7 +140,31 @@ struct TraceReader::Private {
                 ids[tasks[i]] = found->second[i];
             }
         }
+        if (program.blocks())
+            requireSameInterleaving(program, ids, hint);
         return ids;
+    }
+
+    /// Where transfers hold their devices up, it counts between which blocks they stand.
+    void requireSameInterleaving(const Program& program, const std::vector<TaskId>& ids, const char* hint) const
+    {
+        std::vector<TaskId> latest(program.devices.size(), 0); // per device, one behind the task reached so far
+        for (TaskId recorded = 0; recorded < ids.size(); ++recorded) {
+            const Task& task = m_dictionary[recorded];
+            if (task.kind != TaskKind::Compute && task.kind != TaskKind::Transfer)
+                continue;
+            for (const int device : {task.device, task.kind == TaskKind::Transfer ? task.peer : task.device}) {
+                if (device < 0 || device >= std::ssize(latest))
+                    continue;
+                if (ids[recorded] + 1 < latest[device])
+                    throw Error(m_path,
+                                "the trace is of another program: device " + std::to_string(device) + " had "
+                                    + m_labels[recorded] + " after " + program.label(latest[device] - 1)
+                                    + ", and transfers hold up their devices",
+                                hint);
+                latest[device] = std::max(latest[device], ids[recorded] + 1);
+            }
+        }
     }
 
     /// An imported trace has recognised blocks in any order and without transfers, so they are matched by operation,

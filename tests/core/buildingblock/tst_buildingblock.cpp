@@ -195,6 +195,29 @@ private Q_SLOTS:
         QVERIFY(checkBlock(block).empty());
     }
 
+    /// ceil(l / T) by stage, whatever the fullest device holds.
+    void aBlockDrawnByHandKeepsToItsLifespans()
+    {
+        RepeatedBlock drawn;
+        drawn.block.interval = 3;
+        drawn.block.deviceOfStage = {0, 1, 2, 3};
+        drawn.block.backward = BackwardStyle::Full;
+        for (int stage = 0; stage < 4; ++stage) {
+            drawn.block.passes.push_back({Op::F, stage, stage, 1});
+            drawn.block.passes.push_back({Op::B, stage, 10 - 2 * stage, 2});
+        }
+        drawn.microbatches = 12;
+        const Schedule schedule = unroll(drawn);
+        for (std::size_t device = 0; device < 4; ++device) {
+            int alive = 0, most = 0;
+            for (const Block& block : schedule.order[device]) {
+                alive += block.op == Op::F ? 1 : -1;
+                most = std::max(most, alive);
+            }
+            QCOMPARE(most, 4 - static_cast<int>(device));
+        }
+    }
+
     void aUsersOwnBlockUnrolls()
     {
         // Two stages on one device, a third on the other: nothing published, but it repeats every 6.

@@ -2,6 +2,7 @@
 // Designs made from the options of the command line: defaults, given times and bytes, presets, and the checks
 // of a design.
 #include "core/design/designbuilder.h"
+#include "core/design/redesign.h"
 #include "core/predict/designcheck.h"
 #include "core/predict/predict.h"
 #include "core/workload/transformer.h"
@@ -49,6 +50,61 @@ private Q_SLOTS:
         QVERIFY(checkDesign(design).empty());
     }
 
+    void aFamilyThatSearchesKeepsItsLimitInTheModelsOwnBytes()
+    {
+        DesignRequest r = request("zb-auto", 8, 32);
+        r.model = "llama-3-8b";
+        r.cluster = "h200-node";
+        r.memoryLimit = 1.25;
+        const auto check = [&](const Design& design) {
+            const Metrics metrics = predict(design).metrics;
+            for (int d = 0; d < 8; ++d) {
+                const StageCosts& stage = design.costs.stages[d];
+                const Bytes saved = stage.savedUntilInputGrad + stage.savedUntilWeightGrad,
+                            kept = stage.savedUntilWeightGrad + stage.savedFromInputGrad;
+                if (kept >= saved) // I gives nothing back
+                    QVERIFY2(metrics.devices[d].peakActivations <= 10, qPrintable(QString::number(d)));
+            }
+            QVERIFY(metrics.devices[7].peakBytes < Bytes{100} << 30); // 118 GiB by the papers' ratio
+        };
+        check(makeDesign(r));
+        DesignRequest base = request("1f1b", 8, 32); // the same by changing the family, and with measured times
+        base.model = r.model;
+        base.cluster = r.cluster;
+        Design other = makeDesign(base);
+        check(withFamily(other, *findFamily("zb-auto"), {std::nullopt, 1.25}));
+        other.costs.source = "measured: run.db";
+        DesignRequest carried = request("zb-auto", 8, 32);
+        carried.memoryLimit = 1.25;
+        carried.costsFrom = other;
+        check(makeDesign(carried));
+    }
+
+    void moreDevicesThanAClusterHasAreRefused()
+    {
+        DesignRequest r = request("1f1b", 16, 16);
+        r.model = "llama-3-8b";
+        r.cluster = "h200-node";
+        QVERIFY(errorOf(r).find("h200-node has 8 devices, and 16 are needed") != std::string::npos);
+        r.devices = 4;
+        r.parallel = Parallelism{.tensor = 4};
+        QVERIFY(errorOf(r).find("16 are needed: 4 for each of 4") != std::string::npos);
+        r.parallel = Parallelism{.data = 3}; // copies of the pipeline count, as on nodes
+        QVERIFY(errorOf(r).find("12 are needed") != std::string::npos);
+        r.parallel = Parallelism{.tensor = 2};
+        QCOMPARE(makeDesign(r).cluster.devices.size(), std::size_t{4});
+        r.parallel.reset();
+        r.devices = 16;
+        for (const char* threads : {"host", "host-pair"}) { // of which there are as many as are asked for
+            r.cluster = threads;
+            QCOMPARE(makeDesign(r).cluster.devices.size(), std::size_t{16});
+        }
+        r.cluster.reset(); // nodes are taken where one has too few
+        QVERIFY(makeDesign(r).cluster.nodes.devices == 8);
+        r.device = "h200-sxm";
+        QCOMPARE(makeDesign(r).cluster.name, std::string("h200-nodes"));
+    }
+
     void theModelGrowsWithTheStages()
     {
         const Design design = makeDesign(request("1f1b", 16, 4));
@@ -83,18 +139,35 @@ private Q_SLOTS:
         QCOMPARE(makeDesign(r).costs.stages[0].forward, Nanoseconds{3'000'000});
     }
 
+    void aPassWithoutATimeBesideGivenOnesIsNeverTakenFromTheFormula()
+    {
+        for (const bool forward : {true, false}) {
+            DesignRequest r = request();
+            r.model = "llama-3-8b";
+            (forward ? r.forward : r.weightGrad) = 5'000'000;
+            QVERIFY(errorOf(r).find("--forward, --input-grad, --weight-grad") != std::string::npos);
+            r.inputGrad = 4'000'000;
+            QVERIFY(errorOf(r).find("two are given") != std::string::npos);
+            r.model.reset(); // without a formula the others take their usual time
+            QCOMPARE(makeDesign(r).costs.stages[1].inputGrad, Nanoseconds{4'000'000});
+        }
+    }
+
     void givenTimesWinOverTheFormula()
     {
         DesignRequest r = request();
         r.model = "llama-3-8b";
         const Design formula = makeDesign(r);
         QVERIFY(formula.costs.stages[1].forward > 0 && formula.costs.stages[1].update > 0);
-        r.weightGrad = 5;
         r.transfer = 7;
+        r.forward = 3;
+        r.inputGrad = 4;
+        r.weightGrad = 5;
         const Design mixed = makeDesign(r);
-        QCOMPARE(mixed.costs.stages[1].forward, formula.costs.stages[1].forward);
+        QCOMPARE(mixed.costs.stages[1].forward, Nanoseconds{3});
         QCOMPARE(mixed.costs.stages[1].weightGrad, Nanoseconds{5});
-        QCOMPARE(mixed.costs.stages[1].backward, mixed.costs.stages[1].inputGrad + 5);
+        QCOMPARE(mixed.costs.stages[1].backward, Nanoseconds{9});
+        QCOMPARE(mixed.costs.stages[1].update, formula.costs.stages[1].update);
         QCOMPARE(mixed.costs.linkBetween(0, 1).transferTime(1 << 30), Nanoseconds{7});
         QVERIFY(mixed.costs.source.find("times given") != std::string::npos);
         QCOMPARE(mixed.cluster.devices.size(), std::size_t{4});

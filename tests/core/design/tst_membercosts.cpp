@@ -195,6 +195,7 @@ private Q_SLOTS:
         case 3: r.nodes.count = 1; break;
         case 4:
             r.cluster = "a100-node";
+            r.parallel.reset();
             r.nodes.count = 2;
             break;
         default: r.cluster.reset(); r.nodes.count = 2;

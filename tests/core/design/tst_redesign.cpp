@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A design under one changed premise keeps the rest, and its costs follow.
 #include "core/buildingblock/publishedblocklist.h"
+#include "core/design/carriedover.h"
 #include "core/design/costorigins.h"
 #include "core/design/newdesign.h"
+#include "core/design/recutcosts.h"
 #include "core/design/redesign.h"
+#include "core/design/unevenness.h"
 #include "core/predict/predict.h"
 #include "core/presets/presets.h"
+#include "core/workload/layertable.h"
 #include "core/workload/transformer.h"
 #include "makers/designs.h"
 #include "testmain.h"
@@ -188,6 +192,147 @@ private Q_SLOTS:
         }
     }
 
+    /// Of a table, the full backward of a layer may take less than its input gradient alone.
+    void noCutOfMeasuredTimesHasANegativeTime()
+    {
+        std::vector<KnownLayer> table;
+        for (int layer = 0; layer < 8; ++layer) {
+            KnownLayer known;
+            known.name = "layer " + std::to_string(layer);
+            known.forward = 2'000'000;
+            known.inputGrad = 3'000'000;
+            known.weightGrad = 1'000'000;
+            known.backward = 2'500'000;
+            known.output = 1024;
+            table.push_back(known);
+        }
+        Design measured;
+        measured.workload = makeWorkload(tableShape("measured", table), Optimizer::AdamW, "a table");
+        measured.schedule = test::familySchedule("1f1b", 2, 4);
+        measured.layersPerStage = {4, 4};
+        test::addDevices(measured);
+        measured.costs = test::unitCosts(2);
+        measured.costs.source = "measured: torch.db";
+        measured.costs.stages[0].inputGrad = 0; // PyTorch leaves all to the weight gradient
+        measured.costs.stages[0].weightGrad = measured.costs.stages[0].backward = 10'000'000;
+        for (const auto& share : inputGradShares(*measured.workload, measured.layersPerStage))
+            QCOMPARE(share.value(), 0.75);
+        for (const char* family : {"interleaved-1f1b", "looped-bfs", "zb-v", "v-half", "1f1b-v", "zb-h1", "gpipe"})
+            for (const StageCosts& stage : withFamily(measured, *findFamily(family)).costs.stages)
+                for (const Op op : allOps)
+                    QVERIFY2(stage.*timeField(op) >= 0, family);
+    }
+
+    /// Which optimizer trains is the family's: by any way to it the bytes of its state and the update's time agree.
+    void aFamilysOptimizerComesWithItsTimeAndBytes()
+    {
+        DesignRequest request = test::requestFor("1f1b", 2, 8);
+        request.model = "llama-3-8b";
+        request.cluster = "h200-node";
+        const Design base = makeDesign(request);
+        Design measured = base;
+        measured.costs.source = "measured: run.db";
+        for (const char* family : {"pipedream", "spectrain", "xpipe", "zb-h1"}) {
+            request.family = family;
+            request.costsFrom.reset();
+            const Design stated = makeDesign(request);
+            DesignRequest carried = test::requestFor(family, 2, 8);
+            carried.costsFrom = base;
+            DesignRequest ofRun = carried;
+            ofRun.costsFrom = measured;
+            for (const Design& other : {withFamily(base, *findFamily(family)), makeDesign(carried),
+                                        withFamily(measured, *findFamily(family)), makeDesign(ofRun)}) {
+                QCOMPARE(other.workload->optimizer, stated.workload->optimizer);
+                for (std::size_t s = 0; s < 2; ++s) {
+                    QCOMPARE(other.costs.stages[s].optimizerState, stated.costs.stages[s].optimizerState);
+                    QVERIFY(std::abs(other.costs.stages[s].update - stated.costs.stages[s].update) <= 1);
+                }
+                // And back again: no synchronous design keeps the optimizer of an asynchronous one.
+                const Design back = withFamily(other, *findFamily("1f1b"));
+                QCOMPARE(back.workload->optimizer, base.workload->optimizer);
+                QVERIFY(std::abs(back.costs.stages[0].update - base.costs.stages[0].update) <= 1);
+            }
+            QCOMPARE(optimizerChange(base, stated).empty(), std::string(family) == "xpipe" || *family == 'z');
+        }
+    }
+
+    void whatSavesMemoryIsCarriedOverWithTheCosts()
+    {
+        DesignRequest request = test::requestFor("1f1b", 2, 8);
+        request.model = "llama-3-8b";
+        request.cluster = "h200-node";
+        request.recompute = RecomputeChoice{Recompute::Full, {}};
+        Design base = makeDesign(request);
+        base.costs.hostLink = LinkCosts{0, 25e9};
+        base = withOffload(base, {true, false});
+        for (const char* family : {"gpipe", "zb-h1", "interleaved-1f1b", "pipedream"}) {
+            DesignRequest carried = test::requestFor(family, 2, 8);
+            carried.costsFrom = base;
+            const Design made = makeDesign(carried), switched = withFamily(base, *findFamily(family));
+            QCOMPARE(made.schedule.recompute, switched.schedule.recompute);
+            QCOMPARE(made.schedule.offload, switched.schedule.offload);
+            QCOMPARE(made.costs.stages, switched.costs.stages);
+            QCOMPARE(carriedOver(base, made).size(), std::size_t(*family == 'p' ? 3 : 2));
+            carried.recompute = RecomputeChoice{};
+            carried.keepOffload = false;
+            const Design without = makeDesign(carried);
+            QVERIFY(without.schedule.recompute.empty() && without.schedule.offload.empty());
+        }
+    }
+
+    static Design unevenDesign(const char* family, const std::vector<int>& pacePerStage)
+    {
+        Design design = withFamily(test::presetDesign(), *findFamily(family));
+        design.costs.source = "measured: run.db";
+        for (std::size_t s = 0; s < pacePerStage.size(); ++s)
+            for (const Op op : allOps)
+                design.costs.stages[s].*timeField(op) *= pacePerStage[s];
+        return design;
+    }
+
+    void aLayerThatMovesTakesOnAnotherPaceOrKeepsItsTime()
+    {
+        const Design measured = unevenDesign("1f1b", {1, 1, 3, 1});
+        QVERIFY(!unevennessOf(measured).known);
+        FamilyParameters parameters;
+        parameters.devices = 4;
+        parameters.microbatches = 8;
+        const Schedule chunks = makeSchedule("interleaved-1f1b", parameters);
+        const auto forward = [](const Design& design, int stage) {
+            return static_cast<double>(design.costs.stages[stage].forward);
+        };
+        // Stages 4 and 5 have the slow stage's layers, on devices 0 and 1; stages 2 and 6 are on device 2.
+        const Design devices = withSchedule(measured, chunks, {}, Unevenness::OfDevices);
+        QVERIFY(forward(devices, 2) > 2.5 * forward(devices, 4));
+        QVERIFY(forward(devices, 6) > 2.5 * forward(devices, 5));
+        const Design layers = withSchedule(measured, chunks, {}, Unevenness::OfLayers);
+        QVERIFY(forward(layers, 4) > 2.5 * forward(layers, 2));
+        QVERIFY(forward(layers, 5) > 2.5 * forward(layers, 6));
+        Design plain = measured;
+        plain.workload.reset();
+        plain.layersPerStage.clear();
+        plain.dataflow = {};
+        const Design parts = withSchedule(plain, chunks, {}, Unevenness::OfLayers);
+        QVERIFY(std::abs(parts.costs.stages[4].forward - measured.costs.stages[2].forward / 2) <= 1);
+        QVERIFY(std::abs(parts.costs.stages[2].forward - measured.costs.stages[1].forward / 2) <= 1);
+    }
+
+    /// Devices with several stages tell it.
+    void stagesOfOneDeviceTellWhetherItIsSlow()
+    {
+        const UnevennessFound devices = unevennessOf(unevenDesign("interleaved-1f1b", {1, 2, 1, 3, 1, 2, 1, 3}));
+        QVERIFY(devices.known);
+        QCOMPARE(devices.assumed, Unevenness::OfDevices);
+        const Design ofLayers = unevenDesign("interleaved-1f1b", {1, 1, 1, 1, 3, 3, 1, 1});
+        QVERIFY(unevennessOf(ofLayers).known);
+        QCOMPARE(unevennessOf(ofLayers).assumed, Unevenness::OfLayers);
+        // What is known is used.
+        const Design carried = withFamily(ofLayers, *findFamily("1f1b"));
+        QVERIFY(carried.costs.stages[2].forward > 2 * carried.costs.stages[1].forward);
+        QVERIFY(unevennessOf(unevenDesign("1f1b", {1, 1, 1, 1})).known);
+        QVERIFY(unevennessOf(test::presetDesign()).known);
+    }
+
     void gapsOfTheHostStayWithTheirDevices()
     {
         Design measured = withFamily(test::presetDesign(), *findFamily("1f1b"));
@@ -211,6 +356,34 @@ private Q_SLOTS:
         QCOMPARE(more.size(), devices + 1);
         QCOMPARE(more.back().before[indexOf(Op::F)], static_cast<Nanoseconds>(5'000 * (devices + 1)));
         QCOMPARE(more.back().origin[indexOf(Op::F)], CostOrigin::Estimated);
+    }
+
+    /// Measured times of one data type say nothing of another; with other sizes they follow the work.
+    void measuredTimesAreScaledByWorkOrRefused()
+    {
+        Design measured = withFamily(test::presetDesign(), *findFamily("1f1b"));
+        const Design formula = measured;
+        measured.costs.source = "measured: run.db";
+        ModelShape shape = measured.workload->shape;
+        shape.dataType = shape.dataType == DataType::Bf16 ? DataType::Fp32 : DataType::Bf16;
+        QVERIFY_THROWS_EXCEPTION(Error, withModel(measured, shape));
+        (void)withModel(formula, shape);
+        shape = measured.workload->shape;
+        shape.sequence /= 2;
+        const Design shorter = withModel(measured, shape);
+        shape.sequence *= 2;
+        shape.microbatchSize *= 2;
+        const Design larger = withModel(measured, shape);
+        for (std::size_t s = 0; s < measured.costs.stages.size(); ++s) {
+            QVERIFY(shorter.costs.stages[s].forward < 0.55 * double(measured.costs.stages[s].forward));
+            QVERIFY(std::abs(double(larger.costs.stages[s].forward) / double(measured.costs.stages[s].forward) - 2)
+                    < 0.001);
+            QCOMPARE(larger.costs.originOf(Op::F, static_cast<int>(s)), CostOrigin::Estimated);
+            QCOMPARE(larger.costs.stages[s].update, measured.costs.stages[s].update);
+        }
+        shape = measured.workload->shape;
+        shape.vocabulary /= 2;
+        QVERIFY(withModel(measured, shape).costs.stages[0].update < measured.costs.stages[0].update);
     }
 
     void costsOfAnotherModelAreRefused()

@@ -194,7 +194,7 @@ rc::Gen<Design> arbitraryDesign()
         if (upTo(1))
             design.dataflow.skips.push_back({anyStage(), anyStage(), upTo(1'000'000)});
         if (upTo(1))
-            design.dataflow.shared.push_back({anyStage(), anyStage(), upTo(1'000'000)});
+            design.dataflow.shared.push_back({anyStage(), anyStage(), upTo(1'000'000), upTo(1) != 0});
         return design;
     });
 }

@@ -28,15 +28,15 @@ public:
     {
         const StageCosts& stage = m_costs.stages[static_cast<std::size_t>(b.stage)];
         switch (b.kind) {
-        case BufferKind::Parameters:
+        case BufferKind::Parameters: return isCopy(b) ? stage.parameters : held(b.stage, b.replica, stage.parameters);
         case BufferKind::WeightVersion:
         case BufferKind::PredictedWeights:
         case BufferKind::SentWeights:
         case BufferKind::ReceivedWeights: return stage.parameters;
-        case BufferKind::Gradients:
+        case BufferKind::Gradients: return isCopy(b) ? stage.gradients : held(b.stage, b.replica, stage.gradients);
         case BufferKind::PartialGradient:
         case BufferKind::ReceivedPartialGradient: return stage.gradients;
-        case BufferKind::OptimizerState: return stage.optimizerState;
+        case BufferKind::OptimizerState: return held(b.stage, b.replica, stage.optimizerState);
         case BufferKind::OffloadedUntilInputGrad:
         case BufferKind::ReloadedUntilInputGrad:
         case BufferKind::SavedUntilInputGrad: return scaled(stage.savedUntilInputGrad, b.microbatch);
@@ -74,7 +74,8 @@ public:
             for (int replica = 0; replica < s.replicas(); ++replica) {
                 const auto& placement = replica == 0 ? s.deviceOfStage : s.replicaPlacements.front();
                 if (placement[stage] == device)
-                    bytes += costs.parameters + costs.gradients + costs.optimizerState;
+                    for (const Bytes whole : {costs.parameters, costs.gradients, costs.optimizerState})
+                        bytes += held(static_cast<int>(stage), replica, whole);
             }
             if (s.dataParallelDevices.empty() || s.shardedStates || s.deviceOfStage[stage] == device)
                 continue;
@@ -86,6 +87,26 @@ public:
     }
 
 private:
+    /// On another device that works on the stage.
+    bool isCopy(const Buffer& b) const
+    {
+        return b.device != m_design.schedule.placement(b.replica)[static_cast<std::size_t>(b.stage)];
+    }
+    /// Of `whole` bytes of a stage, those that are not of a parameter which its device holds for another stage.
+    Bytes held(int stage, int replica, Bytes whole) const
+    {
+        const auto deviceOf = [&](int of) {
+            return m_design.schedule.placement(replica)[static_cast<std::size_t>(of)];
+        };
+        const Bytes gradients = m_costs.stages[static_cast<std::size_t>(stage)].gradients;
+        Bytes bytes = whole;
+        for (const SharedParameter& shared : m_design.dataflow.shared)
+            if (shared.otherStage == stage && gradients > 0 && !shared.copied
+                && deviceOf(shared.rootStage) == deviceOf(stage))
+                bytes -= std::llround(static_cast<long double>(std::min(shared.bytes, gradients)) * whole / gradients);
+        return bytes;
+    }
+
     Bytes scaled(Bytes bytes, int microbatch) const
     {
         if (m_costs.microbatches.empty())

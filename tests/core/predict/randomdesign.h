@@ -186,7 +186,7 @@ private:
             design.dataflow.skips.push_back({from, to, bytes()});
         }
         if (stages >= 2 && chance(4))
-            design.dataflow.shared.push_back({0, stages - 1, bytes()});
+            design.dataflow.shared.push_back({0, stages - 1, bytes(), chance(2)});
         if (!compiles(design))
             design.dataflow = {};
     }

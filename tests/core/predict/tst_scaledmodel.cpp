@@ -3,13 +3,19 @@
 // it.
 #include "core/base/diagnostic.h"
 #include "core/design/designbuilder.h"
+#include "core/json/jsontext.h"
 #include "core/predict/predict.h"
 #include "core/predict/scaledmodel.h"
+#include "core/presets/modeljson.h"
 #include "core/presets/presets.h"
 #include "core/workload/transformer.h"
 #include "testmain.h"
 
+#include <QFile>
+#include <QTemporaryDir>
 #include <QTest>
+
+#include <nlohmann/json.hpp>
 
 #include <cmath>
 
@@ -103,14 +109,68 @@ private slots:
         const Design full = makeDesign(request);
         const ScaledDesign scaled = scaledDesign(full, "layers=6,hidden=64,heads=4,key_value_heads=4,head_size=16");
         const auto apart = [](const Design& design) {
-            const StageCosts& stage = design.costs.stages[0];
-            return double(design.schedule.pins.at(0).earliestStart)
-                   / double(stage.forward + stage.inputGrad + stage.weightGrad);
+            double work = 0;
+            for (const StageCosts& stage : design.costs.stages)
+                work += double(stage.forward + stage.inputGrad + stage.weightGrad) / 2;
+            return double(design.schedule.pins.at(0).earliestStart) / work;
         };
         QVERIFY(apart(full) > 0.1);
         QVERIFY(std::abs(apart(scaled.design) / apart(full) - 1) < 1e-3);
         QVERIFY(scaled.report.text().find("latest earliest_start") != std::string::npos);
         QVERIFY(scaled.report.scaledMakespan < 20 * scaled.design.costs.stages[1].forward);
+    }
+
+    /// The embedding and the head make stages unlike, in other proportions than the full model's.
+    void pinsOfCyclicWorkersAreThoseOfTheSmallModelMadeAnew()
+    {
+        for (const char* family : {"cdp-v1", "cdp-v2"})
+            for (const WorkerLayout layout : {WorkerLayout::Pipeline, WorkerLayout::Workers}) {
+                DesignRequest request;
+                request.family = family;
+                request.layout = layout;
+                request.devices = 4;
+                request.microbatches = 8;
+                request.model = "llama-3-8b";
+                request.cluster = "h200-node";
+                const Design scaled = scaledDesign(makeDesign(request), "layers=6,vocabulary=32000").design;
+                ModelShape small = PresetLibrary().model("llama-3-8b");
+                small.layers = 6;
+                small.vocabulary = 32'000;
+                QTemporaryDir folder;
+                request.model = folder.filePath("small.json").toStdString();
+                QFile file(QString::fromStdString(*request.model));
+                QVERIFY(file.open(QIODevice::WriteOnly));
+                file.write(QByteArray::fromStdString(jsonText(shapeToJson(small), 2)));
+                file.close();
+                const Design anew = makeDesign(request);
+                QVERIFY(anew.schedule.pins.size() == scaled.schedule.pins.size() && anew.schedule.pins.size() > 1);
+                for (std::size_t i = 0; i < anew.schedule.pins.size(); ++i) {
+                    const auto due = double(anew.schedule.pins[i].earliestStart);
+                    QVERIFY2(std::abs(double(scaled.schedule.pins[i].earliestStart) / due - 1) < 1e-3,
+                             qPrintable(QString("%1: %2 for %3")
+                                            .arg(i)
+                                            .arg(scaled.schedule.pins[i].earliestStart)
+                                            .arg(anew.schedule.pins[i].earliestStart)));
+                }
+            }
+    }
+
+    void aPersonsPinIsScaledByItsOwnStage()
+    {
+        Design full = llama70();
+        full.schedule.family = "custom";
+        for (const int stage : {1, 3})
+            full.schedule.pins.push_back({{Op::F, stage, 0}, 1'000'000'000});
+        const Design scaled = scaledDesign(full, "layers=8").design;
+        for (const Pin& pin : scaled.schedule.pins) {
+            const double ratio =
+                double(scaled.costs.stages[pin.block.stage].forward + scaled.costs.stages[pin.block.stage].inputGrad
+                       + scaled.costs.stages[pin.block.stage].weightGrad)
+                / double(full.costs.stages[pin.block.stage].forward + full.costs.stages[pin.block.stage].inputGrad
+                         + full.costs.stages[pin.block.stage].weightGrad);
+            QVERIFY(std::abs(double(pin.earliestStart) / (1e9 * ratio) - 1) < 1e-6);
+        }
+        QVERIFY(scaled.schedule.pins[0].earliestStart < scaled.schedule.pins[1].earliestStart);
     }
 
     void whatNoModelFileHasIsRefused()

@@ -232,7 +232,6 @@ private slots:
 "num_attention_heads": 4, "intermediate_size": 64, "vocab_size": 99)")
                    + more + "}";
         };
-        QTest::newRow("a missing field") << llama("") << "hidden_size";
         QTest::newRow("biases of the MLP") << llama(R"(, "hidden_size": 16, "mlp_bias": true)") << "mlp_bias";
         QTest::newRow("a precision") << llama(R"(, "hidden_size": 16, "torch_dtype": "int8")") << "torch_dtype";
         QTest::newRow("an architecture")

@@ -50,7 +50,7 @@ DesignRequest request(const char* family, int devices, int microbatches, const c
 {
     DesignRequest r = test::requestFor(family, devices, microbatches);
     r.model = model;
-    r.cluster = "a100-node";
+    r.cluster = devices * parallel.devicesPerStage() > 8 ? "a100-nodes" : "a100-node";
     r.parallel = parallel;
     return r;
 }

@@ -372,13 +372,14 @@ private slots:
         QCOMPARE(costs.reduce, Nanoseconds(2 * (5'000 + std::llround(4 * 256 * 128 / 1e10 * 1e9))));
     }
 
-    void aTiedHeadKeepsItsCopyInOneStageToo()
+    void aTiedHeadsCopyInOneStageCountsAndIsNamedAsShared()
     {
         const Workload workload = makeWorkload(ModelShape{}, Optimizer::SgdMomentum, "test");
         Dataflow dataflow;
         dataflow.shared.push_back({0, 1, 5});
         const Costs costs = formulaCosts(workload, {10}, twoDevices(), {0}, &dataflow);
-        QVERIFY(dataflow.shared.empty());
+        QCOMPARE(dataflow.shared, (std::vector<SharedParameter>{{0, 0, 4 * 256 * 128}}));
+        QVERIFY(sharedParametersOf(workload, {10}, true).empty());
         QCOMPARE(costs.reduce, Nanoseconds(0));
         const Bytes held = 4 * (parameterCount(workload) + 256 * 128);
         QCOMPARE(costs.stages[0].parameters, held);

@@ -44,6 +44,7 @@ const std::map<std::string, std::string>& describing()
         {"/model/source", "where the model came from"},
         {"/model/dtype", "of models that are not run"},
         {"/costs/source", "where the numbers came from"},
+        {"/dataflow/shared/*/copied", "of stages on one device, as in tst_memorycheck"},
         {"/costs/link/origin", "where the number came from"},
         {"/costs/links/*/origin", "where the number came from"},
         {"/costs/overlap_factor", "of overlapped pairs, when there are any"},

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Whether a design fits a machine, and with what it would.
 #include "core/base/units.h"
+#include "core/design/designbuilder.h"
+#include "core/predict/predict.h"
 #include "executor/run/machinefit.h"
 #include "testmain.h"
 
 #include <QTest>
+
+#include <cmath>
 
 using namespace pipewright;
 
@@ -25,6 +29,49 @@ class TestMachineFit : public QObject {
     Q_OBJECT
 
 private Q_SLOTS:
+    void threadsThatComputeAtATimeShareTheCores()
+    {
+        const auto slowdown = [](const char* family, int microbatches, int cores,
+                                 const std::vector<int>& threads = {}) {
+            DesignRequest request;
+            request.family = family;
+            request.devices = 4;
+            request.microbatches = microbatches;
+            const Prediction prediction = predict(makeDesign(request));
+            return slowdownOn(cores, prediction.program, prediction.timeline, threads);
+        };
+        const auto near = [](double found, double due) { return std::abs(found - due) < 1e-9; };
+        QVERIFY(near(slowdown("gpipe", 1, 1), 1)); // one microbatch: one device computes at a time
+        QVERIFY(near(slowdown("1f1b", 64, 4), 1));
+        // On one core all blocks run one after the other: 4 devices x 64 blocks of 3 ms, in a step of 67 such times.
+        QVERIFY(near(slowdown("1f1b", 64, 1), 4 * 64 / 67.0));
+        QVERIFY(slowdown("1f1b", 64, 2) > 1.9 && slowdown("1f1b", 64, 2) < 2);
+        QVERIFY(slowdown("1f1b", 64, 3) > 1.2 && slowdown("1f1b", 64, 3) < 4 / 3.0);
+        QVERIFY(near(slowdown("gpipe", 1, 1, {2, 2, 2, 2}), 2)); // groups of two members
+    }
+
+    void moreDevicesThanCoresAreAWarningForWhatComputes()
+    {
+        DesignRequest request;
+        request.family = "1f1b";
+        request.devices = 4;
+        request.microbatches = 64;
+        const Design design = makeDesign(request);
+        RunMeans means;
+        QVERIFY(whySlow(design, means, true, 4).empty());
+        const Diagnostics slow = whySlow(design, means, true, 2);
+        QCOMPARE(slow.size(), std::size_t{1});
+        QCOMPARE(slow.front().severity, Severity::Warning);
+        QVERIFY2(slow.front().what.starts_with("4 devices compute on 2 cores of this machine: a step takes about 1.9 "),
+                 slow.front().what.c_str());
+        means.maths = RunOptions::Maths::Timed; // they sleep
+        QVERIFY(whySlow(design, means, false, 2).empty());
+        means.maths = RunOptions::Maths::Synthetic; // they burn
+        QVERIFY(!whySlow(design, means, false, 2).empty());
+        means.backend = "cuda";
+        QVERIFY(whySlow(design, means, true, 2).empty());
+    }
+
     void devicesOfTheHostShareItsMemory()
     {
         const std::vector<Bytes> peaks(4, 5 * gib);

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What is said before a run of the memory that it takes is what the run then says and allocates.
+#include "core/design/stagecosts.h"
+#include "core/design/stagestate.h"
 #include "core/json/jsonvalue.h"
+#include "core/program/compile.h"
+#include "executor/run/backendcheck.h"
 #include "executor/run/memorycheck.h"
 #include "executor/run/run.h"
+#include "executor/run/runsetup.h"
+#include "executor/run/trainabledesign.h"
 #include "makers/designs.h"
 #include "makers/groups.h"
 #include "makers/models.h"
@@ -14,6 +20,18 @@
 using namespace pipewright;
 using namespace pipewright::test;
 
+namespace {
+
+/// A V, as it is predicted: its first device holds embedding and head.
+Design tiedOnOneDevice()
+{
+    Design design = trainableDesign(tinyGpt("zb-v", 2, 4));
+    design.dataflow.shared = sharedParametersOf(*design.workload, design.layersPerStage, false);
+    return design;
+}
+
+} // namespace
+
 class MemoryCheckTest : public QObject {
     Q_OBJECT
 
@@ -24,6 +42,8 @@ private Q_SLOTS:
         QTest::addColumn<bool>("timed");
         QTest::newRow("training") << QByteArray("gpt") << false;
         QTest::newRow("timed blocks") << QByteArray("gpt") << true;
+        QTest::newRow("two matrices of a tied head on one device") << QByteArray("tied") << false;
+        QTest::newRow("one matrix of a tied head on one device, timed") << QByteArray("tied") << true;
         QTest::newRow("updates amid the step") << QByteArray("pipedream") << false;
         QTest::newRow("stored sends") << QByteArray("eager") << true;
         QTest::newRow("stored sends of no bytes") << QByteArray("empty") << true;
@@ -37,6 +57,7 @@ private Q_SLOTS:
         const Design made = design == "groups"      ? groupDesign("zb-h1", {{1e9, 5e8}, {1e9}}, 4)
                             : design == "pipedream" ? tinyGpt("pipedream", 2, 4)
                             : design == "empty"     ? evenDesign({}, possibleSchedule("zb-h1", 4, 6))
+                            : design == "tied"      ? tiedOnOneDevice()
                                                     : trainableDesign(tinyGpt("zb-h1", 4, 6));
         RunOptions options;
         if (timed)
@@ -55,6 +76,23 @@ private Q_SLOTS:
         }
         QCOMPARE(totals, result.heldBytes);
         QCOMPARE(beside > 0, design == "eager");
+    }
+
+    void trainingSaysWhereItHoldsTwoMatricesAndOneIsPredicted()
+    {
+        const auto said = [](const Design& design, RunOptions::Maths maths) {
+            return QString::fromStdString(toString(checkForBackend(design, {"host", maths}).found));
+        };
+        const QString what = "one matrix in the prediction, and two here";
+        const Design one = tiedOnOneDevice(), two = trainableDesign(one);
+        QVERIFY2(said(one, RunOptions::Maths::Training).contains(what), "");
+        QVERIFY(!said(one, RunOptions::Maths::Timed).contains(what)); // it holds what is predicted
+        QVERIFY(!said(two, RunOptions::Maths::Training).contains(what));
+        QVERIFY(!said(tinyGpt("1f1b", 2, 4), RunOptions::Maths::Training).contains(what));
+        const std::vector<Bytes> predicted = peaksOf(compile(one.schedule, one.costs, one.dataflow)),
+                                 held = peaksOf(compile(two.schedule, two.costs, two.dataflow));
+        QCOMPARE(held[0] - predicted[0], sparedByOneParameter(one.schedule, one.costs, one.dataflow).bytes);
+        QCOMPARE(held[1], predicted[1]);
     }
 
     /// Nobody starts processes to ask.

@@ -129,6 +129,8 @@ private Q_SLOTS:
         QTRY_VERIFY(create->isEnabled());
         QVERIFY(dialog.design().schedule.shardedStates);
         QCOMPARE(dialog.design().schedule.stages(), 4);
+        auto* cluster = named<QComboBox>(dialog, "Cluster");
+        cluster->setCurrentIndex(cluster->findData(QStringLiteral("h200-nodes"))); // one node has 8 devices
         place(WorkerLayout::Triangle, 10);
         QTRY_VERIFY(create->isEnabled());
         QCOMPARE(dialog.design().schedule.devices(), 10);
@@ -224,7 +226,7 @@ private Q_SLOTS:
         QVERIFY(!count->refusal().isEmpty());
     }
 
-    void moreDevicesThanANodeHasIsAWarning()
+    void moreDevicesThanANodeHasIsAnError()
     {
         NewScheduleDialog dialog;
         dialog.show();
@@ -233,12 +235,13 @@ private Q_SLOTS:
         QVERIFY(about(dialog, "Devices").isEmpty());
         named<QSpinBox>(dialog, "Devices")->setValue(16);
         named<QSpinBox>(dialog, "Microbatches")->setValue(16);
-        QTRY_VERIFY2(about(dialog, "Devices").contains(QLatin1String("16 devices on a node that has 8")),
-                     qPrintable(about(dialog, "Devices")));
-        QTRY_VERIFY(create->isEnabled()); // it is no error
+        QTRY_VERIFY2(about(dialog, "Cluster").contains(QLatin1String("h200-node has 8 devices, and 16 are needed")),
+                     qPrintable(about(dialog, "Cluster")));
+        QVERIFY(!create->isEnabled());
         auto* cluster = named<QComboBox>(dialog, "Cluster");
         cluster->setCurrentIndex(cluster->findData(QStringLiteral("h200-nodes")));
-        QTRY_VERIFY(about(dialog, "Devices").isEmpty());
+        QTRY_VERIFY(about(dialog, "Cluster").isEmpty());
+        QTRY_VERIFY(create->isEnabled());
     }
 
     void aNewScheduleCanRecompute()
@@ -261,6 +264,8 @@ private Q_SLOTS:
     {
         NewScheduleDialog dialog;
         dialog.show();
+        auto* cluster = named<QComboBox>(dialog, "Cluster");
+        cluster->setCurrentIndex(cluster->findData(QStringLiteral("h200-nodes"))); // any number of nodes
         named<QSpinBox>(dialog, "Devices")->setValue(300); // more stages than the model has layers
         QPushButton* create = button(dialog, QStringLiteral("Create"));
         QTRY_VERIFY(!about(dialog, "Devices").isEmpty() || !named<QLabel>(dialog, "What is wrong")->text().isEmpty());

@@ -284,7 +284,7 @@ private Q_SLOTS:
         const nlohmann::json blocks = ask(
             {QStringLiteral("query"), document.overlay()->path,
              QStringLiteral("SELECT SUM(r.end - r.start) AS busy FROM RECORDS r JOIN TASKS t ON t.taskId = r.taskId "
-                            "WHERE t.kind = 'compute' AND r.step = %1")
+                            "WHERE t.kind IN ('compute', 'update') AND r.step = %1")
                  .arg(explained["step"].get<int>()),
              QStringLiteral("--json")});
         QVERIFY2(blocks.is_object(), "query");

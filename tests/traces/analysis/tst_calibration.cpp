@@ -150,6 +150,7 @@ private Q_SLOTS:
         QTest::addColumn<QString>("said");
         QTest::newRow("quiet") << 4 << "";
         QTest::newRow("busy") << 32 << " (held up: 32 % of the time waited for a core)";
+        QTest::newRow("too busy") << 59 << " (held up: 59 % of the time waited for a core)";
     }
 
     void aTraceOfABusyMachineSaysSo()
@@ -159,7 +160,10 @@ private Q_SLOTS:
         const Design design = smallDesign();
         const TraceReader trace(record(("busy" + std::to_string(percent) + ".db").c_str(), design, 3,
                                        [&](int) { return realCosts(design); }, percent));
-        const Calibration calibration = calibrate(design, {{&trace, "a.db"}});
+        const std::string refused = errorOf([&] { calibrate(design, {{&trace, "a.db"}}); });
+        QCOMPARE(refused.find("--busy-machine") != std::string::npos, percent > 33);
+        const Calibration calibration =
+            calibrate(design, {{&trace, "a.db"}}, UnmeasuredStages::Refuse, {}, BusyMachine::Take);
         QCOMPARE(calibration.design.costs.source, "measured: a.db" + said.toStdString());
         QCOMPARE(calibration.notes.size(), said.isEmpty() ? std::size_t{0} : std::size_t{1});
     }
@@ -455,22 +459,6 @@ private Q_SLOTS:
         QCOMPARE(found.design.costs.stages[0].weightGrad, found.design.costs.stages[0].backward);
         QVERIFY(found.design.costs.stages[1].inputGrad > 0);
         QCOMPARE(originsOf(found.design, 0), std::string("measured measured estimated estimated"));
-    }
-
-    void sizesOfTransfersTellTheBandwidth()
-    {
-        Design design = smallDesign("1f1b", 4, 8);
-        design.costs.stages[0].output = 4'000'000;
-        design.costs.stages[1].output = 1'000'000;
-        design.costs.stages[2].output = 2'000'000;
-        Costs real = realCosts(design);
-        real.link = {50'000, 10e9};
-        const std::string path = record("bandwidth.db", design, 4, [&](int) { return real; });
-        const Design calibrated = calibrate(design, TraceReader(path), "bandwidth.db");
-        QVERIFY(std::abs(calibrated.costs.link.latency - 50'000) < 50);
-        QVERIFY(std::abs(calibrated.costs.link.bytesPerSecond / 10e9 - 1) < 1e-3);
-        // A pair that carries one size takes the bandwidth of all, and its own latency.
-        QVERIFY(std::abs(calibrated.costs.linkBetween(0, 1).transferTime(4'000'000) - 450'000) < 50);
     }
 
     void withoutAFinishedStepThereIsNothingToLearn()

@@ -3,6 +3,7 @@
 // of every nanosecond.
 #include "testmain.h"
 #include "traces/analysis/achievedrates.h"
+#include "traces/analysis/counterpeaks.h"
 #include "traces/analysis/devicetime.h"
 #include "traces/import/traceimport.h"
 #include "traces/store/storedactivities.h"
@@ -127,6 +128,15 @@ class TestDeviceTime : public QObject {
     Q_OBJECT
 
 private Q_SLOTS:
+    void aPeakIsWhereItWasReported()
+    {
+        StoredActivities trace;
+        trace.counters.push_back({0, 0, "allocated bytes", {50, 70, 90}, {900, 300, 400}});
+        QCOMPARE(memoryPeaks(trace, 0, 100).front().highestAt, Nanoseconds{50});
+        QCOMPARE(memoryPeaks(trace, 60, 100).front().highestAt, Nanoseconds{60}); // it stands from before
+        QCOMPARE(memoryPeaks(trace, 75, 100).front().highestAt, Nanoseconds{90});
+    }
+
     void everyGapHasACause()
     {
         Machine m;
@@ -157,6 +167,13 @@ private Q_SLOTS:
         // A stretch inside a gap still knows what ends it.
         const DeviceTimes inside = deviceTimes(trace, LaunchCalls(trace), 310, 390);
         QCOMPARE(inside.devices[0].of(DeviceTimeCause::HostGap), 80);
+        // One that cuts a gap does not change its cause: each nanosecond of two halves is what it was in the whole.
+        for (Nanoseconds cut = 0; cut <= 1000; cut += 10) {
+            const DeviceTimes before = deviceTimes(trace, LaunchCalls(trace), 0, cut);
+            const DeviceTimes behind = deviceTimes(trace, LaunchCalls(trace), cut, 1000);
+            for (std::size_t cause = 0; cause < deviceTimeCauses; ++cause)
+                QCOMPARE(before.devices[0].time[cause] + behind.devices[0].time[cause], device.time[cause]);
+        }
         // A trace without a device says so.
         Machine none;
         none.thread = addLane(none.data, TraceLane::Kind::Thread, 0, 1, 1, -1, "thread");

@@ -312,6 +312,47 @@ private Q_SLOTS:
         QVERIFY(moved);
     }
 
+    /// Blocking transfers hold their devices up, so it counts between which blocks they stand.
+    void blockingTransfersInAnotherOrderAreAnotherProgram()
+    {
+        const auto ordersOf = [](const Program& program) {
+            std::string text;
+            for (const Program::Device& device : program.devices)
+                for (const Instruction& instruction : device.instructions)
+                    if (instruction.kind == InstructionKind::Compute || instruction.kind == InstructionKind::Send
+                        || instruction.kind == InstructionKind::Receive)
+                        text += program.label(instruction.task) + ";";
+            return text;
+        };
+        int alike = 0, unlike = 0;
+        for (const char* family : {"1f1b", "interleaved-1f1b", "zb-v", "chimera", "zb-h2"}) {
+            std::vector<Design> designs;
+            for (const Nanoseconds latency : {0, 300'000, 900'000, 4'000'000}) {
+                designs.push_back(smallDesign(family, 4, 8));
+                designs.back().costs.link.latency = latency;
+                designs.back().costs.communication = Communication::Blocking;
+            }
+            const Prediction recorded = predict(designs.front());
+            const std::string path = m_folder / (std::string("blocking ") + family + ".db").c_str();
+            {
+                TraceWriter writer(path, designs.front(), recorded.program, smallHeader());
+                writer.append(recordsOf(recorded.program, recorded.timeline, 0, 0));
+                writer.append(StepRecord{0, 0, recorded.metrics.makespan, 0});
+                writer.finish({0, 0, 0, 0}, 0, "{}");
+            }
+            const TraceReader reader(path);
+            for (const Design& design : designs) {
+                const Program program = predict(design).program;
+                const bool same = ordersOf(program) == ordersOf(recorded.program);
+                ++(same ? alike : unlike);
+                const std::string refused = errorOf([&] { reader.timeline(program, 0); });
+                QVERIFY2(refused.empty() == same, refused.c_str());
+            }
+        }
+        QVERIFY(alike > 4);
+        QVERIFY(unlike > 1);
+    }
+
     void aFinishedTraceOpensWhereNothingCanBeWritten()
     {
         if (geteuid() == 0)

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/design/stagestate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace pipewright {
+
+namespace {
+
+Bytes part(Bytes whole, Bytes bytes, Bytes of)
+{
+    return std::llround(static_cast<long double>(whole) * static_cast<long double>(bytes)
+                        / static_cast<long double>(of)); // the product may exceed 64 bits
+}
+
+} // namespace
+
+StageState stageState(const Schedule& schedule, const Costs& costs, const Dataflow& dataflow, int stage, int replica)
+{
+    const StageCosts& all = costs.stages[static_cast<std::size_t>(stage)];
+    StageState held{all.parameters, all.gradients, all.optimizerState};
+    for (const SharedParameter& shared : dataflow.shared) {
+        const auto& placement = schedule.placement(replica);
+        if (shared.otherStage != stage || shared.copied || all.gradients <= 0
+            || placement[static_cast<std::size_t>(shared.rootStage)] != placement[static_cast<std::size_t>(stage)])
+            continue;
+        const Bytes bytes = std::min(shared.bytes, held.gradients);
+        held.parameters -= part(all.parameters, bytes, all.gradients);
+        held.optimizer -= part(all.optimizerState, bytes, all.gradients);
+        held.gradients -= bytes;
+    }
+    return held;
+}
+
+SparedState sparedByOneParameter(const Schedule& schedule, const Costs& costs, const Dataflow& dataflow)
+{
+    std::map<int, Bytes> spared; // by device
+    for (int replica = 0; replica < schedule.replicas(); ++replica)
+        for (int stage = 0; stage < schedule.stages(); ++stage) {
+            const StageCosts& all = costs.stages[static_cast<std::size_t>(stage)];
+            spared[schedule.placement(replica)[static_cast<std::size_t>(stage)]] +=
+                all.parameters + all.gradients + all.optimizerState
+                - stageState(schedule, costs, dataflow, stage, replica).bytes();
+        }
+    SparedState most;
+    for (const auto& [device, bytes] : spared)
+        if (bytes > most.bytes)
+            most = {bytes, device};
+    return most;
+}
+
+} // namespace pipewright

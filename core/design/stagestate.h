@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The bytes that a stage holds from step to step on its device. They are those of its costs, but for a parameter that
+// the device already holds for another stage or another use: a tied head on its embedding's device is one matrix.
+#pragma once
+
+#include "core/design/costs.h"
+#include "core/design/dataflow.h"
+#include "core/schedule/schedule.h"
+
+namespace pipewright {
+
+struct StageState {
+    Bytes parameters = 0, gradients = 0;
+    Bytes optimizer = 0; ///< all of it, though replicas may share it out
+    Bytes bytes() const { return parameters + gradients + optimizer; }
+};
+
+/// Of a stage's copy in `replica`. A shared parameter has as large a part of the stage's parameters and optimizer state
+/// as of its gradients. O(shared parameters).
+StageState stageState(const Schedule& schedule, const Costs& costs, const Dataflow& dataflow, int stage, int replica);
+
+struct SparedState {
+    Bytes bytes = 0;
+    int device = 0;
+};
+/// What copies of shared parameters would take in addition on one device, and the first device for which that is most.
+SparedState sparedByOneParameter(const Schedule& schedule, const Costs& costs, const Dataflow& dataflow);
+
+} // namespace pipewright
