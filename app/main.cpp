@@ -7,13 +7,19 @@
 #include "core/base/formattedtext.h"
 #include "core/base/freedmemory.h"
 #include "core/base/inputfile.h"
+#include "core/base/outputfile.h"
 #include "executor/cuda/loader.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <csignal>
+#include <cstdlib>
+#include <exception>
+#include <new>
 #include <system_error>
+
+#include <unistd.h>
 
 namespace {
 
@@ -97,6 +103,41 @@ int runTelling(int argc, char** argv)
     return exitBadInput;
 }
 
+extern "C" void endBySignal(int signal)
+{
+    removeUnfinishedFiles();
+    std::raise(signal); // with its default effect
+}
+
+/// Where nothing else takes these signals.
+void cleanUpOnSignals()
+{
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+        struct sigaction before {
+        }, action{};
+        action.sa_handler = endBySignal;
+        action.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
+        if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_DFL)
+            sigaction(signal, &action, nullptr);
+    }
+}
+
+/// For want of memory in a function that may not throw, as some of Qt's.
+[[noreturn]] void endAtOnce()
+{
+    try {
+        if (std::current_exception())
+            throw;
+    } catch (const std::bad_alloc&) {
+        constexpr std::string_view text = "error: out of memory (allow more memory (ulimit -v))\n";
+        removeUnfinishedFiles();
+        (void)!::write(STDERR_FILENO, text.data(), text.size());
+        _exit(exitBadInput);
+    } catch (...) {
+    }
+    std::abort();
+}
+
 } // namespace
 
 int main(int argc, char** argv)
@@ -107,5 +148,7 @@ int main(int argc, char** argv)
     reserveStandardStreams();
     std::signal(SIGPIPE, SIG_IGN); // a run continues when nobody reads its output; the exit code shows it
     std::signal(SIGXFSZ, SIG_IGN); // writing beyond the file size limit then fails with an error
+    cleanUpOnSignals();
+    std::set_terminate(endAtOnce);
     endProcess(runTelling(argc, argv));
 }

@@ -91,7 +91,8 @@ void TorchRunOptions::requireFitting(bool torch) const
     }
     for (const char* option :
          {"--maths", "--synthetic", "--time-scale", "--memory-scale", "--device-memory", "--inject", "--clock",
-          "--data", "--transport", "--check-memory", "--link", "--attention", "--cuda-libraries", "--bf16", "--graphs"})
+          "--data", "--transport", "--check-memory", "--link", "--attention", "--cuda-libraries", "--bf16", "--graphs",
+          "--dump", "--weights", "--save-weights"})
         if (m_command.given(option))
             throw Error(option, "is for the built-in backends, and PyTorch runs your module",
                         "leave it out, or use another backend");

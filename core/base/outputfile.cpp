@@ -6,6 +6,9 @@
 #include "core/base/diagnostic.h"
 #include "core/base/ownmark.h"
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
@@ -172,7 +175,40 @@ void removeLeftovers(const std::string& target, const std::vector<std::string>& 
     }
 }
 
+/// Files that were begun. A signal handler can only reach objects of static lifetime; a file that finds no place stays
+/// for the next writer to remove.
+std::array<std::atomic<const OutputFile*>, 16> begun;
+std::atomic<pid_t> beginner = 0; ///< a forked child, which has not called exec yet, removes nothing
+static_assert(std::atomic<const OutputFile*>::is_always_lock_free && std::atomic<pid_t>::is_always_lock_free);
+
+void remember(const OutputFile* file)
+{
+    beginner = ::getpid();
+    std::any_of(begun.begin(), begun.end(), [file](std::atomic<const OutputFile*>& place) {
+        const OutputFile* free = nullptr;
+        return place.compare_exchange_strong(free, file);
+    });
+}
+
+void forget(const OutputFile* file)
+{
+    for (std::atomic<const OutputFile*>& place : begun) {
+        const OutputFile* own = file;
+        place.compare_exchange_strong(own, nullptr);
+    }
+}
+
 } // namespace
+
+void removeUnfinishedFiles() noexcept
+{
+    if (beginner != ::getpid())
+        return;
+    for (const std::atomic<const OutputFile*>& place : begun)
+        if (const OutputFile* file = place)
+            for (const std::string& path : file->m_onSignal)
+                ::unlink(path.c_str());
+}
 
 std::string outputTarget(const std::string& path)
 {
@@ -221,10 +257,15 @@ OutputFile::OutputFile(std::string path, bool overwrite, std::vector<std::string
     }
     tryLock(m_descriptor, F_WRLCK); // before the mark: no other process takes it for a leftover
     m_temporary = markAsOwn(m_temporary, beginning, m_descriptor);
+    m_onSignal.push_back(m_temporary);
+    for (const std::string& ending : m_companions)
+        m_onSignal.push_back(m_temporary + ending);
+    remember(this);
 }
 
 OutputFile::~OutputFile()
 {
+    forget(this);
     if (!m_temporary.empty()) {
         ::unlink(m_temporary.c_str());
         for (const std::string& ending : m_companions)
@@ -283,6 +324,7 @@ void OutputFile::keep()
             fail(errno);
         break;
     }
+    forget(this);
     m_temporary.clear();
     // The rename must survive a crash as well. File systems that cannot sync a folder need no sync.
     const std::string folder = fs::path(m_target).parent_path().string();

@@ -37,7 +37,14 @@ private:
     std::vector<std::string> m_companions;
     bool m_overwrite;
     int m_descriptor = -1;
+
+    friend void removeUnfinishedFiles() noexcept;
+    std::vector<std::string> m_onSignal; ///< paths; not changed while a signal may come
 };
+
+/// Removes the files that this process has begun and not kept. For a process that ends by a signal: it may be called in
+/// a signal handler.
+void removeUnfinishedFiles() noexcept;
 
 /// Throws Error when `path` is something else than a regular file, or one that exists and `overwrite` is false,
 /// or one that is being written. For commands that take long, before they begin.

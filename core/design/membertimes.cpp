@@ -60,9 +60,10 @@ double MemberTimes::exposed(double seconds, double computing) const
     return seconds - std::min(m_parallel.overlap * seconds, computing);
 }
 
-double MemberTimes::gradientSum(std::span<const Layer> layers, int gradientBytesPerParameter) const
+double MemberTimes::gradientSum(std::span<const Layer> layers, std::int64_t heldElsewhere,
+                                int gradientBytesPerParameter) const
 {
-    double experts = 0, others = 0;
+    double experts = 0, others = -static_cast<double>(heldElsewhere) * gradientBytesPerParameter;
     for (const Layer& layer : layers) {
         experts += static_cast<double>(layer.expertParameters) * gradientBytesPerParameter;
         others += static_cast<double>(layer.parameters - layer.expertParameters) * gradientBytesPerParameter;

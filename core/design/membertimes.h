@@ -30,8 +30,9 @@ public:
 
     /// The time to sum the gradients of these layers over all that hold the same parameters and saw other tokens, once
     /// per step: the context-parallel members of all copies of the pipeline, or, for an expert, of the copies that have
-    /// it. Members of tensor parallelism hold other parameters, of experts too.
-    double gradientSum(std::span<const Layer> layers, int gradientBytesPerParameter) const;
+    /// it. Members of tensor parallelism hold other parameters, of experts too. `heldElsewhere`: how many parameters,
+    /// no experts', another stage of the device has and sums.
+    double gradientSum(std::span<const Layer> layers, std::int64_t heldElsewhere, int gradientBytesPerParameter) const;
 
 private:
     double seconds(const GroupTraffic& traffic) const;

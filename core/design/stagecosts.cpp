@@ -157,9 +157,11 @@ MemberTimes::Seconds computing(const Layer& layer, const DeviceSpec& device)
     return seconds;
 }
 
-/// `attention`: the attention of a layer of the model.
+/// `attention`: the attention of a layer of the model. `heldElsewhere`: how many parameters another stage of the device
+/// has, which updates them.
 void fillTimes(std::span<const Layer> layers, const Layer& attention, const DeviceSpec& device,
-               const MemberTimes& members, int gradientBytesPerParameter, Recompute recompute, StageCosts& stage)
+               const MemberTimes& members, std::int64_t heldElsewhere, int gradientBytesPerParameter,
+               Recompute recompute, StageCosts& stage)
 {
     using Seconds = MemberTimes::Seconds;
     constexpr double Seconds::*passes[] = {&Seconds::forward, &Seconds::inputGrad, &Seconds::weightGrad};
@@ -206,12 +208,13 @@ void fillTimes(std::span<const Layer> layers, const Layer& attention, const Devi
     stage.recompute = recompute == Recompute::Selective ? toNanoseconds(core) : stage.forward;
     if (recompute != Recompute::Selective)
         stage.parts[indexOf(Op::R)] = stage.parts[indexOf(Op::F)];
-    const std::int64_t all = parametersOf(layers);
-    const Bytes updated = all > 0 ? stage.parameters / all * trainedParametersOf(layers) : 0;
-    const Bytes touched = 2 * (updated + stage.optimizerState) + stage.gradients;
-    stage.update =
-        toNanoseconds((device.memoryBandwidth > 0 ? static_cast<double>(touched) / device.memoryBandwidth : 0)
-                      + members.exposed(members.gradientSum(layers, gradientBytesPerParameter), backwardWork));
+    const std::int64_t all = parametersOf(layers), trained = trainedParametersOf(layers);
+    const Bytes updated = all > 0 ? stage.parameters / all * trained : 0;
+    const double own = trained > 0 ? static_cast<double>(trained - heldElsewhere) / static_cast<double>(trained) : 1;
+    const double touched = own * static_cast<double>(2 * (updated + stage.optimizerState) + stage.gradients);
+    const double sum = members.gradientSum(layers, heldElsewhere, gradientBytesPerParameter);
+    stage.update = toNanoseconds((device.memoryBandwidth > 0 ? touched / device.memoryBandwidth : 0)
+                                 + members.exposed(sum, backwardWork));
 }
 
 const DeviceSpec& deviceOf(const Cluster& cluster, const std::vector<int>& deviceOfStage, std::size_t stage)
@@ -324,6 +327,12 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
     applyBytes(workload, layersPerStage, recompute, costs);
     const Parallelism& parallel = workload.shape.parallel;
     const MemberTimes members(cluster, parallel);
+    const std::vector<SharedParameter> shared = sharedParametersOn(cluster, workload, layersPerStage);
+    std::vector<std::int64_t> heldElsewhere(stages.size());
+    for (const SharedParameter& parameter : shared)
+        if (!parameter.copied && workload.state.gradient > 0
+            && deviceOfStage[parameter.otherStage] == deviceOfStage[parameter.rootStage])
+            heldElsewhere[parameter.otherStage] += parameter.bytes / workload.state.gradient;
     sharding::SharedStages own;
     Layer attention;
     if (workload.shape.experts > 0)
@@ -336,7 +345,7 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
                             + textOf(parallel),
                         "use a cluster of single devices, or leave the degrees out");
         if (!device.group)
-            fillTimes(stages[stage], attention, device, members, workload.state.gradient,
+            fillTimes(stages[stage], attention, device, members, heldElsewhere[stage], workload.state.gradient,
                       stage < recompute.size() ? recompute[stage] : Recompute::None, costs.stages[stage]);
         else
             shareOut(workload, static_cast<int>(stages[stage].data() - workload.layers.data()), layersPerStage[stage],
@@ -353,7 +362,6 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
     }
 
     takeClusterLinks(cluster, parallel, costs);
-    const std::vector<SharedParameter> shared = sharedParametersOn(cluster, workload, layersPerStage);
     for (const SharedParameter& parameter : shared) {
         const int from = deviceOfStage[parameter.otherStage], to = deviceOfStage[parameter.rootStage];
         // There and back again; on one device there is nothing to carry. On nodes every pair has its own time.

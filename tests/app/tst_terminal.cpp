@@ -170,11 +170,27 @@ private Q_SLOTS:
     void aCommandEndsWhereMemoryIsShort()
     {
         QCOMPARE(m_work.run("new 1f1b --devices 2 --microbatches 4 -o short.json --force").code, 0);
-        for (int kib = 120'000; kib <= 420'000; kib += 30'000) {
-            const Outcome outcome = m_work.shell(
-                QString("ulimit -v %1; timeout -k 1 20 \"$pipewright\" predict short.json; exit $?").arg(kib));
-            QVERIFY2(outcome.code >= 0 && outcome.code != 124 && outcome.code < 128,
-                     qPrintable(QString("%1 KiB: %2 %3").arg(kib).arg(outcome.code).arg(outcome.errors)));
+        for (const char* command : {"predict short.json", "render short.json -o short.pdf --force"})
+            for (int kib = 120'000; kib <= 420'000; kib += kib < 200'000 ? 10'000 : 30'000) {
+                const Outcome outcome = m_work.shell(
+                    QString("ulimit -v %1; timeout -k 1 20 \"$pipewright\" %2; exit $?").arg(kib).arg(command));
+                QVERIFY2(outcome.code >= 0 && outcome.code != 124 && outcome.code < 128,
+                         qPrintable(QString("%1 KiB: %2 %3").arg(kib).arg(outcome.code).arg(outcome.errors)));
+            }
+    }
+
+    void aFileThatASignalCutsShortIsRemoved()
+    {
+        QCOMPARE(m_work.run("new 1f1b --devices 32 --microbatches 2048 -o long.json --force").code, 0);
+        for (const char* signal : {"TERM", "HUP"}) {
+            const Outcome outcome =
+                m_work.shell(QString("\"$pipewright\" export long.json --to perfetto -o cut.pft --force & "
+                                     "for i in $(seq 2000); do ls cut.pft.unfinished-* >/dev/null 2>&1 && break; "
+                                     "sleep 0.005; done; kill -%1 $!; wait $!; echo ended $?; ls cut.pft.unfinished-*")
+                                 .arg(signal));
+            QVERIFY2(!outcome.output.contains("unfinished"), qPrintable(outcome.output));
+            QVERIFY2(outcome.output.contains("ended 143") || outcome.output.contains("ended 129"),
+                     qPrintable(outcome.output + outcome.errors));
         }
     }
 };

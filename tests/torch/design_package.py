@@ -94,7 +94,7 @@ class DesignPackage(unittest.TestCase):
             compared = design.compare(trace)
             self.assertEqual(compared.blocks["unmatched"], 0)
             self.assertEqual(compared.devices.columns()[:2], ["device", "busy_error"])
-            self.assertEqual(design.calibrate(trace).order, design.order)
+            self.assertEqual(design.calibrate(trace, busy_machine=True).order, design.order)
 
     def test_a_notebook_gets_a_picture(self):
         self.assertTrue(pw.new("1f1b", devices=2, microbatches=2)._repr_svg_().lstrip().startswith("<"))

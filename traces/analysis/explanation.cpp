@@ -314,7 +314,9 @@ private:
             if (expected[d] <= 0 || median <= 0)
                 continue;
             result.devices[d].slowness = took[d] / expected[d] / median;
-            if (result.devices[d].slowness > worst) {
+            // Where it waited for cores no longer than others may have, its blocks are not to blame.
+            const bool mayHaveWaited = took[d] - expected[d] * median <= static_cast<double>(m_coreWait);
+            if (result.devices[d].slowness > worst && !mayHaveWaited) {
                 worst = result.devices[d].slowness;
                 result.straggler = static_cast<int>(d);
             }

@@ -73,7 +73,9 @@ struct Explanation {
     Timeline completed;        ///< the measured step with every task filled in, see Replay
     std::vector<TaskId> criticalPath;
     PathShare path;
-    int straggler = -1; ///< the device with the slowest blocks, if by more than 10 %; -1: none
+    /// The device with the slowest blocks, if by more than 10 % and by more than it may have waited for cores; -1:
+    /// none.
+    int straggler = -1;
 
     /// What no record explains: the step with every cause put right, less the prediction.
     Nanoseconds unexplained() const { return allRight - predicted; }

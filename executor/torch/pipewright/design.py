@@ -219,11 +219,12 @@ class Design:
         return Comparison(said["makespan"]["predicted_ns"], said["makespan"]["measured_ns"], said["makespan"]["error"],
                           devices, said["blocks"], said)
 
-    def calibrate(self, trace: str) -> "Design":
-        """This design with the costs that were measured."""
+    def calibrate(self, trace: str, busy_machine: bool = False) -> "Design":
+        """This design with the costs that were measured. `busy_machine`: also of a run whose devices waited for
+        processor cores, which is refused otherwise."""
         with self.file() as path:
             measured = path + ".measured.json"
-            call("calibrate", path, trace, "-o", measured)
+            call("calibrate", path, trace, "-o", measured, *options({"busy_machine": busy_machine}))
             return Design.read(measured)
 
     def run(self, trace: str, backend: str = "torch", steps: int = 5, **given: Any) -> Dict[str, Any]:

@@ -9,6 +9,8 @@
 
 #include <QTest>
 
+#include <algorithm>
+
 using namespace pipewright;
 using namespace pipewright::test;
 
@@ -53,6 +55,18 @@ private slots:
         bool wellFormed = false;
         elementsOf(timelineSvg(panelOf(scene)), &wellFormed);
         QVERIFY(wellFormed);
+    }
+
+    /// Painters take minutes over them.
+    void longNamesAreCutWhereTheyArePainted()
+    {
+        Scene scene = chains(1, 1, 5, 5);
+        scene.design.name = std::string(100'000, 'x');
+        const std::string svg = timelineSvg(panelOf(scene));
+        std::size_t longest = 0;
+        for (std::size_t at = svg.find("<text"); at != std::string::npos; at = svg.find("<text", at + 1))
+            longest = std::max(longest, svg.find("</text>", at) - at);
+        QVERIFY(longest > 300 && longest < 600);
     }
 
     void aMeasurementIsFilledAndThePredictionIsDashed()

@@ -219,6 +219,15 @@ private Q_SLOTS:
         for (const Nanoseconds unknown : {-1, 0})
             QCOMPARE(ran.explained(unknown).causes.size(), std::size_t{2});
         QCOMPARE(half.unexplained(), Nanoseconds{0});
+
+        // Nobody is a straggler for what may be such waiting.
+        Costs slower = design.costs;
+        slower.stages[1].forward += slower.stages[1].forward / 2;
+        slower.stages[1].backward += slower.stages[1].backward / 2;
+        const Ran slow(design, slower);
+        QCOMPARE(slow.explained().straggler, 1);
+        QCOMPARE(slow.explained(1'000).straggler, 1);
+        QCOMPARE(slow.explained(slow.measured.end.back()).straggler, -1);
     }
 
     /// A gap that was not there can be asked for; what does not change is not counted.
