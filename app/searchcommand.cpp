@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/cancel.h"
 #include "app/command.h"
+#include "app/memorylimit.h"
 #include "app/progress.h"
 #include "app/searchoffload.h"
 #include "app/searchoptions.h"

@@ -20,7 +20,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ranges>
 #include <utility>
 
 namespace pipewright {
@@ -111,8 +110,8 @@ void takeLinks(const Design& base, Design& design)
     design.dataflow.shared = sharedParametersOn(design.cluster, *design.workload, design.layersPerStage);
     const auto joins = [](const SharedParameter& shared) { return shared.joinsStages(); };
     if (std::none_of(base.dataflow.shared.begin(), base.dataflow.shared.end(), joins))
-        for (const SharedParameter& shared : design.dataflow.shared | std::views::filter(joins))
-            if (!design.costs.nodeLinks.any()) // there and back again
+        for (const SharedParameter& shared : design.dataflow.shared)
+            if (joins(shared) && !design.costs.nodeLinks.any()) // there and back again
                 design.costs.reduce = std::max(design.costs.reduce, 2 * design.costs.link.transferTime(shared.bytes));
 }
 

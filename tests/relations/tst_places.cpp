@@ -169,6 +169,13 @@ private Q_SLOTS:
                     experts += double(layer.expertParameters * design.workload->state.gradient);
                     others += double((layer.parameters - layer.expertParameters) * design.workload->state.gradient);
                 }
+                for (const SharedParameter& shared :
+                     design.dataflow.shared) { // one matrix, which its root's stage sums
+                    const std::vector<int>& placement = design.schedule.deviceOfStage;
+                    if (shared.otherStage == int(s) && !shared.copied
+                        && placement[std::size_t(shared.rootStage)] == placement[s])
+                        others -= double(shared.bytes);
+                }
                 const double sums =
                     2
                         * gather(design, others,

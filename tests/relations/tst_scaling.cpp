@@ -106,7 +106,9 @@ private Q_SLOTS:
             Design faster = withCluster(design, fast);
             for (Pin& pin : faster.schedule.pins)
                 pin.earliestStart /= 2;
-            return unlike("half the step", double(step(design)) / 2, double(step(faster)), 1e-4);
+            // Rounding may change who is ready first at a bus, and so is served first.
+            const double apart = question.prediction.program.busOfLink.empty() ? 1e-4 : 1e-2;
+            return unlike("half the step", double(step(design)) / 2, double(step(faster)), apart);
         }));
     }
 
