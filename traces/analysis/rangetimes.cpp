@@ -55,6 +55,8 @@ std::vector<RangeTime> rangeTimes(const StoredActivities& trace, Nanoseconds fro
             RangeTime& time = times[ranges[i].name];
             ++time.count;
             time.host += ranges[i].end - ranges[i].start;
+            if (trace.strings[ranges[i].name].starts_with("gloo:"))
+                time.communication += ranges[i].end - ranges[i].start;
         }
     }
     const LaunchCalls launches(trace);

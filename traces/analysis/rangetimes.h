@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Times of the ranges that a program opens (record_function, NVTX): per name how often, how long they were open on the
 // host, and how long the kernels ran that were launched within them, with communication apart. A launch counts for the
-// innermost range. So parts of a block, such as DeepSeek's attn(F), dispatch(B) and mlp(W), get the times that a
-// block's `parts` in a design need. O(slices log slices).
+// innermost range. Gloo's ranges launch nothing: they are communication themselves. So parts of a block, such as
+// DeepSeek's attn(F), dispatch(B) and mlp(W), get the times that a block's `parts` in a design need. O(slices log
+// slices).
 #pragma once
 
 #include "traces/store/activitystore.h"

@@ -47,6 +47,21 @@ class TestRangeTimes : public QObject {
     Q_OBJECT
 
 private Q_SLOTS:
+    void rangesOfGlooAreCommunication()
+    {
+        TraceData data;
+        const std::uint32_t thread = addLane(data, TraceLane::Kind::Thread, 0, 100, 1, -1, "thread 1");
+        addActivity(data, thread, ActivityKind::Range, "forward", 0, 50);
+        addActivity(data, thread, ActivityKind::Range, "gloo:all_reduce", 50, 80);
+        addActivity(data, thread, ActivityKind::Range, "gloo:all_reduce", 90, 120);
+        const std::vector<RangeTime> times = rangeTimes(stored(std::move(data)), 0, 200);
+        QCOMPARE(times.size(), std::size_t{2});
+        QCOMPARE(times[0].name, std::string("gloo:all_reduce"));
+        QCOMPARE(times[0].communication, 60);
+        QCOMPARE(times[0].host, 60);
+        QCOMPARE(times[1].communication, 0);
+    }
+
     void partsOfBlocksHaveTheTimesOfWhatTheyLaunched()
     {
         const std::vector<RangeTime> times = rangeTimes(dualPipeStep(), 0, 2000);
