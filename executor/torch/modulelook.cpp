@@ -10,8 +10,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <limits>
-
 namespace pipewright {
 
 namespace {
@@ -42,31 +40,6 @@ bool take(const std::string& line, ModuleLook& look)
 }
 
 } // namespace
-
-std::vector<ModuleFact> factsOfReport(const Json& report)
-{
-    std::vector<ModuleFact> facts;
-    for (const Json& each : report.value("found", Json::array()))
-        facts.push_back({each.at("kind"), each.at("what")});
-    return facts;
-}
-
-Diagnostics notesOf(const std::vector<ModuleFact>& facts)
-{
-    Diagnostics notes;
-    for (const ModuleFact& fact : facts)
-        if (fact.kind != "plain")
-            notes.push_back({Severity::Note, "module", fact.what, {}});
-    return notes;
-}
-
-double reportedNumber(const Json& value)
-{
-    if (value.is_number())
-        return value.get<double>();
-    constexpr double infinity = std::numeric_limits<double>::infinity();
-    return value == "inf" ? infinity : value == "-inf" ? -infinity : std::numeric_limits<double>::quiet_NaN();
-}
 
 ModuleLook lookAtModule(const ModuleLookOptions& options)
 {

@@ -4,11 +4,10 @@
 // `experiment` get the same from their own processes.
 #pragma once
 
-#include "core/base/diagnostic.h"
-
-#include <nlohmann/json_fwd.hpp>
+#include "executor/torch/modulefacts.h"
 
 #include <atomic>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -22,11 +21,6 @@ struct ModuleLookOptions {
     const std::atomic<bool>* cancel = nullptr;
 };
 
-struct ModuleFact {
-    std::string kind; ///< shared, tuples, frozen, backward, random; or plain, when there is nothing of these
-    std::string what; ///< a line for the user
-};
-
 struct ModuleLook {
     std::string torch;               ///< version of PyTorch
     std::vector<std::string> layers; ///< their classes
@@ -37,14 +31,5 @@ struct ModuleLook {
 /// Passes two rows of batch(0) through the layers, in a process of its own. Throws Error with what is wrong with the
 /// module and in which layer.
 ModuleLook lookAtModule(const ModuleLookOptions& options);
-
-/// What a report of any of the package's programs says of the module; empty if nothing. Throws what nlohmann's JSON
-/// throws.
-std::vector<ModuleFact> factsOfReport(const nlohmann::json& report);
-/// As notes, for programs that do more than look; none for a plain module.
-Diagnostics notesOf(const std::vector<ModuleFact>& facts);
-
-/// A number of a report, which writes "nan", "inf" and "-inf" for what JSON has no word for; NaN for anything else.
-double reportedNumber(const nlohmann::json& value);
 
 } // namespace pipewright

@@ -8,7 +8,7 @@
 #include "core/predict/predict.h"
 #include "core/schedule/weightplan.h"
 #include "executor/run/trainabledesign.h"
-#include "executor/torch/modulelook.h"
+#include "executor/torch/modulefacts.h"
 #include "executor/torch/python.h"
 #include "executor/torch/rankprocesses.h"
 #include "executor/torch/torchjob.h"

@@ -6,7 +6,7 @@
 #include "core/json/jsontext.h"
 #include "core/json/jsonvalue.h"
 #include "core/workload/layertable.h"
-#include "executor/torch/modulelook.h"
+#include "executor/torch/modulefacts.h"
 #include "executor/torch/python.h"
 #include "executor/torch/rankprocesses.h"
 

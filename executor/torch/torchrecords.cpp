@@ -4,7 +4,7 @@
 #include "core/base/formattedtext.h"
 #include "core/design/blockparts.h"
 #include "core/json/jsontext.h"
-#include "executor/torch/modulelook.h"
+#include "executor/torch/modulefacts.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
