@@ -1,11 +1,27 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A PyTorch CSV that is accepted gives a valid schedule that is the same after writing and reading it.
+// A PyTorch CSV that is accepted gives a valid schedule that is the same after writing and reading it, but for the
+// order of transfers: the file's own, or the one that PyTorch would use.
 #include "core/exchange/pytorchcsv.h"
 #include "core/schedule/validate.h"
 #include "structured.h"
 #include "survive.h"
 
 using namespace pipewright;
+
+namespace {
+
+Schedule withoutTransfers(Schedule schedule)
+{
+    schedule.transferOrder.clear();
+    return schedule;
+}
+
+Schedule readAgain(const ExportedText& written)
+{
+    return withoutTransfers(importPytorchCsv(written.text, "again").design.schedule);
+}
+
+} // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
 {
@@ -14,12 +30,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         Imported imported;
         if (!fuzz::survives([&] { imported = importPytorchCsv(text, "file", letters); }))
             continue;
-        const Schedule& schedule = imported.design.schedule;
-        fuzz::require(!hasErrors(validate(schedule)));
-        fuzz::require(importPytorchCsv(pytorchCsv(imported.design).text, "again").design.schedule == schedule);
+        fuzz::require(!hasErrors(validate(imported.design.schedule)));
+        const Schedule schedule = withoutTransfers(imported.design.schedule);
+        fuzz::require(readAgain(pytorchCsv(imported.design)) == schedule);
         ExportedText comms; // refused where PyTorch would mix up the losses
         if (fuzz::survives([&] { comms = pytorchCommsCsv(imported.design); }))
-            fuzz::require(importPytorchCsv(comms.text, "again").design.schedule == schedule);
+            fuzz::require(readAgain(comms) == schedule);
     }
     return 0;
 }
