@@ -9,6 +9,7 @@
 #include "core/base/formattedtext.h"
 #include "core/design/costorigins.h"
 #include "core/design/stageplans.h"
+#include "core/model/parallelism.h"
 #include "core/predict/bubblerates.h"
 #include "core/predict/busqueues.h"
 #include "core/predict/criticalpath.h"
@@ -19,7 +20,6 @@
 #include "core/program/pairtimes.h"
 #include "core/program/weightreport.h"
 #include "core/search/tradeoffs.h"
-#include "core/workload/parallelism.h"
 #include "executor/run/backendcheck.h"
 #include "executor/run/grouprun.h"
 

@@ -179,7 +179,7 @@ Json toJson(const ShardingProgram& program, const TensorGraph& graph, const Mach
         const Relation after = instruction.after.relation;
         Json entry{{"action", actionText(instruction, graph)}};
         if (instruction.computes())
-            entry["rule"] = rules()[instruction.rule].text;
+            entry["rule"] = sharingRules()[instruction.rule].text;
         entry["before"] = propertyText(instruction.before, graph);
         entry["after"] = propertyText({instruction.after}, graph);
         if (after.kind == RelationKind::Gather)

@@ -7,9 +7,9 @@ find_path(GLPK_INCLUDE glpk.h PATH_SUFFIXES glpk REQUIRED)
 pipewright_room(core/base LINK fmt::fmt Threads::Threads)
 pipewright_room(core/json USES core/base LINK nlohmann_json::nlohmann_json FUZZED)
 pipewright_room(core/cluster COLD USES core/base)
-pipewright_room(core/workload COLD USES core/base)
-pipewright_room(core/presets COLD USES core/json core/cluster core/workload FUZZED)
-pipewright_room(core/sharding COLD USES core/cluster core/workload LINK ${GLPK_LIBRARY}
+pipewright_room(core/model COLD USES core/base)
+pipewright_room(core/presets COLD USES core/json core/cluster core/model FUZZED)
+pipewright_room(core/sharding COLD USES core/cluster core/model LINK ${GLPK_LIBRARY}
                 HOT alternatives astar charge ratios relation searchspace strategy synthesis machine)
 pipewright_room(core/schedule USES core/base)
 pipewright_room(core/buildingblock USES core/schedule)

@@ -5,7 +5,7 @@
 #include "core/cluster/cluster.h"
 #include "core/design/costs.h"
 #include "core/design/dataflow.h"
-#include "core/workload/modelshape.h"
+#include "core/model/modelshape.h"
 
 namespace pipewright {
 

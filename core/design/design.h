@@ -7,9 +7,9 @@
 #include "core/cluster/cluster.h"
 #include "core/design/costs.h"
 #include "core/design/dataflow.h"
+#include "core/model/workload.h"
 #include "core/schedule/schedule.h"
 #include "core/sharding/statedplan.h"
-#include "core/workload/workload.h"
 
 #include <optional>
 #include <string>

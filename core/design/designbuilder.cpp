@@ -9,9 +9,9 @@
 #include "core/design/redesign.h"
 #include "core/design/stagecosts.h"
 #include "core/families/workers.h"
+#include "core/model/transformer.h"
 #include "core/presets/modelfile.h"
 #include "core/presets/presets.h"
-#include "core/workload/transformer.h"
 
 #include <fmt/format.h>
 

@@ -20,10 +20,10 @@ struct Shares {
 
 Shares sharesOnMembers(const sharding::SharedStage& shared)
 {
-    const sharding::TensorGraph& graph = shared.graph;
+    const TensorGraph& graph = shared.graph;
     double wholeState = 0, wholeKept = 0;
     for (int t = 0; t < graph.size(); ++t)
-        if (graph.node(t).leaf == sharding::Leaf::Parameter)
+        if (graph.node(t).leaf == Leaf::Parameter)
             wholeState += graph.node(t).elements() * graph.stateBytesPerParameter;
         else
             wholeKept += graph.bytesOf(t);
@@ -31,7 +31,7 @@ Shares sharesOnMembers(const sharding::SharedStage& shared)
     Shares shares{std::vector<double>(members, 0.0), std::vector<double>(members, 0.0)};
     for (const sharding::ShardingInstruction& instruction : shared.plan.program.instructions) {
         const bool state = !instruction.computes() && instruction.action == sharding::Action::Load
-                           && graph.node(instruction.tensor).leaf == sharding::Leaf::Parameter;
+                           && graph.node(instruction.tensor).leaf == Leaf::Parameter;
         const auto& ratios = shared.plan.ratios[instruction.after.relation.segment];
         for (std::size_t d = 0; d < members; ++d)
             (state ? shares.state : shares.kept)[d] += (instruction.heldWhole + instruction.heldSplit * ratios[d])

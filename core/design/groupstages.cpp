@@ -67,7 +67,7 @@ struct Held {
 
 std::vector<Held> heldBy(const sharding::Theory& theory, const sharding::Property& property)
 {
-    const sharding::Shape& shape = theory.graph().node(property.tensor).shape;
+    const Shape& shape = theory.graph().node(property.tensor).shape;
     std::vector<Held> held(theory.machine().devices(), {std::vector<std::int64_t>(shape.size(), 0), shape});
     if (property.relation.kind != sharding::RelationKind::Gather)
         return held;
@@ -110,7 +110,7 @@ const sharding::ShardingInstruction& receivedLoad(const sharding::SharedStage& s
     const auto& instructions = stage.plan.program.instructions;
     return *std::find_if(instructions.begin(), instructions.end(), [&](const sharding::ShardingInstruction& one) {
         return !one.computes() && one.action == sharding::Action::Load
-               && stage.graph.node(one.tensor).leaf == sharding::Leaf::Received;
+               && stage.graph.node(one.tensor).leaf == Leaf::Received;
     });
 }
 
@@ -198,16 +198,15 @@ void addSums(const Design& design, GroupStages& groups)
                 continue; // the stage's plan holds it once
             const int root = groups.copyOf(shared.rootStage, r), other = groups.copyOf(shared.otherStage, r);
             SumMaker maker(groups, root, other, bytes);
-            maker.add(groups.plans[root].graph.find(sharding::embeddingName),
-                      groups.plans[other].graph.find(sharding::headName));
+            maker.add(groups.plans[root].graph.find(embeddingName), groups.plans[other].graph.find(headName));
             groups.sums.push_back(maker.take());
         }
     const auto addOfReplicas = [&](int root, int other, bool replaces) {
         for (int s = 0; s < groups.perReplica; ++s) {
             SumMaker maker(groups, groups.copyOf(s, root), groups.copyOf(s, other), bytes, replaces);
-            const sharding::TensorGraph& graph = groups.plans[s].graph;
+            const TensorGraph& graph = groups.plans[s].graph;
             for (int tensor = 0; tensor < graph.size(); ++tensor)
-                if (graph.node(tensor).leaf == sharding::Leaf::Parameter && !design.schedule.shardedOptimizer)
+                if (graph.node(tensor).leaf == Leaf::Parameter && !design.schedule.shardedOptimizer)
                     maker.add(tensor, tensor);
             groups.sums.push_back(maker.take());
         }

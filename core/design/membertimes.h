@@ -5,7 +5,7 @@
 #pragma once
 
 #include "core/cluster/nodes.h"
-#include "core/workload/workload.h"
+#include "core/model/workload.h"
 
 #include <optional>
 #include <span>

@@ -5,7 +5,7 @@
 
 #include "core/design/design.h"
 #include "core/families/family.h"
-#include "core/workload/workload.h"
+#include "core/model/workload.h"
 
 #include <string>
 

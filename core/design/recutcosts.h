@@ -4,7 +4,7 @@
 
 #include "core/base/recompute.h"
 #include "core/design/costs.h"
-#include "core/workload/workload.h"
+#include "core/model/workload.h"
 
 #include <cstdint>
 #include <optional>

@@ -11,10 +11,10 @@
 #include "core/design/stagecosts.h"
 #include "core/design/stageplans.h"
 #include "core/design/unevenness.h"
+#include "core/model/transformer.h"
 #include "core/schedule/recomputeblocks.h"
 #include "core/schedule/replicas.h"
 #include "core/schedule/weightplan.h"
-#include "core/workload/transformer.h"
 
 #include <fmt/format.h>
 

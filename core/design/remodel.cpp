@@ -5,7 +5,7 @@
 #include "core/design/redesign.h"
 #include "core/design/stagecosts.h"
 #include "core/design/stageplans.h"
-#include "core/workload/transformer.h"
+#include "core/model/transformer.h"
 
 #include <cmath>
 

@@ -9,12 +9,13 @@
 #include "core/design/expertparts.h"
 #include "core/design/groupcosts.h"
 #include "core/design/membertimes.h"
-#include "core/workload/autogradstage.h"
-#include "core/workload/layerparts.h"
-#include "core/workload/parallelism.h"
-#include "core/workload/passworkspace.h"
-#include "core/workload/recomputedtensors.h"
-#include "core/workload/transformer.h"
+#include "core/model/autogradstage.h"
+#include "core/model/layersofgraph.h"
+#include "core/model/modelgraph.h"
+#include "core/model/parallelism.h"
+#include "core/model/passworkspace.h"
+#include "core/model/recomputedtensors.h"
+#include "core/model/transformer.h"
 
 #include <fmt/format.h>
 
@@ -336,7 +337,7 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
     sharding::SharedStages own;
     Layer attention;
     if (workload.shape.experts > 0)
-        addAttention(memberShape(workload.shape), attention);
+        describeLayer(attentionGraph(memberShape(workload.shape)), 1, attention);
     for (std::size_t stage = 0; stage < stages.size(); ++stage) {
         const DeviceSpec& device = deviceOf(cluster, deviceOfStage, stage);
         if (device.group && !(parallel == Parallelism{}))

@@ -2,8 +2,8 @@
 #include "core/exchange/exportedtext.h"
 
 #include "core/design/designbuilder.h"
+#include "core/model/parallelism.h"
 #include "core/schedule/validate.h"
-#include "core/workload/parallelism.h"
 
 #include <fmt/format.h>
 

@@ -5,9 +5,9 @@
 #include "core/base/textfile.h"
 #include "core/files/locateddesign.h"
 #include "core/json/prettyjson.h"
+#include "core/model/transformer.h"
 #include "core/presets/clusterjson.h"
 #include "core/presets/modeljson.h"
-#include "core/workload/transformer.h"
 
 #include <nlohmann/json.hpp>
 

@@ -7,9 +7,9 @@
 #include "core/files/plansreader.h"
 #include "core/files/schedulereader.h"
 #include "core/json/jsontext.h"
+#include "core/model/transformer.h"
 #include "core/presets/clusterjson.h"
 #include "core/presets/modeljson.h"
-#include "core/workload/transformer.h"
 
 #include <fmt/format.h>
 

@@ -8,13 +8,14 @@
 #include "core/json/jsontext.h"
 #include "core/json/locatedjson.h"
 #include "core/json/prettyjson.h"
+#include "core/model/mlpgraph.h"
+#include "core/model/modelgraph.h"
+#include "core/model/transformer.h"
 #include "core/presets/clusterjson.h"
 #include "core/presets/modelfile.h"
 #include "core/presets/modeljson.h"
 #include "core/presets/presets.h"
-#include "core/sharding/modelgraph.h"
 #include "core/sharding/sharedstage.h"
-#include "core/workload/transformer.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -27,8 +28,6 @@ namespace pipewright {
 namespace {
 
 using Json = nlohmann::json;
-using sharding::Leaf;
-using sharding::TensorGraph;
 
 constexpr int graphVersion = 1;
 constexpr std::size_t mostNodes = 100'000;
@@ -61,9 +60,9 @@ public:
             reader.read("bytes_per_element", bytesPerElement, 1, 16);
             stateBytes = bytesPerElement;
             reader.read("state_bytes_per_parameter", stateBytes, 0, 256);
-            located("/mlp", [&] { file.graph = sharding::mlpGraph(readMlp(*mlp)); });
+            located("/mlp", [&] { file.graph = mlpGraph(readMlp(*mlp)); });
         } else if (model) {
-            reader.read("segments", segments, 1, sharding::maxSegments);
+            reader.read("segments", segments, 1, maxSegments);
             readModel(reader, segments, file.graph);
         } else {
             reader.fault({}, "there is nothing to share out", "add \"graph\", \"mlp\" or \"model\"");
@@ -127,9 +126,9 @@ private:
         return lengths;
     }
 
-    sharding::MlpShape readMlp(const Json& value)
+    MlpShape readMlp(const Json& value)
     {
-        sharding::MlpShape shape;
+        MlpShape shape;
         ObjectReader reader(m_document, value, "/mlp", m_diagnostics);
         reader.read("batch", shape.batch, 1, longestDimension, Presence::Required);
         shape.widths = readLengths(reader, "widths", Presence::Required);
@@ -147,8 +146,7 @@ private:
             reader.read("model", name);
             located("/model", [&] {
                 const ModelFile model = loadModel(name);
-                graph = sharding::transformerGraph(model.shape, stateBytes(model.shape.dataType, Optimizer::AdamW),
-                                                   segments);
+                graph = transformerGraph(model.shape, stateBytes(model.shape.dataType, Optimizer::AdamW), segments);
             });
             return;
         }
@@ -165,7 +163,7 @@ private:
             located("/model", [&] {
                 if (Diagnostics wrong = checkShape(shape); !wrong.empty())
                     throw Error(std::move(wrong));
-                graph = sharding::transformerGraph(shape, stateBytes(shape.dataType, optimizer), segments);
+                graph = transformerGraph(shape, stateBytes(shape.dataType, optimizer), segments);
             });
     }
 
@@ -189,16 +187,16 @@ private:
         int segment = 0;
         reader.read("name", name, Presence::Required);
         reader.read("op", operation, Presence::Required);
-        reader.read("segment", segment, 0, sharding::maxSegments - 1);
+        reader.read("segment", segment, 0, maxSegments - 1);
         const bool leaf = operation == "input" || operation == "received" || operation == "parameter";
-        sharding::Shape shape;
+        Shape shape;
         std::vector<int> operands;
-        sharding::Attributes attributes;
-        const int known = sharding::findOperation(operation);
+        Attributes attributes;
+        const int known = findOperation(operation);
         if (leaf) {
             shape = readLengths(reader, "shape", Presence::Required);
         } else if (known < 0 && !operation.empty()) {
-            const auto names = sharding::operationNames();
+            const auto names = operationNames();
             const std::string_view nearest = nearestName(operation, names);
             reader.fault("op", fmt::format("the operation \"{}\" is unknown", operation.substr(0, 64)),
                          nearest.empty() ? fmt::format("known: input, received, parameter, {}", joined(names, ", "))
@@ -207,7 +205,7 @@ private:
         } else {
             readOperands(reader, graph, operands);
             if (known >= 0)
-                for (const sharding::AttributeForm& form : sharding::operations()[known].attributes)
+                for (const AttributeForm& form : operations()[known].attributes)
                     if (value.is_object() && value.contains(form.name))
                         reader.readRate(form.name, attributes[form.name]);
         }
@@ -280,7 +278,7 @@ GraphFile fromDesign(const std::shared_ptr<const LocatedJson>& document, std::st
                     "make the design without them to look for a sharding");
     GraphFile file{{}, design.cluster, document};
     try {
-        file.graph = sharding::transformerGraph(design.workload->shape, design.workload->state);
+        file.graph = transformerGraph(design.workload->shape, design.workload->state);
     } catch (const Error& error) {
         throw Error(file.locate(error.diagnostics()));
     }
@@ -340,8 +338,8 @@ GraphFile readStageFile(const std::string& path, int stage)
                     "give the device a \"group\" of devices in the design's cluster");
     const auto first = std::accumulate(design.layersPerStage.begin(),
                                        design.layersPerStage.begin() + static_cast<std::ptrdiff_t>(at), 0);
-    return {sharding::stageGraph(design.workload->shape, design.workload->state,
-                                 sharding::stageRange(*design.workload, first, design.layersPerStage[at])),
+    return {stageGraph(design.workload->shape, design.workload->state,
+                       sharding::stageRange(*design.workload, first, design.layersPerStage[at])),
             *design.cluster.devices[device].group,
             {}};
 }
@@ -352,13 +350,13 @@ std::string graphFileToJson(const GraphFile& file)
     if (!file.graph.name.empty())
         json["name"] = file.graph.name;
     json["graph"] = nlohmann::ordered_json::array();
-    for (const sharding::Node& node : file.graph.nodes()) {
+    for (const Node& node : file.graph.nodes()) {
         nlohmann::ordered_json entry{{"name", node.name}};
         if (node.leaf != Leaf::None) {
             entry["op"] = node.leaf == Leaf::Input ? "input" : node.leaf == Leaf::Received ? "received" : "parameter";
             entry["shape"] = node.shape;
         } else {
-            entry["op"] = sharding::operations()[node.operation].name;
+            entry["op"] = operations()[node.operation].name;
             for (const int operand : node.operands)
                 entry["of"].push_back(file.graph.node(operand).name);
             for (const auto& [name, value] : node.attributes)

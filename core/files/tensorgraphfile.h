@@ -21,7 +21,7 @@
 #pragma once
 
 #include "core/cluster/cluster.h"
-#include "core/sharding/tensorgraph.h"
+#include "core/model/tensorgraph.h"
 
 #include <memory>
 #include <string>
@@ -32,7 +32,7 @@ namespace pipewright {
 struct LocatedJson;
 
 struct GraphFile {
-    sharding::TensorGraph graph;
+    TensorGraph graph;
     Cluster cluster;
     std::shared_ptr<const LocatedJson> document; ///< for places; null when the graph was not read from a text
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/predict/throughput.h"
 
+#include "core/model/transformer.h"
 #include "core/program/replicasums.h"
-#include "core/workload/transformer.h"
 
 namespace pipewright {
 

@@ -6,10 +6,10 @@
 #include "core/base/formattedtext.h"
 #include "core/json/locatedjson.h"
 #include "core/json/objectreader.h"
+#include "core/model/transformer.h"
 #include "core/presets/huggingfacehead.h"
 #include "core/presets/huggingfacekeys.h"
 #include "core/presets/huggingfacerotary.h"
-#include "core/workload/transformer.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -2,8 +2,8 @@
 // The heads of Hugging Face's classes, by their names: "LlamaForSequenceClassification" under "architectures".
 #pragma once
 
+#include "core/model/modelshape.h"
 #include "core/presets/huggingfacetypes.h"
-#include "core/workload/modelshape.h"
 
 #include <optional>
 #include <string>

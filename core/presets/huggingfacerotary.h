@@ -5,8 +5,8 @@
 
 #include "core/base/diagnostic.h"
 #include "core/json/locatedjson.h"
+#include "core/model/modelshape.h"
 #include "core/presets/huggingfacetypes.h"
-#include "core/workload/modelshape.h"
 
 namespace pipewright {
 

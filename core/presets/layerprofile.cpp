@@ -4,8 +4,8 @@
 #include "core/base/formattedtext.h"
 #include "core/base/units.h"
 #include "core/json/prettyjson.h"
+#include "core/model/layertable.h"
 #include "core/presets/modeljson.h"
-#include "core/workload/layertable.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -4,7 +4,7 @@
 // `profile` writes of them, which --model accepts.
 #pragma once
 
-#include "core/workload/modelshape.h"
+#include "core/model/modelshape.h"
 
 #include <string>
 #include <vector>

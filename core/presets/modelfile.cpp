@@ -6,11 +6,11 @@
 #include "core/base/textcells.h"
 #include "core/base/textfile.h"
 #include "core/json/locatedjson.h"
+#include "core/model/layertable.h"
+#include "core/model/transformer.h"
 #include "core/presets/huggingface.h"
 #include "core/presets/modeljson.h"
 #include "core/presets/presets.h"
-#include "core/workload/layertable.h"
-#include "core/workload/transformer.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

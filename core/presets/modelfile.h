@@ -4,7 +4,7 @@
 #pragma once
 
 #include "core/base/diagnostic.h"
-#include "core/workload/modelshape.h"
+#include "core/model/modelshape.h"
 
 #include <string>
 #include <string_view>

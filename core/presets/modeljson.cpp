@@ -2,8 +2,8 @@
 #include "core/presets/modeljson.h"
 
 #include "core/json/prettyjson.h"
-#include "core/workload/layertable.h"
-#include "core/workload/parallelism.h"
+#include "core/model/layertable.h"
+#include "core/model/parallelism.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "core/json/objectreader.h"
-#include "core/workload/modelshape.h"
-#include "core/workload/workload.h"
+#include "core/model/modelshape.h"
+#include "core/model/workload.h"
 
 #include <nlohmann/json_fwd.hpp>
 

@@ -5,10 +5,10 @@
 #include "core/base/limits.h"
 #include "core/base/textfile.h"
 #include "core/json/locatedjson.h"
+#include "core/model/transformer.h"
 #include "core/presets/clusterfile.h"
 #include "core/presets/clusterjson.h"
 #include "core/presets/modeljson.h"
-#include "core/workload/transformer.h"
 
 #include <fmt/format.h>
 

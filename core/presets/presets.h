@@ -4,7 +4,7 @@
 #pragma once
 
 #include "core/cluster/cluster.h"
-#include "core/workload/workload.h"
+#include "core/model/workload.h"
 
 #include <string>
 #include <string_view>

@@ -4,8 +4,8 @@
 
 #include "core/json/jsontext.h"
 #include "core/json/locatedjson.h"
+#include "core/model/transformer.h"
 #include "core/presets/modeljson.h"
-#include "core/workload/transformer.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -2,7 +2,7 @@
 // A model with changed fields, as keys and values of a model file.
 #pragma once
 
-#include "core/workload/modelshape.h"
+#include "core/model/modelshape.h"
 
 #include <string>
 #include <vector>

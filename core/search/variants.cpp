@@ -4,7 +4,7 @@
 #include "core/search/variants.h"
 
 #include "core/design/redesign.h"
-#include "core/workload/recomputedtensors.h"
+#include "core/model/recomputedtensors.h"
 
 #include <fmt/format.h>
 

@@ -20,7 +20,7 @@ std::string kindOf(const TensorGraph& graph, int node)
     const Node& self = graph.node(node);
     std::string kind = fmt::format("{}", operations()[self.operation].name);
     for (const int operand : self.operands)
-        kind += " " + toString(graph.node(operand).shape);
+        kind += " " + shapeText(graph.node(operand).shape);
     return kind;
 }
 
@@ -81,8 +81,8 @@ std::vector<Alternative> runnersUp(const TensorGraph& graph, const Machine& mach
             if (instruction.computes())
                 ruleOfNode[instruction.tensor] = instruction.rule;
         for (const auto& [kind, nodes] : kinds)
-            for (int rule = 0; rule < static_cast<int>(rules().size()); ++rule) {
-                if (rules()[static_cast<std::size_t>(rule)].operation != graph.node(nodes.front()).operation
+            for (int rule = 0; rule < static_cast<int>(sharingRules().size()); ++rule) {
+                if (sharingRules()[static_cast<std::size_t>(rule)].operation != graph.node(nodes.front()).operation
                     || rule == ruleOfNode[nodes.front()])
                     continue;
                 if (options.deadline.passed())
@@ -91,7 +91,7 @@ std::vector<Alternative> runnersUp(const TensorGraph& graph, const Machine& mach
                 for (const int node : nodes)
                     theory.restrict(node, [rule](const Triple& triple) { return triple.rule == rule; });
                 if (const SynthesisResult result = synthesise(theory, search); !result.programs.empty())
-                    add(fmt::format("{} by {}", kind, rules()[static_cast<std::size_t>(rule)].text),
+                    add(fmt::format("{} by {}", kind, sharingRules()[static_cast<std::size_t>(rule)].text),
                         result.programs.front().program);
             }
     }

@@ -81,7 +81,7 @@ private:
         if (instruction.computes()) {
             if (!anyOperand(instruction, [](Leaf leaf) { return leaf == Leaf::Parameter; }))
                 return;
-            if (rules()[static_cast<std::size_t>(instruction.rule)].factors()) {
+            if (sharingRules()[static_cast<std::size_t>(instruction.rule)].factors()) {
                 m_passes.weightGrad.push_back({MemberStepKind::GatherFactors, i});
                 m_passes.weightGrad.push_back({MemberStepKind::FactorGrad, i});
             } else {

@@ -19,7 +19,7 @@ struct Property {
 
 struct ShardingInstruction {
     int tensor = 0; ///< the tensor that is computed, loaded or communicated
-    int rule = -1;  ///< index into rules(), of a computation; otherwise -1 and `action` says what
+    int rule = -1;  ///< index into sharingRules(), of a computation; otherwise -1 and `action` says what
     Action action = Action::Load;
     std::vector<Property> before; ///< of a computation: one per operand
     std::vector<Need> kinds;      ///< how a computation treats each operand

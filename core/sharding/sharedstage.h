@@ -4,7 +4,7 @@
 // whole program; gradients are reduced within the group for every microbatch.
 #pragma once
 
-#include "core/sharding/modelgraph.h"
+#include "core/model/modelgraph.h"
 #include "core/sharding/shardingplan.h"
 #include "core/sharding/statedplan.h"
 

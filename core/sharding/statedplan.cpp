@@ -113,7 +113,7 @@ private:
             std::vector<Property> before;
             for (std::size_t o = 0; o < triple.needs.size(); ++o)
                 before.push_back({m_graph.node(node).operands[o], triple.needs[o]});
-            if (rules()[static_cast<std::size_t>(triple.rule)].text != line.action
+            if (sharingRules()[static_cast<std::size_t>(triple.rule)].text != line.action
                 || relationsText(before) != line.before || toString(triple.result) != line.after)
                 continue;
             for (std::size_t o = 0; o < before.size(); ++o)
@@ -205,7 +205,7 @@ std::vector<std::string> programLines(const ShardingProgram& program, const Tens
 {
     std::vector<std::string> lines;
     for (const ShardingInstruction& one : program.instructions) {
-        const std::string_view action = one.computes()  ? rules()[static_cast<std::size_t>(one.rule)].text
+        const std::string_view action = one.computes()  ? sharingRules()[static_cast<std::size_t>(one.rule)].text
                                         : one.unreduced ? unreducedLoad
                                                         : nameOf(one.action);
         lines.push_back(fmt::format("{}: {} | {} | {}", graph.node(one.tensor).name, action, relationsText(one.before),

@@ -207,7 +207,7 @@ Theory theoryOf(const TensorGraph& graph, const Machine& machine, const Ratios& 
                 "plan",
                 fmt::format("\"{}\" has no way to compute {}, {} of {}", factsOf(strategy).name, node.name,
                             operations()[static_cast<std::size_t>(node.operation)].name,
-                            toString(graph.node(node.operands.front()).shape)),
+                            shapeText(graph.node(node.operands.front()).shape)),
                 "dimensions of length 1, and fewer key and value heads than members, cannot be cut: use the plan "
                 "hap, which takes what can be done");
         theory.restrict(index, keep);

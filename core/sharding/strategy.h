@@ -12,9 +12,12 @@
 #include <optional>
 #include <string_view>
 
+namespace pipewright {
+class TensorGraph;
+}
+
 namespace pipewright::sharding {
 
-class TensorGraph;
 class Theory;
 enum class RuleSet;
 struct Machine;

@@ -100,7 +100,7 @@ void Theory::findParts()
             continue;
         const Operation& operation = operations()[node.operation];
         const int stars = starsOf(m_graph, node, operation);
-        for (const Rule& rule : pipewright::sharding::rules()) {
+        for (const SharingRule& rule : sharingRules()) {
             if (rule.operation != node.operation || rule.split == 0)
                 continue;
             for (int star = 0; star < (rule.split == '*' ? stars : 1); ++star) {
@@ -128,7 +128,7 @@ void Theory::findParts()
     }
 }
 
-std::vector<Charge> Theory::chargesOf(int node, const Rule& rule, bool split) const
+std::vector<Charge> Theory::chargesOf(int node, const SharingRule& rule, bool split) const
 {
     const double flops = forwardFlops(m_graph, node), traffic = forwardTraffic(m_graph, node);
     const Node& self = m_graph.node(node);
@@ -173,9 +173,9 @@ std::vector<Triple> Theory::findTriples(int index, RuleSet allowed) const
     const int stars = starsOf(m_graph, node, operation);
     const int cut = cutOf(node.segment);
     std::vector<Triple> found;
-    const auto ruleTable = pipewright::sharding::rules();
+    const auto ruleTable = sharingRules();
     for (std::size_t r = 0; r < ruleTable.size(); ++r) {
-        const Rule& rule = ruleTable[r];
+        const SharingRule& rule = ruleTable[r];
         if (rule.operation != node.operation || (allowed == RuleSet::Published && rule.origin == RuleOrigin::Added))
             continue;
         for (int star = 0; star < (rule.split == '*' ? stars : 1); ++star) {

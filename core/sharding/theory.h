@@ -3,8 +3,8 @@
 // relation of a tensor into another, with their charges (arXiv 2401.05965).
 #pragma once
 
+#include "core/model/tensorgraph.h"
 #include "core/sharding/charge.h"
-#include "core/sharding/tensorgraph.h"
 
 #include <functional>
 #include <map>
@@ -77,7 +77,7 @@ public:
 private:
     void findParts();
     std::vector<Triple> findTriples(int node, RuleSet rules) const;
-    std::vector<Charge> chargesOf(int node, const Rule& rule, bool split) const;
+    std::vector<Charge> chargesOf(int node, const SharingRule& rule, bool split) const;
     Charge exchange(Pass pass, Collective padded, Collective grouped, int tensor, Relation piece) const;
 
     const TensorGraph& m_graph;

@@ -4,10 +4,10 @@
 #include "executor/experiment/experiment.h"
 
 #include "core/families/family.h"
+#include "core/model/transformer.h"
 #include "core/predict/predict.h"
 #include "core/program/compile.h"
 #include "core/schedule/weightplan.h"
-#include "core/workload/transformer.h"
 #include "executor/host/hostbackend.h"
 #include "executor/run/run.h"
 #include "executor/runtime/clock.h"

@@ -4,7 +4,7 @@
 #include "executor/run/publishedparts.h"
 
 #include "core/base/diagnostic.h"
-#include "core/workload/transformer.h"
+#include "core/model/transformer.h"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 // some the other way around; all these rules are here.
 #pragma once
 
-#include "core/workload/modelshape.h"
+#include "core/model/modelshape.h"
 #include "executor/training/parameterlayout.h"
 
 #include <cstdint>

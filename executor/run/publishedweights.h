@@ -2,7 +2,7 @@
 // Reads and writes parameters in the layout of published models (publishedparts.h).
 #pragma once
 
-#include "core/workload/modelshape.h"
+#include "core/model/modelshape.h"
 #include "executor/run/safetensors.h"
 #include "executor/run/safetensorsfile.h"
 #include "executor/training/parameterlayout.h"

@@ -2,8 +2,8 @@
 #include "executor/run/runsetup.h"
 
 #include "core/design/stagecosts.h"
+#include "core/model/transformer.h"
 #include "core/program/compile.h"
-#include "core/workload/transformer.h"
 #include "executor/host/hostbackend.h"
 #include "executor/run/backendcheck.h"
 #include "executor/run/trainabledesign.h"

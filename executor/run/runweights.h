@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/base/diagnostic.h"
-#include "core/workload/workload.h"
+#include "core/model/workload.h"
 #include "executor/training/trainingwork.h"
 
 #include <string>

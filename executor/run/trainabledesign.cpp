@@ -3,8 +3,8 @@
 
 #include "core/design/groupstages.h"
 #include "core/design/stagecosts.h"
+#include "core/model/transformer.h"
 #include "core/schedule/weightplan.h"
-#include "core/workload/transformer.h"
 #include "executor/run/backendcheck.h"
 
 namespace pipewright {

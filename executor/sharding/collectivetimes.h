@@ -3,8 +3,8 @@
 // how long every collective takes at several sizes and skews.
 #pragma once
 
+#include "core/model/tensorgraph.h"
 #include "core/sharding/collectivefit.h"
-#include "core/sharding/tensorgraph.h"
 #include "executor/runtime/backend.h"
 
 #include <vector>

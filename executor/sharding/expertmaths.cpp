@@ -121,22 +121,31 @@ std::span<float> piece(const Tensor& values, std::size_t first, std::size_t coun
     return values.data.subspan(first, count);
 }
 
-Tensor expertLinear(MemberDevice& member, const Node&, const Operands& in, const LocalPart&)
+Tensor expertLinear(MemberDevice& member, const Node&, const Operands& in, const LocalPart& part)
 {
     const Shape &x = in[0]->shape, &w = in[1]->shape;
     const auto rows = static_cast<std::size_t>(x[2]), inputs = static_cast<std::size_t>(w[2]),
                outputs = static_cast<std::size_t>(w[1]);
-    if (rows * inputs * outputs == 0)
+    const bool bias = in.size() > 2 && part.countsOnce;
+    if (rows * outputs == 0)
         return member.zeros(Shape{x[0], x[1], x[2], w[1]});
-    Tensor out = member.make(Shape{x[0], x[1], x[2], w[1]});
+    Tensor out = inputs == 0 ? member.zeros(Shape{x[0], x[1], x[2], w[1]}) : member.make(Shape{x[0], x[1], x[2], w[1]});
     forEachExpert(x, [&](std::size_t first, std::size_t e) {
-        member.operations().run(
-            kernels::LinearForward{{static_cast<int>(rows), static_cast<int>(inputs), static_cast<int>(outputs)},
-                                   piece(*in[0], first * inputs, rows * inputs),
-                                   piece(*in[1], e * inputs * outputs, inputs * outputs),
-                                   {},
-                                   piece(out, first * outputs, rows * outputs),
-                                   kernels::Store::Replace});
+        const std::span<float> made = piece(out, first * outputs, rows * outputs);
+        const std::span<const float> shift =
+            bias ? std::span<const float>(piece(*in[2], e * outputs, outputs)) : std::span<const float>();
+        if (inputs > 0)
+            member.operations().run(
+                kernels::LinearForward{{static_cast<int>(rows), static_cast<int>(inputs), static_cast<int>(outputs)},
+                                       piece(*in[0], first * inputs, rows * inputs),
+                                       piece(*in[1], e * inputs * outputs, inputs * outputs),
+                                       shift,
+                                       made,
+                                       kernels::Store::Replace});
+        else if (bias) // no inputs here: only the bias
+            member.call(TensorOperation::AddRepeated,
+                        {static_cast<std::int64_t>(made.size()), static_cast<std::int64_t>(outputs)},
+                        {made.data(), shift.data()}, made.data());
     });
     return out;
 }
@@ -145,33 +154,44 @@ Gradients expertLinearBack(MemberDevice& member, const Node&, const Operands& in
                            const LocalPart& part)
 {
     const Shape &x = in[0]->shape, &w = in[1]->shape;
-    Gradients grads{part.inputGrads ? member.zeros(x) : Tensor(), part.weightGrads ? member.zeros(w) : Tensor()};
+    Gradients grads(in.size());
+    if (part.inputGrads)
+        grads[0] = member.zeros(x);
+    for (std::size_t o = 1; o < in.size() && part.weightGrads; ++o)
+        grads[o] = member.zeros(in[o]->shape);
     const auto rows = static_cast<std::size_t>(x[2]), inputs = static_cast<std::size_t>(w[2]),
                outputs = static_cast<std::size_t>(w[1]);
     const kernels::LinearShape shape{static_cast<int>(rows), static_cast<int>(inputs), static_cast<int>(outputs)};
-    if (rows * inputs * outputs > 0)
-        forEachExpert(x, [&](std::size_t first, std::size_t e) {
-            const auto gradRows = piece(grad, first * outputs, rows * outputs);
-            if (part.inputGrads)
-                member.operations().run(kernels::LinearInputGrad{shape, gradRows,
-                                                                 piece(*in[1], e * inputs * outputs, inputs * outputs),
-                                                                 piece(grads[0], first * inputs, rows * inputs)});
-            if (part.weightGrads)
-                member.operations().run(
-                    kernels::LinearWeightGrad{shape,
-                                              piece(*in[0], first * inputs, rows * inputs),
-                                              gradRows,
-                                              piece(grads[1], e * inputs * outputs, inputs * outputs),
-                                              {}});
-        });
+    if (rows * outputs == 0)
+        return grads;
+    forEachExpert(x, [&](std::size_t first, std::size_t e) {
+        const auto gradRows = piece(grad, first * outputs, rows * outputs);
+        const std::span<float> biasGrad =
+            in.size() > 2 && part.weightGrads ? piece(grads[2], e * outputs, outputs) : std::span<float>();
+        if (inputs == 0) {
+            if (!biasGrad.empty())
+                member.call(TensorOperation::SumRepeated,
+                            {static_cast<std::int64_t>(gradRows.size()), static_cast<std::int64_t>(outputs)},
+                            {gradRows.data()}, biasGrad.data());
+            return;
+        }
+        if (part.inputGrads)
+            member.operations().run(kernels::LinearInputGrad{shape, gradRows,
+                                                             piece(*in[1], e * inputs * outputs, inputs * outputs),
+                                                             piece(grads[0], first * inputs, rows * inputs)});
+        if (part.weightGrads)
+            member.operations().run(
+                kernels::LinearWeightGrad{shape, piece(*in[0], first * inputs, rows * inputs), gradRows,
+                                          piece(grads[1], e * inputs * outputs, inputs * outputs), biasGrad});
+    });
     return grads;
 }
 
 constexpr NodeMaths expertTable[] = {
-    {"route", route, routeBack},
-    {"dispatch", dispatch, dispatchBack},
-    {"expert_linear", expertLinear, expertLinearBack},
-    {"combine", combine, combineBack},
+    {"route", route, routeBack, 1, "top_k capacity"},
+    {"dispatch", dispatch, dispatchBack, 2},
+    {"expert_linear", expertLinear, expertLinearBack, 3},
+    {"combine", combine, combineBack, 2},
 };
 
 } // namespace

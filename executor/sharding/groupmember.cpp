@@ -24,7 +24,7 @@ bool movesExactPieces(const ShardingInstruction& instruction, bool forwards)
 
 bool countsOnce(const ShardingInstruction& instruction, std::size_t operand)
 {
-    return rules()[static_cast<std::size_t>(instruction.rule)].operands[operand].need == Need::Once;
+    return sharingRules()[static_cast<std::size_t>(instruction.rule)].operands[operand].need == Need::Once;
 }
 
 Operands pointersTo(const std::vector<Tensor>& tensors)
@@ -73,8 +73,10 @@ GroupMember::GroupMember(int member, MemberDevice& device, const Theory& theory,
             continue;
         const Shape shape = shapeOf(instruction.after);
         m_parameterAt[instruction.after] = m_parameters.size();
+        const LayerParameter::Start start = stage.graph.node(instruction.tensor).start;
         m_parameters.push_back(
-            {instruction.after, m_parameterCount, product(shape.begin(), shape.end()), shape.size()});
+            {instruction.after, m_parameterCount, product(shape.begin(), shape.end()),
+             shape.size() > 1 && (start == LayerParameter::Start::Normal || start == LayerParameter::Start::Residual)});
         m_parameterCount += m_parameters.back().count;
     }
 }

@@ -31,8 +31,7 @@ struct KeptTensor {
 struct MemberParameter {
     Property stored;
     std::size_t offset = 0, count = 0; ///< floats
-    std::size_t rank = 0;
-    bool isMatrix() const { return rank > 1; }
+    bool isMatrix = false;             ///< weight decay is for matrices only
 };
 
 /// Gets the values that a member makes, as soon as they exist: for checks against the program's properties.

@@ -2,6 +2,8 @@
 #include "executor/sharding/groupmodel.h"
 
 #include "core/base/diagnostic.h"
+#include "core/model/modelgraph.h"
+#include "core/model/transformer.h"
 
 #include <charconv>
 #include <utility>
@@ -39,7 +41,7 @@ void DesignModel::beginStep(int step)
 
 const HostTensor& DesignModel::data(const Node& leaf, int microbatch) const
 {
-    return (leaf.name == "tokens" ? m_step.tokens : m_step.targets)[static_cast<std::size_t>(microbatch)];
+    return (leaf.name == inputName ? m_step.inputs : m_step.targets)[static_cast<std::size_t>(microbatch)];
 }
 
 float DesignModel::lossWeight() const

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/sharding/groupreference.h"
 
-#include "core/sharding/modelgraph.h"
+#include "core/model/modelgraph.h"
+#include "core/model/transformer.h"
 #include "core/sharding/sharedstage.h"
-#include "core/workload/transformer.h"
 #include "executor/host/hostbackend.h"
 #include "executor/sharding/expertmaths.h"
 #include "executor/sharding/onedevice.h"
@@ -16,12 +16,27 @@ namespace pipewright::sharding {
 
 namespace {
 
-/// For a decoder a row of tokens per sequence; for a classifier a row of features, or the classes.
-HostTensor asFloats(std::span<const std::int32_t> values, const ModelShape& shape)
+/// What the model's first operation reads, as numbers: tokens, or features, of every sequence; patches of pictures, as
+/// values between -1 and 1.
+HostTensor inputsOf(std::span<const std::int32_t> values, const ModelShape& shape)
 {
-    const auto each = static_cast<std::int64_t>(values.size()) / shape.microbatchSize;
-    const bool isClass = shape.architecture == Architecture::Classifier && each == 1;
-    HostTensor tensor(isClass ? Shape{shape.microbatchSize} : Shape{shape.microbatchSize, each});
+    const std::int64_t each = static_cast<std::int64_t>(values.size()) / shape.microbatchSize;
+    if (shape.architecture != Architecture::Vision) {
+        HostTensor tensor(Shape{shape.microbatchSize, each});
+        std::copy(values.begin(), values.end(), tensor.data.begin());
+        return tensor;
+    }
+    HostTensor tensor(Shape{shape.microbatchSize, shape.sequence - 1, shape.patchElements});
+    kernels::hostOperations().run(kernels::FromBytes{values, tensor.data});
+    return tensor;
+}
+
+/// One class for each sequence, or for each of its tokens.
+HostTensor targetsOf(std::span<const std::int32_t> values, const ModelShape& shape)
+{
+    const std::int64_t each = static_cast<std::int64_t>(values.size()) / shape.microbatchSize;
+    HostTensor tensor(shape.targets() == shape.microbatchSize ? Shape{shape.microbatchSize}
+                                                              : Shape{shape.microbatchSize, each});
     std::copy(values.begin(), values.end(), tensor.data.begin());
     return tensor;
 }
@@ -46,33 +61,22 @@ std::vector<LayerSkip> skipsOf(const Design& design)
 
 float lossWeight(const ModelShape& shape, int microbatches)
 {
-    return 1.0f / static_cast<float>(shape.tokens() * microbatches);
+    return 1.0f / static_cast<float>(shape.countedTargets() * microbatches);
 }
 
 Diagnostics whyGroupsDoNotTrain(const ModelShape& shape)
 {
     Diagnostics why = pipewright::whyNotRunnable(shape);
-    const auto need = [&why](bool holds, const char* field, const char* what, const char* hint) {
-        if (!holds)
-            why.push_back({Severity::Error, std::string("model.") + field, what, hint});
-    };
-    need(shape.architecture == Architecture::Decoder || shape.architecture == Architecture::Classifier, "architecture",
-         "groups train decoders and classifiers", "use one of these");
-    need(shape.experts == 0 || shape.activation == Activation::Silu, "activation", "groups train experts with silu",
-         "\"activation\": \"silu\"");
-    need(shape.activation != Activation::ClampedSilu, "activation", "groups do not train clamped gates",
-         "\"activation\": \"silu\"");
-    need(shape.experts == 0
-             || (shape.routerScore == RouterScore::Softmax && shape.routerGroups == 1 && shape.routerScale == 1
-                 && shape.routerNormalised),
-         "router_score", "groups train routers whose chosen weights are a softmax and sum to 1", "use such a router");
-    need(!shape.attentionSinks, "attention_sinks", "groups train without attention sinks", "switch it off");
-    need(shape.keyValueLatent == 0 && shape.queryLatent == 0, "key_value_latent",
-         "groups train without latent attention", "use 0");
-    need(shape.routerBalance == 0, "router_balance", "groups train without a load-balancing term", "use 0");
-    need(!shape.expertBias && !shape.routerBias, "expert_bias", "groups train experts without biases",
-         "switch them off");
-    need(shape.sequencePieces == 1, "sequence_pieces", "groups train whole sequences", "use 1");
+    if (!why.empty())
+        return why;
+    if (shape.sequencePieces > 1)
+        return {{Severity::Error, "model.sequence_pieces", "groups train whole sequences", "use 1"}};
+    // Further layers have the operations of these.
+    for (const LayerRange& range : {LayerRange{0, 1, true, true}, LayerRange{shape.layers - 1, 1, false, false}})
+        for (const Diagnostic& fault : whyNotRunnable(stageGraph(shape, {}, range))) {
+            why.push_back({Severity::Error, "model", fmt::format("groups do not train {}: {}", fault.where, fault.what),
+                           "leave it out of the model, or use single devices"});
+        }
     return why;
 }
 
@@ -80,11 +84,11 @@ StepData sampleStep(const TrainingData& data, const ModelShape& shape, int step,
 {
     StepData found;
     std::vector<std::int32_t> tokens(static_cast<std::size_t>(shape.inputs()));
-    std::vector<std::int32_t> targets(static_cast<std::size_t>(shape.tokens()));
+    std::vector<std::int32_t> targets(static_cast<std::size_t>(shape.targets()));
     for (int m = 0; m < microbatches; ++m) {
         data.sample(step, m, tokens, targets);
-        found.tokens.push_back(asFloats(tokens, shape));
-        found.targets.push_back(asFloats(targets, shape));
+        found.inputs.push_back(inputsOf(tokens, shape));
+        found.targets.push_back(targetsOf(targets, shape));
     }
     return found;
 }
@@ -100,11 +104,11 @@ ReferenceStep referenceStep(const Design& design, const WholeTensors& parameters
     for (const auto& [name, value] : parameters)
         leaves[graph.find(name)] = value;
     ReferenceStep result;
-    const int microbatches = static_cast<int>(data.tokens.size());
+    const int microbatches = static_cast<int>(data.inputs.size());
     const float weight = lossWeight(workload.shape, microbatches);
-    for (std::size_t m = 0; m < data.tokens.size(); ++m) {
-        leaves[graph.find("tokens")] = data.tokens[m];
-        leaves[graph.find("targets")] = data.targets[m];
+    for (std::size_t m = 0; m < data.inputs.size(); ++m) {
+        leaves[graph.find(inputName)] = data.inputs[m];
+        leaves[graph.find(targetName)] = data.targets[m];
         OneDevice device(member, graph, leaves, workload.shape.dataType == DataType::Bf16);
         if (followed)
             device.forwardWith([&, m](const Node& node) -> std::unique_ptr<kernels::Operations> {

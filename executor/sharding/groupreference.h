@@ -17,13 +17,13 @@ namespace pipewright::sharding {
 /// Weight of a loss that is summed over the tokens of a microbatch, in the mean of a step.
 float lossWeight(const ModelShape& shape, int microbatches);
 
-/// The reasons why the model of a design with groups cannot be trained on this host: operations without maths, and
-/// features that tensor graphs leave out (attention sinks, latent attention …). Empty: it can.
+/// The reasons why the model of a design with groups cannot be trained here: operations, operands and attributes of
+/// its graph without maths. Empty: it can.
 Diagnostics whyGroupsDoNotTrain(const ModelShape& shape);
 
 /// The data of one step, per microbatch.
 struct StepData {
-    std::vector<HostTensor> tokens, targets;
+    std::vector<HostTensor> inputs, targets;
 };
 StepData sampleStep(const TrainingData& data, const ModelShape& shape, int step, int microbatches);
 

@@ -3,7 +3,7 @@
 // as floats, which hold them exactly up to 16 million.
 #pragma once
 
-#include "core/sharding/tensorgraph.h"
+#include "core/model/tensorgraph.h"
 
 #include <cstdint>
 #include <span>

@@ -3,6 +3,7 @@
 // Each calls kernels for its shapes; the collectives between nodes are membercollectives.h's.
 #include "executor/sharding/nodemaths.h"
 
+#include "executor/sharding/attentionmaths.h"
 #include "executor/sharding/expertmaths.h"
 #include "executor/sharding/plainmaths.h"
 
@@ -17,12 +18,6 @@ namespace {
 
 using Gradients = std::vector<Tensor>;
 using kernels::TensorOperation;
-
-double attributeOr(const Node& node, std::string_view name, double otherwise)
-{
-    const auto found = node.attributes.find(name);
-    return found == node.attributes.end() ? otherwise : found->second;
-}
 
 kernels::LinearShape linearShape(const Operands& in)
 {
@@ -190,106 +185,42 @@ Gradients softCapBack(MemberDevice& member, const Node& node, const Operands& in
     return grads;
 }
 
-Tensor geluErf(MemberDevice& member, const Node&, const Operands& in, const LocalPart&)
+using kernels::ActivationKind;
+
+template<ActivationKind kind>
+Tensor activated(MemberDevice& member, const Node&, const Operands& in, const LocalPart&)
 {
     Tensor out = member.make(in[0]->shape);
     if (out.elements() > 0)
-        member.operations().run(kernels::ActivationForward{kernels::ActivationKind::Gelu, in[0]->data, out.data});
+        member.operations().run(kernels::ActivationForward{kind, in[0]->data, out.data});
     return out;
 }
 
-Gradients geluErfBack(MemberDevice& member, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
-                      const LocalPart&)
+template<ActivationKind kind>
+Gradients activatedBack(MemberDevice& member, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
+                        const LocalPart&)
 {
     Gradients grads{member.make(in[0]->shape)};
     if (grad.elements() > 0)
-        member.operations().run(
-            kernels::ActivationInputGrad{kernels::ActivationKind::Gelu, in[0]->data, grad.data, grads[0].data});
+        member.operations().run(kernels::ActivationInputGrad{kind, in[0]->data, grad.data, grads[0].data});
     return grads;
 }
 
-std::int64_t headSizeOf(const Node& node)
+Tensor clampedSilu(MemberDevice& member, const Node&, const Operands& in, const LocalPart&)
 {
-    return node.shape.back() / static_cast<std::int64_t>(node.attributes.at("heads"));
+    Tensor out = member.make(in[0]->shape);
+    if (out.elements() > 0)
+        member.operations().run(kernels::GatedForward{ActivationKind::ClampedSilu, in[0]->data, in[1]->data, out.data});
+    return out;
 }
 
-kernels::GroupedAttentionShape attentionShape(const Node& node, const Operands& in)
+Gradients clampedSiluBack(MemberDevice& member, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
+                          const LocalPart&)
 {
-    const std::int64_t size = headSizeOf(node);
-    return {.sequences = static_cast<int>(in[0]->shape[0]),
-            .length = static_cast<int>(in[0]->shape[1]),
-            .heads = static_cast<int>(in[0]->shape[2] / size),
-            .keyValueHeads = static_cast<int>(in[1]->shape[2] / size),
-            .querySize = static_cast<int>(size),
-            .valueSize = static_cast<int>(size),
-            .window = static_cast<int>(attributeOr(node, "window", 0)),
-            .scale = static_cast<float>(attributeOr(node, "scale", 1 / std::sqrt(static_cast<double>(size)))),
-            .softCap = static_cast<float>(attributeOr(node, "soft_cap", 0))};
-}
-
-/// Rotates queries or keys, or their gradients, by their positions; in place.
-void turn(MemberDevice& member, const Node& node, Tensor& heads, bool backwards)
-{
-    const auto number = [&](std::string_view name) { return attributeOr(node, name, 1); };
-    const kernels::RotaryFrequencies frequencies{
-        number("rotary_base"),   static_cast<kernels::RotaryScaling>(attributeOr(node, "rotary_scaling", 0)),
-        number("rotary_factor"), number("rotary_low"),
-        number("rotary_high"),   number("rotary_original")};
-    const int size = static_cast<int>(headSizeOf(node));
-    member.operations().run(kernels::Rotate{frequencies, static_cast<int>(heads.shape[1]), 0,
-                                            static_cast<int>(heads.shape[2]) / size, size, 0, size, false, backwards,
-                                            heads.data});
-}
-
-bool isTurned(const Node& node)
-{
-    return node.attributes.contains("rotary_base");
-}
-
-Tensor turned(MemberDevice& member, const Node& node, const Tensor& heads)
-{
-    if (!isTurned(node))
-        return heads;
-    Tensor made = member.make(heads.shape);
-    member.operations().copy(std::span<const float>(heads.data), made.data);
-    turn(member, node, made, false);
-    return made;
-}
-
-struct AttentionParts {
-    kernels::GroupedAttentionShape shape;
-    Tensor query, key, logSums, output;
-};
-
-/// Computes the whole attention.
-AttentionParts attend(MemberDevice& member, const Node& node, const Operands& in)
-{
-    AttentionParts parts{attentionShape(node, in), turned(member, node, *in[0]), turned(member, node, *in[1]), {}, {}};
-    parts.logSums = member.make({static_cast<std::int64_t>(parts.shape.numbers())});
-    parts.output = member.make(in[0]->shape);
-    member.operations().run(kernels::GroupedAttentionForward{parts.shape, parts.query.data, parts.key.data, in[2]->data,
-                                                             parts.logSums.data, parts.output.data});
-    return parts;
-}
-
-Tensor attention(MemberDevice& member, const Node& node, const Operands& in, const LocalPart&)
-{
-    return in[0]->elements() == 0 ? member.make(in[0]->shape) : attend(member, node, in).output;
-}
-
-Gradients attentionBack(MemberDevice& member, const Node& node, const Operands& in, const Tensor&, const Tensor& grad,
-                        const LocalPart&)
-{
-    if (grad.elements() == 0)
-        return {member.zeros(in[0]->shape), member.zeros(in[1]->shape), member.zeros(in[2]->shape)};
-    const AttentionParts parts = attend(member, node, in);
-    Gradients grads{member.make(in[0]->shape), member.make(in[1]->shape), member.make(in[2]->shape)};
-    const Tensor dots = member.make(parts.logSums.shape);
-    member.operations().run(kernels::GroupedAttentionInputGrad{
-        parts.shape, parts.query.data, parts.key.data, in[2]->data, parts.logSums.data, parts.output.data, grad.data,
-        grads[0].data, grads[1].data, grads[2].data, dots.data});
-    for (std::size_t which = 0; which < 2 && isTurned(node); ++which)
-        turn(member, node, grads[which], true);
+    Gradients grads{member.make(in[0]->shape), member.make(in[1]->shape)};
+    if (grad.elements() > 0)
+        member.operations().run(kernels::GatedInputGrad{ActivationKind::ClampedSilu, in[0]->data, in[1]->data,
+                                                        grad.data, grads[0].data, grads[1].data});
     return grads;
 }
 
@@ -331,45 +262,23 @@ Gradients crossEntropyBack(MemberDevice& member, const Node&, const Operands& in
 }
 
 constexpr NodeMaths kernelMaths[] = {
-    {"linear", linear, linearBack},
-    {"gelu", gelu, geluBack},
-    {"gelu_erf", geluErf, geluErfBack},
-    {"soft_cap", softCap, softCapBack},
-    {"layer_norm", layerNorm, layerNormBack},
-    {"rms_norm", rmsNorm, rmsNormBack},
-    {"head_norm", rmsNorm, rmsNormBack},
-    {"attention", attention, attentionBack},
-    {"cross_entropy", crossEntropy, crossEntropyBack},
+    {"linear", linear, linearBack, 3},
+    {"gelu", gelu, geluBack, 1},
+    {"gelu_erf", activated<ActivationKind::Gelu>, activatedBack<ActivationKind::Gelu>, 1},
+    {"tanh", activated<ActivationKind::Tanh>, activatedBack<ActivationKind::Tanh>, 1},
+    {"clamped_silu", clampedSilu, clampedSiluBack, 2},
+    {"soft_cap", softCap, softCapBack, 1, "cap"},
+    {"layer_norm", layerNorm, layerNormBack, 3, "epsilon"},
+    {"rms_norm", rmsNorm, rmsNormBack, 2, "epsilon"},
+    {"head_norm", rmsNorm, rmsNormBack, 2, "epsilon heads"},
+    {"cross_entropy", crossEntropy, crossEntropyBack, 2},
 };
-
-/// The kernels need one size for all heads. Null: no objection.
-const char* whyNotHeads(const TensorGraph& graph, const Node& node)
-{
-    const std::string_view name = operations()[node.operation].name;
-    if (name != "attention" && name != "head_norm")
-        return nullptr;
-    const std::int64_t size = headSizeOf(node);
-    if (size * static_cast<std::int64_t>(node.attributes.at("heads")) != node.shape.back())
-        return "its columns are no whole number of heads";
-    if (name == "head_norm")
-        return graph.node(node.operands[1]).shape.front() == size ? nullptr
-                                                                  : "it has not a gain for each of a head's values";
-    const auto narrow = static_cast<std::int64_t>(node.attributes.at("key_value_heads"));
-    const Shape& keys = graph.node(node.operands[1]).shape;
-    if (static_cast<std::int64_t>(node.attributes.at("heads")) % narrow != 0 || keys.back() != narrow * size)
-        return "its keys have not the size of its queries, or cannot be shared evenly";
-    if (keys[1] != node.shape[1])
-        return "it has not as many keys as queries";
-    if (isTurned(node) && (size % 2 != 0 || size > 2 * std::int64_t{kernels::mostRotaryPairs}))
-        return "its heads' values cannot be turned in pairs";
-    return nullptr;
-}
 
 const NodeMaths* mathsOf(const Node& node)
 {
     const std::string_view name = operations()[node.operation].name;
     for (const std::span<const NodeMaths> table :
-         {std::span<const NodeMaths>(kernelMaths), plainMaths(), expertMaths()})
+         {std::span<const NodeMaths>(kernelMaths), plainMaths(), attentionMaths(), expertMaths()})
         for (const NodeMaths& maths : table)
             if (maths.operation == name)
                 return &maths;
@@ -381,15 +290,29 @@ const NodeMaths* mathsOf(const Node& node)
 Diagnostics whyNotRunnable(const TensorGraph& graph)
 {
     Diagnostics found;
+    const auto fault = [&found](const Node& node, std::string what, const char* hint) {
+        found.push_back({Severity::Error, node.name, std::move(what), hint});
+    };
     for (const Node& node : graph.nodes()) {
         if (node.leaf != Leaf::None)
             continue;
-        if (!mathsOf(node))
-            found.push_back({Severity::Error, node.name,
-                             fmt::format("{} can be shared out, but not run here", operations()[node.operation].name),
-                             "use another operation"});
-        else if (const char* why = whyNotHeads(graph, node))
-            found.push_back({Severity::Error, node.name, why, "give queries, keys and values heads of one size"});
+        const std::string_view name = operations()[node.operation].name;
+        const NodeMaths* maths = mathsOf(node);
+        if (!maths) {
+            fault(node, fmt::format("{} can be shared out, but not run here", name), "use another operation");
+            continue;
+        }
+        if (node.operands.size() > maths->mostOperands)
+            fault(node,
+                  fmt::format("{} with {} can be shared out, but not run here", name,
+                              graph.node(node.operands.back()).name),
+                  "leave this operand out");
+        for (const auto& [attribute, value] : node.attributes)
+            if (!maths->knows(attribute))
+                fault(node, fmt::format("{} with \"{}\" can be shared out, but not run here", name, attribute),
+                      "leave the attribute out");
+        if (const char* why = whyNotHeads(graph, node))
+            fault(node, why, "give queries, keys and values heads of one size");
     }
     return found;
 }

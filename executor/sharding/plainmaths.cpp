@@ -204,22 +204,128 @@ Gradients sumBack(MemberDevice& member, const Node&, const Operands& in, const T
     return grads;
 }
 
+/// Calls `work(first value, values, half)` for the two halves of every sequence: the first, which has the middle token,
+/// and the second.
+template<typename Work>
+void forEachHalf(const Tensor& x, Work work)
+{
+    const auto width = static_cast<std::size_t>(x.shape[2]), length = static_cast<std::size_t>(x.shape[1]),
+               first = (length - length / 2) * width;
+    for (std::size_t begin = 0; begin < x.elements(); begin += length * width) {
+        work(begin, first, std::size_t{0});
+        if (first < length * width)
+            work(begin + first, length * width - first, std::size_t{1});
+    }
+}
+
+/// The first half of every sequence is the first segment (BERT's sentence A).
+Tensor segments(MemberDevice& member, const Node&, const Operands& in, const LocalPart&)
+{
+    Tensor out = member.make(in[0]->shape);
+    forEachHalf(*in[0], [&](std::size_t first, std::size_t values, std::size_t half) {
+        member.call(TensorOperation::AddRepeated, {static_cast<std::int64_t>(values), in[1]->shape[1]},
+                    {in[0]->data.data() + first, in[1]->data.data() + half * static_cast<std::size_t>(in[1]->shape[1])},
+                    out.data.data() + first);
+    });
+    return out;
+}
+Gradients segmentsBack(MemberDevice& member, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
+                       const LocalPart& part)
+{
+    Gradients grads{grad, Tensor()};
+    if (!part.weightGrads)
+        return grads;
+    grads[1] = member.zeros(in[1]->shape);
+    forEachHalf(grad, [&](std::size_t first, std::size_t values, std::size_t half) {
+        member.call(TensorOperation::SumRepeated, {static_cast<std::int64_t>(values), in[1]->shape[1]},
+                    {grad.data.data() + first},
+                    grads[1].data.data() + half * static_cast<std::size_t>(in[1]->shape[1]));
+    });
+    return grads;
+}
+
+std::span<float> rowsOf(const Tensor& x, std::int64_t sequence, std::int64_t first, std::int64_t rows)
+{
+    const std::int64_t width = x.shape[2];
+    return x.data.subspan(static_cast<std::size_t>((sequence * x.shape[1] + first) * width),
+                          static_cast<std::size_t>(rows * width));
+}
+
+Tensor classToken(MemberDevice& member, const Node&, const Operands& in, const LocalPart&)
+{
+    const std::int64_t patches = in[0]->shape[1];
+    Tensor out = member.make({in[0]->shape[0], patches + 1, in[0]->shape[2]});
+    for (std::int64_t picture = 0; picture < in[0]->shape[0] && out.elements() > 0; ++picture) {
+        member.operations().copy(std::span<const float>(in[1]->data), rowsOf(out, picture, 0, 1));
+        member.operations().copy(std::span<const float>(rowsOf(*in[0], picture, 0, patches)),
+                                 rowsOf(out, picture, 1, patches));
+    }
+    return out;
+}
+Gradients classTokenBack(MemberDevice& member, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
+                         const LocalPart& part)
+{
+    const std::int64_t patches = in[0]->shape[1];
+    Gradients grads{part.inputGrads ? member.make(in[0]->shape) : Tensor(),
+                    part.weightGrads ? member.zeros(in[1]->shape) : Tensor()};
+    for (std::int64_t picture = 0; picture < in[0]->shape[0] && grad.elements() > 0; ++picture) {
+        if (part.inputGrads)
+            member.operations().copy(std::span<const float>(rowsOf(grad, picture, 1, patches)),
+                                     rowsOf(grads[0], picture, 0, patches));
+        if (part.weightGrads)
+            member.operations().run(kernels::Add{grads[1].data, std::span<const float>(rowsOf(grad, picture, 0, 1))});
+    }
+    return grads;
+}
+
+Tensor firstRow(MemberDevice& member, const Node&, const Operands& in, const LocalPart&)
+{
+    const Tensor& x = *in[0];
+    const auto width = static_cast<std::size_t>(x.shape[2]);
+    Tensor out = member.make({x.shape[0], x.shape[2]});
+    for (std::int64_t sequence = 0; sequence < x.shape[0] && out.elements() > 0; ++sequence)
+        member.operations().copy(std::span<const float>(rowsOf(x, sequence, 0, 1)),
+                                 out.data.subspan(static_cast<std::size_t>(sequence) * width, width));
+    return out;
+}
+Gradients firstRowBack(MemberDevice& member, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
+                       const LocalPart&)
+{
+    const auto width = static_cast<std::size_t>(in[0]->shape[2]);
+    Gradients grads{member.zeros(in[0]->shape)};
+    for (std::int64_t sequence = 0; sequence < in[0]->shape[0] && grad.elements() > 0; ++sequence)
+        member.operations().copy(
+            std::span<const float>(grad.data.subspan(static_cast<std::size_t>(sequence) * width, width)),
+            rowsOf(grads[0], sequence, 0, 1));
+    return grads;
+}
+
 constexpr NodeMaths plainTable[] = {
-    {"add", add, addBack},
-    {"multiply", multiply, multiplyBack},
-    {"scale", scale, scaleBack},
-    {"relu", relu, reluBack},
-    {"silu", silu, siluBack},
-    {"softmax", softmax, softmaxBack},
-    {"log_softmax", logSoftmax, logSoftmaxBack},
-    {"embedding", embedding, embeddingBack},
-    {"feature_bag", featureBag, featureBagBack},
-    {"positions", positions, positionsBack},
-    {"sum", sum, sumBack},
-    {"hand_over", sum, sumBack},
+    {"add", add, addBack, 2},
+    {"multiply", multiply, multiplyBack, 2},
+    {"scale", scale, scaleBack, 1, "factor"},
+    {"relu", relu, reluBack, 1},
+    {"silu", silu, siluBack, 1},
+    {"softmax", softmax, softmaxBack, 1},
+    {"log_softmax", logSoftmax, logSoftmaxBack, 1},
+    {"embedding", embedding, embeddingBack, 2},
+    {"feature_bag", featureBag, featureBagBack, 2},
+    {"positions", positions, positionsBack, 2},
+    {"segments", segments, segmentsBack, 2},
+    {"class_token", classToken, classTokenBack, 2, "rows"},
+    {"first_row", firstRow, firstRowBack, 1},
+    {"sum", sum, sumBack, 1},
+    {"hand_over", sum, sumBack, 1},
 };
 
 } // namespace
+
+bool NodeMaths::knows(std::string_view attribute) const
+{
+    const std::size_t at = attributes.find(attribute);
+    const auto ends = [this](std::size_t place) { return place == attributes.size() || attributes[place] == ' '; };
+    return at != std::string_view::npos && (at == 0 || attributes[at - 1] == ' ') && ends(at + attribute.size());
+}
 
 std::span<const NodeMaths> plainMaths()
 {

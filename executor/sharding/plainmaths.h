@@ -14,7 +14,18 @@ struct NodeMaths {
     Tensor (*forward)(MemberDevice&, const Node&, const Operands&, const LocalPart&);
     std::vector<Tensor> (*backward)(MemberDevice&, const Node&, const Operands&, const Tensor& result,
                                     const Tensor& grad, const LocalPart&);
+    std::size_t mostOperands = 0;
+    /// The attributes that it heeds, or that change nothing of it, separated by blanks. A node with another, or with
+    /// more operands, is refused.
+    std::string_view attributes = {};
+    bool knows(std::string_view attribute) const;
 };
+
+inline double attributeOr(const Node& node, std::string_view name, double otherwise)
+{
+    const auto found = node.attributes.find(name);
+    return found == node.attributes.end() ? otherwise : found->second;
+}
 
 std::span<const NodeMaths> plainMaths();
 

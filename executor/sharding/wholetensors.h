@@ -17,9 +17,6 @@ namespace pipewright::sharding {
 /// By name: "3.query.weight".
 using WholeTensors = std::map<std::string, HostTensor>;
 
-/// Whether the head's matrix is the embedding's; never in a classifier.
-bool hasTiedHead(const ModelShape& shape);
-
 /// `flat`: in `layout`, that of all layers in one stage. A tied head is its embedding.
 WholeTensors wholeTensors(const Workload& workload, const ParameterLayout& layout, std::span<const float> flat);
 

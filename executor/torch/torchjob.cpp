@@ -4,10 +4,10 @@
 #include "core/design/designbuilder.h"
 #include "core/exchange/exchange.h"
 #include "core/json/jsonvalue.h"
+#include "core/model/parallelism.h"
 #include "core/schedule/ordergraph.h"
 #include "core/schedule/replicas.h"
 #include "core/schedule/weightplan.h"
-#include "core/workload/parallelism.h"
 #include "executor/torch/python.h"
 
 #include <fmt/format.h>

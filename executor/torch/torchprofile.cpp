@@ -5,7 +5,7 @@
 #include "core/base/textfile.h"
 #include "core/json/jsontext.h"
 #include "core/json/jsonvalue.h"
-#include "core/workload/layertable.h"
+#include "core/model/layertable.h"
 #include "executor/torch/modulefacts.h"
 #include "executor/torch/python.h"
 #include "executor/torch/rankprocesses.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/training/attentions.h"
 
-#include "core/workload/transformer.h"
+#include "core/model/transformer.h"
 
 #include <algorithm>
 #include <cmath>

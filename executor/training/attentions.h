@@ -2,7 +2,7 @@
 // The attention of a model's layers as kernels take it.
 #pragma once
 
-#include "core/workload/modelshape.h"
+#include "core/model/modelshape.h"
 #include "kernels/groupedattention.h"
 
 #include <vector>

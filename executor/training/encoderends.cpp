@@ -74,9 +74,9 @@ PoolerHead::PoolerHead(const ModelShape& shape, int layer, const StageLayout& la
                        float lossScale)
     : m_rows(int(shape.targets())), m_length(int(shape.sequence)), m_hidden(int(shape.hidden)), m_lossScale(lossScale),
       m_pooler(parameters, layer, "pooler"), m_stream(layout.slice(layer, "head.stream")),
-      m_input(layout.slice(layer, "head.input")), m_output(layout.slice(layer, "head.output")),
-      m_probabilities(layout.slice(layer, "head.probabilities")), m_targets(layout.slice(layer, "targets")),
-      m_outputGrad(layout.slice(layer, "head.outputGrad")), m_firstGrad(layout.slice(layer, "d.ln"))
+      m_input(layout.slice(layer, "pooler.input")), m_output(layout.slice(layer, "pooler.activationInput")),
+      m_probabilities(layout.slice(layer, "loss.probabilities")), m_targets(layout.slice(layer, "loss.targets")),
+      m_outputGrad(layout.slice(layer, "pooler.outputGrad")), m_firstGrad(layout.slice(layer, "d.ln"))
 {
 }
 

@@ -11,7 +11,7 @@ EmbeddingLayer::EmbeddingLayer(const ModelShape& shape, int layer, const StageLa
                                const ParameterLayout& parameters)
     : m_length(int(shape.sequence / shape.sequencePieces)), m_hidden(int(shape.hidden)),
       m_scale(float(shape.embeddingScale)), m_table(parameters.at(layer, "table.weight")),
-      m_tokens(layout.slice(layer, "tokens")), m_outputGrad(layout.slice(layer, "embedding.outputGrad"))
+      m_tokens(layout.slice(layer, "table.tokens")), m_outputGrad(layout.slice(layer, "table.outputGrad"))
 {
     if (const Parameter* positions = parameters.findAt(layer, "positions.weight"))
         m_positions = *positions;
@@ -54,8 +54,8 @@ void EmbeddingLayer::weightGrad(const StageMemory& memory, std::span<float> grad
 FeatureLayer::FeatureLayer(const ModelShape& shape, int layer, const StageLayout& layout,
                            const ParameterLayout& parameters)
     : m_length(int(shape.inputs() / shape.tokens())), m_hidden(int(shape.hidden)),
-      m_table(parameters.at(layer, "table.weight")), m_features(layout.slice(layer, "features")),
-      m_outputGrad(layout.slice(layer, "embedding.outputGrad"))
+      m_table(parameters.at(layer, "table.weight")), m_features(layout.slice(layer, "table.features")),
+      m_outputGrad(layout.slice(layer, "table.outputGrad"))
 {
 }
 
@@ -77,12 +77,12 @@ HeadLayer::HeadLayer(const ModelShape& shape, int layer, const StageLayout& layo
     : m_rows(int(shape.targets())), m_vocabulary(int(shape.vocabulary)), m_apart(int(shape.tokens()) / m_rows),
       m_lossScale(lossScale), m_softCap(float(shape.logitsSoftCap)), m_norm(shape, parameters, layer, "norm"),
       m_projection(parameters, layer, "projection"), m_normInput(layout.slice(layer, "norm.input")),
-      m_input(layout.slice(layer, "head.input")), m_probabilities(layout.slice(layer, "head.probabilities")),
-      m_targets(layout.slice(layer, "targets")), m_logitsGrad(layout.slice(layer, "head.logitsGrad")),
+      m_input(layout.slice(layer, "projection.input")), m_probabilities(layout.slice(layer, "loss.probabilities")),
+      m_targets(layout.slice(layer, "loss.targets")), m_logitsGrad(layout.slice(layer, "projection.outputGrad")),
       m_normGrad(layout.slice(layer, "d.ln"))
 {
     if (m_softCap > 0)
-        m_capped = layout.slice(layer, "head.logits");
+        m_capped = layout.slice(layer, "loss.logits");
 }
 
 void HeadLayer::forward(std::span<const float> parameters, std::span<const std::int32_t> targets,

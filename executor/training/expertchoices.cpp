@@ -15,7 +15,7 @@ std::int64_t choicesOf(std::span<const Layer> layers)
     std::int64_t count = 0;
     for (const Layer& layer : layers)
         for (const SavedTensor& tensor : layer.saved)
-            if (tensor.name == "experts.choice")
+            if (tensor.name == "router.choice")
                 count += tensor.elements;
     return count;
 }

@@ -6,7 +6,7 @@
 // could explain it.
 #pragma once
 
-#include "core/workload/workload.h"
+#include "core/model/workload.h"
 #include "kernels/operations.h"
 
 #include <cstdint>

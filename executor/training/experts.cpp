@@ -4,7 +4,7 @@
 // tokens x width x ffn).
 #include "executor/training/experts.h"
 
-#include "core/workload/transformer.h"
+#include "core/model/transformer.h"
 #include "executor/training/mlp.h"
 
 #include <algorithm>
@@ -39,14 +39,15 @@ Experts::Experts(const ModelShape& shape, int layer, const StageLayout& layout, 
       m_routing(routerOf(shape)), m_activation(kindOf(shape.activation)), m_norm(shape, parameters, layer, "ln2"),
       m_router(parameters, layer, "router"), m_fc1(parameters.at(layer, "experts.fc1.weight")),
       m_fc2(parameters.at(layer, "experts.fc2.weight")), m_normInput(layout.slice(layer, "ln2.input")),
-      m_probabilities(layout.slice(layer, "router.probabilities")), m_choice(layout.slice(layer, "experts.choice")),
-      m_row(layout.slice(layer, "experts.row")), m_weight(layout.slice(layer, "experts.weight")),
+      m_probabilities(layout.slice(layer, "router.probabilities")), m_choice(layout.slice(layer, "router.choice")),
+      m_row(layout.slice(layer, "router.row")), m_weight(layout.slice(layer, "router.weight")),
       m_gate(layout.slice(layer, "experts.activationInput")), m_factor(layout.slice(layer, "experts.gateInput")),
       m_output(layout.slice(layer, "experts.output")), m_input(layout.slice(layer, "router.input")),
-      m_begin(layout.slice(layer, "experts.begin")), m_expertInput(layout.slice(layer, "experts.input")),
-      m_fc2Input(layout.slice(layer, "experts.fc2Input")), m_routerGrad(layout.slice(layer, "router.outputGrad")),
-      m_fc1Grad(layout.slice(layer, "experts.fc1OutputGrad")), m_fc2Grad(layout.slice(layer, "experts.fc2OutputGrad")),
-      m_normGrad(layout.slice(layer, "d.ln")), m_expertGrad(layout.slice(layer, "d.experts"))
+      m_begin(layout.slice(layer, "router.begin")), m_expertInput(layout.slice(layer, "experts.fc1.input")),
+      m_fc2Input(layout.slice(layer, "experts.fc2.input")), m_routerGrad(layout.slice(layer, "router.outputGrad")),
+      m_fc1Grad(layout.slice(layer, "experts.fc1.outputGrad")),
+      m_fc2Grad(layout.slice(layer, "experts.fc2.outputGrad")), m_normGrad(layout.slice(layer, "d.ln")),
+      m_expertGrad(layout.slice(layer, "d.experts"))
 {
     if (const Parameter* correction = parameters.findAt(layer, "router.correction"))
         m_correction = *correction;
@@ -57,23 +58,21 @@ Experts::Experts(const ModelShape& shape, int layer, const StageLayout& layout, 
     if (shape.sharedExperts > 0) {
         const Linear fc1(parameters, layer, "shared.fc1");
         const int width = shape.sharedExperts * m_ffn;
-        m_shared = Shared{fc1.part(0, width), fc1.part(width, width), Linear(parameters, layer, "shared.fc2")};
+        m_shared = Shared{fc1.part(0, width),
+                          fc1.part(width, width),
+                          Linear(parameters, layer, "shared.fc2"),
+                          layout.slice(layer, "shared.activationInput"),
+                          layout.slice(layer, "shared.gateInput"),
+                          layout.slice(layer, "shared.fc2.input"),
+                          layout.slice(layer, "shared.fc1.outputGrad"),
+                          layout.slice(layer, "shared.fc2.outputGrad")};
     }
 }
 
-Experts::Parts Experts::partsOf(std::span<float> values) const
+Experts::Fc1Grads Experts::fc1Grads(const StageMemory& memory, const Slice& slice)
 {
-    const std::size_t chosen = std::size_t(m_rows) * std::size_t(m_routing.perToken) * std::size_t(m_ffn);
-    return {values.first(chosen), values.subspan(chosen)};
-}
-
-Experts::Fc1Grads Experts::fc1Grads(const StageMemory& memory) const
-{
-    const std::span<float> all = memory.floats(m_fc1Grad);
-    const std::size_t chosen = std::size_t(m_rows) * std::size_t(m_routing.perToken) * std::size_t(m_ffn),
-                      shared = (all.size() - 2 * chosen) / 2;
-    return {all.first(chosen), all.subspan(chosen, chosen), all.subspan(2 * chosen, shared),
-            all.subspan(2 * chosen + shared)};
+    const std::span<float> all = memory.floats(slice);
+    return {all.first(all.size() / 2), all.subspan(all.size() / 2)};
 }
 
 kernels::ExpertsShape Experts::fc1Shape() const
@@ -97,9 +96,8 @@ void Experts::forward(std::span<const float> parameters, const StageMemory& memo
     on.run(kernels::RouteTokens{m_routing, m_correction ? m_correction->in(parameters) : std::span<const float>(),
                                 probabilities, memory.integers(m_choice), row, memory.floats(m_weight), begin});
 
-    const auto [gate, sharedGate] = partsOf(memory.floats(m_gate));
-    const auto [factor, sharedFactor] = partsOf(memory.floats(m_factor));
-    const auto [fc2Input, sharedFc2Input] = partsOf(memory.floats(m_fc2Input));
+    const std::span<float> gate = memory.floats(m_gate), factor = memory.floats(m_factor),
+                           fc2Input = memory.floats(m_fc2Input);
     const std::span<float> expertInput = memory.floats(m_expertInput), output = memory.floats(m_output);
     on.run(kernels::CopyToExperts{m_routing.perToken, m_hidden, row, {}, input, expertInput});
     on.run(kernels::ExpertsForward{fc1Shape(), begin, expertInput, fc1Weights(parameters, false), gate,
@@ -113,6 +111,9 @@ void Experts::forward(std::span<const float> parameters, const StageMemory& memo
         kernels::SumOfExperts{m_routing.perToken, m_hidden, row, memory.floats(m_weight), output, stream, Store::Add});
     if (!m_shared)
         return;
+    const std::span<float> sharedGate = memory.floats(m_shared->gateValues),
+                           sharedFactor = memory.floats(m_shared->factorValues),
+                           sharedFc2Input = memory.floats(m_shared->fc2Input);
     m_shared->gate.forward(on, m_rows, parameters, input, sharedGate);
     m_shared->factor.forward(on, m_rows, parameters, input, sharedFactor);
     on.run(kernels::GatedForward{m_activation, sharedGate, sharedFactor, sharedFc2Input});
@@ -124,12 +125,11 @@ void Experts::inputGrad(std::span<const float> parameters, const StageMemory& me
 {
     const kernels::Operations& on = *memory.operations;
     const std::span<std::int32_t> row = memory.integers(m_row), begin = memory.integers(m_begin);
-    const auto [gate, sharedGate] = partsOf(memory.floats(m_gate));
-    const auto [factor, sharedFactor] = partsOf(memory.floats(m_factor));
-    const Fc1Grads grads = fc1Grads(memory);
+    const std::span<float> gate = memory.floats(m_gate), factor = memory.floats(m_factor);
+    const Fc1Grads grads = fc1Grads(memory, m_fc1Grad);
     const std::span<float> expertGrad = memory.floats(m_expertGrad),
                            inputGrad = memory.floats(m_normGrad).first(stream.size());
-    const std::span<float> fc2Grad = memory.floats(m_fc2Grad).first(expertGrad.size());
+    const std::span<float> fc2Grad = memory.floats(m_fc2Grad);
     on.run(kernels::RouteTokensGrad{m_routing, m_hidden, memory.floats(m_probabilities), memory.integers(m_choice), row,
                                     stream, memory.floats(m_output), memory.floats(m_routerGrad), m_balance, begin});
     on.run(kernels::CopyToExperts{m_routing.perToken, m_hidden, row, memory.floats(m_weight), stream, fc2Grad});
@@ -142,12 +142,13 @@ void Experts::inputGrad(std::span<const float> parameters, const StageMemory& me
     on.run(kernels::SumOfExperts{m_routing.perToken, m_hidden, row, {}, expertGrad, inputGrad, Store::Replace});
     m_router.inputGrad(on, m_rows, parameters, memory.floats(m_routerGrad), inputGrad, Store::Add);
     if (m_shared) {
-        on.copy(stream, memory.floats(m_fc2Grad).subspan(expertGrad.size()));
-        m_shared->fc2.inputGrad(on, m_rows, parameters, stream, grads.sharedGate);
-        on.run(kernels::GatedInputGrad{m_activation, sharedGate, sharedFactor, grads.sharedGate, grads.sharedGate,
-                                       grads.sharedFactor});
-        m_shared->gate.inputGrad(on, m_rows, parameters, grads.sharedGate, inputGrad, Store::Add);
-        m_shared->factor.inputGrad(on, m_rows, parameters, grads.sharedFactor, inputGrad, Store::Add);
+        const Fc1Grads shared = fc1Grads(memory, m_shared->fc1Grad);
+        on.copy(stream, memory.floats(m_shared->fc2Grad));
+        m_shared->fc2.inputGrad(on, m_rows, parameters, stream, shared.gate);
+        on.run(kernels::GatedInputGrad{m_activation, memory.floats(m_shared->gateValues),
+                                       memory.floats(m_shared->factorValues), shared.gate, shared.gate, shared.factor});
+        m_shared->gate.inputGrad(on, m_rows, parameters, shared.gate, inputGrad, Store::Add);
+        m_shared->factor.inputGrad(on, m_rows, parameters, shared.factor, inputGrad, Store::Add);
     }
     m_norm.inputGrad(on, m_rows, parameters, memory.floats(m_normInput), inputGrad, stream, gradients);
 }
@@ -158,8 +159,8 @@ void Experts::weightGrad(const StageMemory& memory, std::span<float> gradients) 
     const std::span<std::int32_t> begin = memory.integers(m_begin);
     const std::span<float> input = memory.floats(m_input), expertInput = memory.floats(m_expertInput),
                            fc2Grad = memory.floats(m_fc2Grad);
-    const auto [fc2Input, sharedFc2Input] = partsOf(memory.floats(m_fc2Input));
-    const Fc1Grads grads = fc1Grads(memory);
+    const std::span<float> fc2Input = memory.floats(m_fc2Input);
+    const Fc1Grads grads = fc1Grads(memory, m_fc1Grad);
     if (m_correction)
         on.run(kernels::CountCopies{begin, m_correction->in(gradients)});
     m_router.weightGrad(on, m_rows, input, memory.floats(m_routerGrad), gradients);
@@ -167,14 +168,15 @@ void Experts::weightGrad(const StageMemory& memory, std::span<float> gradients) 
                                       fc1Biases(gradients, false), 2 * m_ffn});
     on.run(kernels::ExpertsWeightGrad{fc1Shape(), begin, expertInput, grads.factor, fc1Weights(gradients, true),
                                       fc1Biases(gradients, true), 2 * m_ffn});
-    on.run(kernels::ExpertsWeightGrad{fc2Shape(), begin, fc2Input, fc2Grad.first(expertInput.size()),
-                                      m_fc2.in(gradients), m_fc2Bias ? m_fc2Bias->in(gradients) : std::span<float>(),
-                                      m_hidden});
+    on.run(kernels::ExpertsWeightGrad{fc2Shape(), begin, fc2Input, fc2Grad, m_fc2.in(gradients),
+                                      m_fc2Bias ? m_fc2Bias->in(gradients) : std::span<float>(), m_hidden});
     if (!m_shared)
         return;
-    m_shared->gate.weightGrad(on, m_rows, input, grads.sharedGate, gradients);
-    m_shared->factor.weightGrad(on, m_rows, input, grads.sharedFactor, gradients);
-    m_shared->fc2.weightGrad(on, m_rows, sharedFc2Input, fc2Grad.subspan(expertInput.size()), gradients);
+    const Fc1Grads shared = fc1Grads(memory, m_shared->fc1Grad);
+    m_shared->gate.weightGrad(on, m_rows, input, shared.gate, gradients);
+    m_shared->factor.weightGrad(on, m_rows, input, shared.factor, gradients);
+    m_shared->fc2.weightGrad(on, m_rows, memory.floats(m_shared->fc2Input), memory.floats(m_shared->fc2Grad),
+                             gradients);
 }
 
 } // namespace pipewright

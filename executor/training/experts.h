@@ -37,17 +37,15 @@ private:
     /// The experts that every token visits: one MLP as wide as all of them.
     struct Shared {
         Linear gate, factor, fc2;
+        Slice gateValues, factorValues; // until I
+        Slice fc2Input;                 // until W
+        Slice fc1Grad, fc2Grad;         // from I
     };
-    /// Two of a gated MLP's tensors, for the chosen experts and, behind them, the shared ones.
-    struct Parts {
-        std::span<float> chosen, shared;
-    };
-    Parts partsOf(std::span<float> values) const;
-    /// Gradients of gates and factors, of the chosen experts and of the shared ones.
+    /// Gradients of gates and of factors.
     struct Fc1Grads {
-        std::span<float> gate, factor, sharedGate, sharedFactor;
+        std::span<float> gate, factor;
     };
-    Fc1Grads fc1Grads(const StageMemory& memory) const;
+    static Fc1Grads fc1Grads(const StageMemory& memory, const Slice& slice);
     kernels::ExpertsShape fc1Shape() const;
     kernels::ExpertsShape fc2Shape() const;
     /// The weights of gates or factors, starting with the first expert's.

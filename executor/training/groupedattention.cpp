@@ -5,7 +5,7 @@
 #include "executor/training/groupedattention.h"
 
 #include "core/base/diagnostic.h"
-#include "core/workload/transformer.h"
+#include "core/model/transformer.h"
 #include "executor/training/attentions.h"
 
 namespace pipewright {

@@ -43,10 +43,10 @@ LatentAttention::LatentAttention(const ModelShape& shape, int layer, int number,
       m_valueUp(
           partOf(parameters, layer, "keyValueLatent", shape.heads * shape.headSize, shape.heads * shape.valueHeadSize)),
       m_projection(parameters, layer, "projection"), m_normInput(layout.slice(layer, "ln1.input")),
-      m_latentNormInput(layout.slice(layer, "keyValueLatent.normInput")),
-      m_query(layout.slice(layer, "attention.query")), m_key(layout.slice(layer, "attention.key")),
-      m_value(layout.slice(layer, "attention.value")), m_logSums(layout.slice(layer, "attention.probabilities")),
-      m_qkvInput(layout.slice(layer, "qkv.input")), m_latentInput(layout.slice(layer, "keyValueLatent.input")),
+      m_latentNormInput(layout.slice(layer, "keyValueNorm.input")), m_query(layout.slice(layer, "attention.query")),
+      m_key(layout.slice(layer, "attention.key")), m_value(layout.slice(layer, "attention.value")),
+      m_logSums(layout.slice(layer, "attention.probabilities")), m_qkvInput(layout.slice(layer, "qkv.input")),
+      m_latentInput(layout.slice(layer, "keyValueLatent.input")),
       m_projectionInput(layout.slice(layer, "projection.input")), m_qkvGrad(layout.slice(layer, "qkv.outputGrad")),
       m_latentGrad(layout.slice(layer, "keyValueLatent.outputGrad")),
       m_projectionGrad(layout.slice(layer, "projection.outputGrad")), m_normGrad(layout.slice(layer, "d.ln")),
@@ -56,7 +56,7 @@ LatentAttention::LatentAttention(const ModelShape& shape, int layer, int number,
     if (shape.queryLatent > 0)
         m_queryLatent =
             QueryLatent{Norm(shape, parameters, layer, "queryNorm"), Linear(parameters, layer, "queryLatent"),
-                        layout.slice(layer, "queryLatent.normInput"), layout.slice(layer, "queryLatent.input"),
+                        layout.slice(layer, "queryNorm.input"), layout.slice(layer, "queryLatent.input"),
                         layout.slice(layer, "queryLatent.outputGrad")};
     requireStreamed(m_attention, m_logSums);
 }

@@ -5,7 +5,7 @@
 // weights, and a tied head starts as an exact copy of the embedding.
 #pragma once
 
-#include "core/workload/workload.h"
+#include "core/model/workload.h"
 #include "kernels/operations.h"
 
 #include <cstddef>

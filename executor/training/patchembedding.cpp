@@ -8,8 +8,8 @@ using kernels::Operations;
 PatchEmbedding::PatchEmbedding(const ModelShape& shape, int layer, const StageLayout& layout,
                                const ParameterLayout& parameters)
     : m_pictures(int(shape.microbatchSize)), m_length(int(shape.sequence)), m_patches(parameters, layer, "patches"),
-      m_classToken(parameters.at(layer, "classToken")), m_input(layout.slice(layer, "patches")),
-      m_outputGrad(layout.slice(layer, "embedding.outputGrad"))
+      m_classToken(parameters.at(layer, "classToken")), m_input(layout.slice(layer, "patches.input")),
+      m_outputGrad(layout.slice(layer, "patches.outputGrad"))
 {
     if (const Parameter* positions = parameters.findAt(layer, "positions.weight"))
         m_positions = *positions;

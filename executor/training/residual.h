@@ -19,8 +19,8 @@ public:
     struct Names {
         const char *norm, *normInput, *input, *normBehind, *inputOfBehind;
     };
-    static constexpr Names attention{"ln1", "ln1.input", "qkv.input", "attentionNorm", "attention.normInput"};
-    static constexpr Names mlp{"ln2", "ln2.input", "fc1.input", "mlpNorm", "mlp.normInput"};
+    static constexpr Names attention{"ln1", "ln1.input", "qkv.input", "attentionNorm", "attentionNorm.input"};
+    static constexpr Names mlp{"ln2", "ln2.input", "fc1.input", "mlpNorm", "mlpNorm.input"};
 
     Residual(const ModelShape& shape, int layer, const StageLayout& layout, const ParameterLayout& parameters,
              const Names& names);

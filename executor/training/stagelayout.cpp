@@ -4,8 +4,8 @@
 #include "executor/training/stagelayout.h"
 
 #include "core/base/diagnostic.h"
-#include "core/workload/recomputedtensors.h"
-#include "core/workload/transformer.h"
+#include "core/model/recomputedtensors.h"
+#include "core/model/transformer.h"
 
 #include <algorithm>
 #include <cassert>

@@ -5,8 +5,8 @@
 // construction, not for the inner loop.
 #pragma once
 
+#include "core/model/workload.h"
 #include "core/program/program.h"
-#include "core/workload/workload.h"
 #include "kernels/operations.h"
 
 #include <cstddef>

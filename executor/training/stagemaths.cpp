@@ -4,7 +4,7 @@
 #include "executor/training/stagemaths.h"
 
 #include "core/base/diagnostic.h"
-#include "core/workload/transformer.h"
+#include "core/model/transformer.h"
 
 #include <cassert>
 
@@ -43,8 +43,8 @@ void StageMaths::addEmbedding(const ModelShape& shape, int layer)
 
 void StageMaths::addHead(const ModelShape& shape, int layer, float lossScale)
 {
-    m_probabilities = m_layout.slice(layer, "head.probabilities");
-    m_targets = m_layout.slice(layer, "targets");
+    m_probabilities = m_layout.slice(layer, "loss.probabilities");
+    m_targets = m_layout.slice(layer, "loss.targets");
     if (shape.architecture != Architecture::Encoder)
         m_head.emplace(HeadLayer(shape, layer, m_layout, m_parameters, lossScale));
     else if (shape.tiedHead)

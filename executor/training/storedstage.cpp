@@ -5,8 +5,8 @@
 #include "executor/training/storedstage.h"
 
 #include "core/base/diagnostic.h"
-#include "core/workload/recomputedtensors.h"
-#include "core/workload/transformer.h"
+#include "core/model/recomputedtensors.h"
+#include "core/model/transformer.h"
 
 #include <algorithm>
 #include <cassert>

@@ -2,13 +2,13 @@
 // The passes of a stage on memory as the model stores it. An fp32 stage is computed on the stored values, and so is a
 // bf16 stage on a device that computes with bf16 (storedoperations.h). On other devices a bf16 stage is widened layer
 // by layer, and the workload has to provide room for this: parameters, tensors and the values between layers become
-// fp32 copies in the pass's workspace (core/workload/passworkspace.h), and the fp32 maths of that one layer runs on
+// fp32 copies in the pass's workspace (core/model/passworkspace.h), and the fp32 maths of that one layer runs on
 // them. Every result that goes to another operation is rounded to bf16 (roundingoperations.h), and kept tensors are
 // stored in two bytes per value again. Layers do not know of bf16, and numbers are rounded at the same places either
 // way. Gradients of parameters, their sums, norms and losses are fp32 in both.
 #pragma once
 
-#include "core/workload/passworkspace.h"
+#include "core/model/passworkspace.h"
 #include "executor/training/roundingoperations.h"
 #include "executor/training/stagemaths.h"
 #include "executor/training/storedoperations.h"

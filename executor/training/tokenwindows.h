@@ -5,7 +5,7 @@
 // new order on every pass.
 #pragma once
 
-#include "core/workload/modelshape.h"
+#include "core/model/modelshape.h"
 #include "executor/training/counterrandom.h"
 #include "executor/training/shuffle.h"
 

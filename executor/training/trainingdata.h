@@ -4,7 +4,7 @@
 // draw its own and every schedule sees the same data.
 #pragma once
 
-#include "core/workload/modelshape.h"
+#include "core/model/modelshape.h"
 
 #include <cstdint>
 #include <memory>

@@ -2,8 +2,8 @@
 // The widgets of the experiment window and their layout.
 #include "gui/experiment/experimentwindow.h"
 
+#include "core/model/transformer.h"
 #include "core/presets/presets.h"
-#include "core/workload/transformer.h"
 #include "gui/experiment/lossplot.h"
 #include "gui/experiment/stabilityplot.h"
 #include "gui/widgets/fields.h"

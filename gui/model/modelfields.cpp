@@ -2,11 +2,11 @@
 #include "gui/model/modelfields.h"
 
 #include "core/base/limits.h"
+#include "core/model/transformer.h"
 #include "core/predict/bubblerates.h"
 #include "core/predict/predict.h"
 #include "core/predict/throughput.h"
 #include "core/presets/presets.h"
-#include "core/workload/transformer.h"
 #include "gui/document/document.h"
 #include "gui/widgets/factlist.h"
 #include "gui/widgets/fields.h"

@@ -4,7 +4,7 @@
 // as a signal. The window makes the edit; an error is shown below the field.
 #pragma once
 
-#include "core/workload/modelshape.h"
+#include "core/model/modelshape.h"
 
 #include <QWidget>
 

@@ -4,11 +4,11 @@
 
 #include "core/base/rates.h"
 #include "core/design/redesign.h"
+#include "core/model/parallelism.h"
 #include "core/presets/clusterjson.h"
 #include "core/presets/modelfile.h"
 #include "core/presets/modeljson.h"
 #include "core/presets/presets.h"
-#include "core/workload/parallelism.h"
 #include "gui/memory/memorybars.h"
 #include "gui/model/modelfields.h"
 #include "gui/model/nodefields.h"

@@ -2,12 +2,12 @@
 #include "gui/model/newschedule.h"
 
 #include "core/design/redesign.h"
+#include "core/model/transformer.h"
 #include "core/predict/bubblerates.h"
 #include "core/predict/predict.h"
 #include "core/predict/throughput.h"
 #include "core/presets/modelfile.h"
 #include "core/presets/presets.h"
-#include "core/workload/transformer.h"
 #include "gui/document/document.h"
 #include "gui/model/parallelismfields.h"
 #include "gui/widgets/factlist.h"

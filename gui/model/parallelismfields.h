@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The degrees of parallelism of a design, as fields: the group of devices that holds a stage, and the number of copies
-// of the pipeline. Values are not checked here but where they are applied (core/workload/parallelism.h).
+// of the pipeline. Values are not checked here but where they are applied (core/model/parallelism.h).
 #pragma once
 
-#include "core/workload/modelshape.h"
+#include "core/model/modelshape.h"
 
 #include <QWidget>
 

@@ -3,8 +3,8 @@
 
 #include "core/design/newdesign.h"
 #include "core/json/jsonvalue.h"
+#include "core/model/transformer.h"
 #include "core/presets/modelfile.h"
-#include "core/workload/transformer.h"
 #include "gui/widgets/closingrow.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"

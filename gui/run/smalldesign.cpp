@@ -3,9 +3,9 @@
 
 #include "core/design/newdesign.h"
 #include "core/design/redesign.h"
+#include "core/model/transformer.h"
 #include "core/presets/modelfile.h"
 #include "core/presets/presets.h"
-#include "core/workload/transformer.h"
 
 #include <algorithm>
 #include <utility>

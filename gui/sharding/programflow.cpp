@@ -34,7 +34,7 @@ ProgramFlow::ProgramFlow(QWidget* parent) : QAbstractScrollArea(parent)
     setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
 }
 
-void ProgramFlow::setProgram(const sharding::ShardingProgram& program, const sharding::TensorGraph& graph,
+void ProgramFlow::setProgram(const sharding::ShardingProgram& program, const TensorGraph& graph,
                              const sharding::Machine& machine, const sharding::Ratios& ratios)
 {
     m_rows.clear();

@@ -21,7 +21,7 @@ class ProgramFlow : public QAbstractScrollArea {
 public:
     explicit ProgramFlow(QWidget* parent = nullptr);
 
-    void setProgram(const sharding::ShardingProgram& program, const sharding::TensorGraph& graph,
+    void setProgram(const sharding::ShardingProgram& program, const TensorGraph& graph,
                     const sharding::Machine& machine, const sharding::Ratios& ratios);
     void clear();
     int rows() const { return static_cast<int>(m_rows.size()); }

@@ -2,7 +2,8 @@
 // The bounds on synthesis: a transformer of 12 layers on 2 + 6 devices of two speeds within 5 s, one of 48 layers
 // within 30 s; the alternation with the search of the ratios included. And predicted against measured times on two
 // emulated devices of rates 2 : 1: the plan, even shares, and data parallelism in proportion to rates.
-#include "core/sharding/modelgraph.h"
+#include "core/model/mlpgraph.h"
+#include "core/model/modelgraph.h"
 #include "core/sharding/shardingplan.h"
 #include "executor/sharding/measuredstrategy.h"
 

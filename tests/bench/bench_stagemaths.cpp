@@ -2,7 +2,7 @@
 // Time of the three passes of one byte-gpt transformer layer, and the share of it that is matrix products; and of a
 // whole layer like Llama's by its width, which tests/bench/torchlayer.py compares with PyTorch's. The rate counts the
 // workload's FLOPs, which are those of the matrix products only.
-#include "core/workload/transformer.h"
+#include "core/model/transformer.h"
 #include "executor/training/stagemaths.h"
 #include "kernels/calls.h"
 

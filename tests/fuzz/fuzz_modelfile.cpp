@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A model file, ours or Hugging Face's, that is accepted describes layers whose numbers can be worked with.
+#include "core/model/transformer.h"
 #include "core/presets/modelfile.h"
-#include "core/workload/transformer.h"
 #include "structured.h"
 #include "survive.h"
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "core/design/newdesign.h"
+#include "core/model/transformer.h"
 #include "core/schedule/replicas.h"
-#include "core/workload/transformer.h"
 #include "makers/models.h"
 #include "sanitized.h"
 

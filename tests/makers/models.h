@@ -4,7 +4,7 @@
 #pragma once
 
 #include "core/design/stagecosts.h"
-#include "core/workload/transformer.h"
+#include "core/model/transformer.h"
 #include "makers/designs.h"
 
 namespace pipewright::test {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What has to add up: busy and idle time, parameters, the model's arithmetic, memory.
 #include "core/design/redesign.h"
+#include "core/model/transformer.h"
 #include "core/predict/designcheck.h"
 #include "core/predict/predict.h"
 #include "core/predict/throughput.h"
-#include "core/workload/transformer.h"
 #include "relations/question.h"
 #include "testmain.h"
 

@@ -4,8 +4,8 @@
 
 #include "core/cluster/devicename.h"
 #include "core/design/clusterlinks.h"
+#include "core/model/recomputedtensors.h"
 #include "core/program/replicasums.h"
-#include "core/workload/recomputedtensors.h"
 #include "traces/store/database.h"
 
 #include <SQLiteCpp/SQLiteCpp.h>

@@ -3,9 +3,9 @@
 // of a design.
 #include "core/design/designbuilder.h"
 #include "core/design/redesign.h"
+#include "core/model/transformer.h"
 #include "core/predict/designcheck.h"
 #include "core/predict/predict.h"
-#include "core/workload/transformer.h"
 #include "makers/designs.h"
 #include "testmain.h"
 

@@ -7,10 +7,10 @@
 #include "core/design/recutcosts.h"
 #include "core/design/redesign.h"
 #include "core/design/unevenness.h"
+#include "core/model/layertable.h"
+#include "core/model/transformer.h"
 #include "core/predict/predict.h"
 #include "core/presets/presets.h"
-#include "core/workload/layertable.h"
-#include "core/workload/transformer.h"
 #include "makers/designs.h"
 #include "testmain.h"
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/exchange/exchange.h"
-#include "core/workload/transformer.h"
+#include "core/model/transformer.h"
 #include "makers/designs.h"
 
 #include <QString>

@@ -8,8 +8,8 @@
 #include "core/exchange/megatronlayout.h"
 #include "core/exchange/saillines.h"
 #include "core/families/family.h"
+#include "core/model/transformer.h"
 #include "core/predict/predict.h"
-#include "core/workload/transformer.h"
 #include "makers/designs.h"
 #include "testmain.h"
 

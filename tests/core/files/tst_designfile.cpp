@@ -5,8 +5,8 @@
 #include "core/files/designfile.h"
 #include "core/files/locateddesign.h"
 #include "core/json/locatedjson.h"
+#include "core/model/transformer.h"
 #include "core/presets/presets.h"
-#include "core/workload/transformer.h"
 #include "testmain.h"
 
 #include "designtexts.h"

@@ -4,11 +4,11 @@
 #include "core/base/diagnostic.h"
 #include "core/design/designbuilder.h"
 #include "core/json/jsontext.h"
+#include "core/model/transformer.h"
 #include "core/predict/predict.h"
 #include "core/predict/scaledmodel.h"
 #include "core/presets/modeljson.h"
 #include "core/presets/presets.h"
-#include "core/workload/transformer.h"
 #include "testmain.h"
 
 #include <QFile>

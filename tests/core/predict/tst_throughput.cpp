@@ -2,10 +2,10 @@
 // Tokens per second, model FLOPs and utilization of a predicted step, against published formulas.
 #include "core/design/newdesign.h"
 #include "core/design/redesign.h"
+#include "core/model/activationmemory.h"
 #include "core/predict/predict.h"
 #include "core/predict/throughput.h"
 #include "core/presets/presets.h"
-#include "core/workload/activationmemory.h"
 #include "makers/designs.h"
 #include "testmain.h"
 

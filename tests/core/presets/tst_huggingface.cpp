@@ -2,10 +2,10 @@
 // Hugging Face configurations as people have them: heads by class, missing and renamed keys, windows by layer, keys
 // that nobody knows. The right numbers are those of the transformers library; tests/torch/configurations.py compares
 // all classes with it.
+#include "core/model/transformer.h"
 #include "core/presets/huggingfacetypes.h"
 #include "core/presets/modelfile.h"
 #include "core/presets/modeljson.h"
-#include "core/workload/transformer.h"
 #include "testmain.h"
 
 #include <QTest>

@@ -3,10 +3,10 @@
 #include "core/design/designbuilder.h"
 #include "core/design/redesign.h"
 #include "core/files/designfile.h"
+#include "core/model/layertable.h"
+#include "core/model/transformer.h"
 #include "core/presets/modelfile.h"
 #include "core/presets/presets.h"
-#include "core/workload/layertable.h"
-#include "core/workload/transformer.h"
 #include "testmain.h"
 
 #include <QTemporaryDir>

@@ -2,8 +2,8 @@
 // Presets: every file in resources/ can be read, and parameter totals are those that are published.
 #include "core/base/diagnostic.h"
 #include "core/design/stagecosts.h"
+#include "core/model/transformer.h"
 #include "core/presets/presets.h"
-#include "core/workload/transformer.h"
 #include "testmain.h"
 #include "testpaths.h"
 

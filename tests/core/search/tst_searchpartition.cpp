@@ -3,11 +3,11 @@
 #include "core/design/newdesign.h"
 #include "core/design/redesign.h"
 #include "core/families/family.h"
+#include "core/model/transformer.h"
 #include "core/predict/predict.h"
 #include "core/search/partition.h"
 #include "core/search/searchmodel.h"
 #include "core/search/variants.h"
-#include "core/workload/transformer.h"
 #include "makers/models.h"
 #include "testmain.h"
 

@@ -4,11 +4,11 @@
 #include "core/design/stagecosts.h"
 #include "core/design/stagestate.h"
 #include "core/files/designfile.h"
+#include "core/model/transformer.h"
 #include "core/predict/predict.h"
 #include "core/predict/stagememory.h"
 #include "core/program/compile.h"
 #include "core/search/searchmodel.h"
-#include "core/workload/transformer.h"
 #include "makers/designs.h"
 #include "testmain.h"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Hand-solved cases: one element is one byte, links move one byte a second, and rates are in FLOP/s, so that
 // costs are small whole numbers of seconds.
-#include "core/sharding/modelgraph.h"
+#include "core/model/mlpgraph.h"
+#include "core/model/modelgraph.h"
 #include "core/sharding/shardingplan.h"
 #include "core/sharding/shards.h"
 #include "testmain.h"
@@ -202,7 +203,7 @@ private Q_SLOTS:
             const Theory theory(graph, machine, {{2. / 3, 1. / 3}});
             double reduced = 0, gathered = 0;
             for (const Triple& triple : theory.triplesOf(graph.find("y1"))) {
-                const Rule& rule = rules()[static_cast<std::size_t>(triple.rule)];
+                const SharingRule& rule = sharingRules()[static_cast<std::size_t>(triple.rule)];
                 if (rule.split == '*')
                     (rule.factors() ? gathered : reduced) =
                         seconds(triple.charges, machine, theory.ratios()) + (rule.factors() ? 0 : 900);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The search against trying everything, its lower bound against true costs, its limits, and the linear program
 // against exact fractions.
-#include "core/sharding/modelgraph.h"
+#include "core/model/modelgraph.h"
 #include "core/sharding/shardingplan.h"
 #include "core/sharding/synthesis.h"
 #include "core/sharding/tensorgraphs.h"

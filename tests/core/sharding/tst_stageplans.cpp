@@ -121,7 +121,8 @@ private Q_SLOTS:
         const auto factors = [](const SharedStage& stage) {
             return std::count_if(stage.plan.program.instructions.begin(), stage.plan.program.instructions.end(),
                                  [](const ShardingInstruction& one) {
-                                     return one.computes() && rules()[static_cast<std::size_t>(one.rule)].factors();
+                                     return one.computes()
+                                            && sharingRules()[static_cast<std::size_t>(one.rule)].factors();
                                  });
         };
         shape.hidden = 512;

@@ -7,7 +7,7 @@
 
 #include "core/design/stagecosts.h"
 #include "core/families/family.h"
-#include "core/workload/transformer.h"
+#include "core/model/transformer.h"
 #include "executor/experiment/experimentreport.h"
 #include "executor/run/run.h"
 #include "executor/training/gptreference.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Several ranks in one process, with sockets between them: barriers, failures, lost ranks, whole runs on the host.
 #include "core/design/redesign.h"
+#include "core/model/transformer.h"
 #include "core/predict/predict.h"
 #include "core/schedule/replicas.h"
-#include "core/workload/transformer.h"
 #include "executor/mpi/launch.h"
 #include "executor/mpi/onall.h"
 #include "executor/mpi/rankbackend.h"

@@ -62,7 +62,7 @@ bool describesTheCluster(const std::string& path, bool groups)
     return !groups || path.ends_with("/name") || path.find("/group/") == std::string::npos;
 }
 
-struct Leaf {
+struct JsonLeaf {
     json::json_pointer at;
     std::string path; ///< with * for places in a list
 };
@@ -81,7 +81,7 @@ bool isOfAbsentBlocks(const std::string& path, const Schedule& schedule)
     });
 }
 
-void gather(const json& value, const json::json_pointer& at, const std::string& path, std::vector<Leaf>& leaves)
+void gather(const json& value, const json::json_pointer& at, const std::string& path, std::vector<JsonLeaf>& leaves)
 {
     if (value.is_object()) {
         for (const auto& [key, child] : value.items())
@@ -291,11 +291,11 @@ private Q_SLOTS:
                                                     : trainableDesign(test::tinyGpt(family.toStdString(), 4, 8));
         const json document = json::parse(designToJson(design));
         const Runs usual = whatRuns(designFromJson(document.dump(), "test"));
-        std::vector<Leaf> leaves;
+        std::vector<JsonLeaf> leaves;
         gather(document, json::json_pointer(), {}, leaves);
         QVERIFY(leaves.size() > 100);
         std::map<std::string, bool> counts; // path: whether a change of it did something
-        for (const Leaf& leaf : leaves) {
+        for (const JsonLeaf& leaf : leaves) {
             bool& does = counts[leaf.path];
             bool parsed = false;
             for (const json& other : othersOf(document.at(leaf.at))) {

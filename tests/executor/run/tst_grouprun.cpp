@@ -368,15 +368,28 @@ private Q_SLOTS:
         QCOMPARE(found.front().where, std::string("--graphs"));
     }
 
+    void whatGroupsDoNotTrainIsSaidBeforehand_data()
+    {
+        QTest::addColumn<QString>("field");
+        for (const char* field : {"sigmoid", "groups", "unnormalised", "scale", "balance", "router.correction"})
+            QTest::newRow(field) << QString(field);
+    }
     void whatGroupsDoNotTrainIsSaidBeforehand()
     {
-        ModelShape shape = groupShape();
-        shape.gatedMlp = true;
-        shape.activation = Activation::ClampedSilu;
+        QFETCH(QString, field);
+        ModelShape shape = groupExperts();
+        shape.routerScore = field == "sigmoid" ? RouterScore::Sigmoid : RouterScore::Softmax;
+        shape.routerGroups = shape.routerGroupsPerToken = field == "groups" ? 2 : 1;
+        shape.routerNormalised = field != "unnormalised";
+        shape.routerScale = field == "scale" ? 2 : 1;
+        shape.routerBalance = field == "balance" ? 0.1 : 0;
+        shape.routerBias = field == "router.correction";
         const Diagnostics why = whyNotTrainable(groupDesign("1f1b", {{1e9, 5e8}, {1e9}}, 4, shape));
         QVERIFY(!why.empty());
-        QCOMPARE(why.front().where, std::string("model.activation"));
+        QCOMPARE(why.front().where, std::string("model"));
+        QVERIFY2(QString::fromStdString(why.front().what).contains(field), why.front().what.c_str());
         QVERIFY(!why.front().hint.empty());
+        QVERIFY(whyNotTrainable(groupDesign("1f1b", {{1e9, 5e8}, {1e9}}, 4, groupExperts())).empty());
     }
 };
 

@@ -2,9 +2,9 @@
 // The models that people design for, made small: every part that they have, trained through pipelines.
 #include "core/design/designbuilder.h"
 #include "core/families/family.h"
+#include "core/model/transformer.h"
 #include "core/predict/scaledmodel.h"
 #include "core/presets/presets.h"
-#include "core/workload/transformer.h"
 #include "errorof.h"
 #include "executor/run/run.h"
 #include "sanitized.h"

@@ -2,7 +2,7 @@
 // Weights in the layout of published models: names and cuts as they are there, and everything comes back the same.
 #include "core/base/diagnostic.h"
 #include "core/base/textfile.h"
-#include "core/workload/transformer.h"
+#include "core/model/transformer.h"
 #include "executor/run/publishedparts.h"
 #include "executor/run/publishedweights.h"
 #include "executor/run/run.h"

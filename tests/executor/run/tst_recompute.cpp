@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Stages that make their activations again train to the bits of those that keep them, in the bytes that were predicted.
 #include "core/design/redesign.h"
+#include "core/model/transformer.h"
 #include "core/predict/predict.h"
 #include "core/schedule/edits.h"
 #include "core/schedule/recomputeblocks.h"
 #include "core/schedule/validate.h"
-#include "core/workload/transformer.h"
 #include "executor/run/safetensorsfile.h"
 #include "executor/run/trainabledesign.h"
 #include "makers/designs.h"

@@ -2,9 +2,9 @@
 // Copies of whole pipelines train: gradients to the bits of one sequential run over all microbatches, in the bytes that
 // were predicted, and on the virtual clock in the time that was predicted.
 #include "core/design/redesign.h"
+#include "core/model/transformer.h"
 #include "core/predict/predict.h"
 #include "core/program/compile.h"
-#include "core/workload/transformer.h"
 #include "executor/run/trainabledesign.h"
 #include "makers/designs.h"
 #include "makers/models.h"

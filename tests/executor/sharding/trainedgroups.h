@@ -160,4 +160,74 @@ inline ModelShape groupGemma(int layers = 6)
     return shape;
 }
 
+/// DeepSeek's latent attention; with or without a latent of the queries.
+inline ModelShape groupLatent(int layers = 2, bool ofQueries = true)
+{
+    ModelShape shape = groupLlama(layers);
+    shape.keyValueHeads = shape.heads;
+    shape.headSize = 4;
+    shape.rotaryHeadSize = 6;
+    shape.valueHeadSize = 5;
+    shape.queryLatent = ofQueries ? 8 : 0;
+    shape.keyValueLatent = 7;
+    shape.rotary = {.base = 100,
+                    .scaling = Rotary::Scaling::Yarn,
+                    .factor = 4,
+                    .low = 1,
+                    .high = 32,
+                    .original = 16,
+                    .attentionFactor = 1.1};
+    return shape;
+}
+
+/// GPT-OSS: sinks, windows, and experts with biases and clamped gates.
+inline ModelShape groupSinks(int layers = 2, bool experts = false)
+{
+    ModelShape shape = groupLlama(layers);
+    shape.attentionSinks = shape.queryKeyValueBias = shape.projectionBias = true;
+    shape.activation = Activation::ClampedSilu;
+    shape.window = 4;
+    shape.fullAttentionEvery = 2;
+    if (experts) {
+        shape.experts = 4;
+        shape.expertsPerToken = 2;
+        shape.expertFfn = 12;
+        shape.expertBias = shape.routerBias = true;
+    }
+    return shape;
+}
+
+/// BERT, with masked tokens or its pooler, and ViT.
+inline ModelShape groupEncoder(int layers = 2, bool masked = true)
+{
+    ModelShape shape = encoderShape(layers, masked);
+    shape.microbatchSize = 4;
+    shape.vocabulary = 258; // bytes, and room for a mask
+    return shape;
+}
+inline ModelShape groupVision(int layers = 2)
+{
+    ModelShape shape = visionShape(layers);
+    shape.microbatchSize = 4;
+    return shape;
+}
+
+/// By name; each has what the others have not.
+inline const std::vector<std::pair<const char*, ModelShape>>& groupModels()
+{
+    static const std::vector<std::pair<const char*, ModelShape>> models{{"gpt", groupShape(2)},
+                                                                        {"llama", groupLlama(2)},
+                                                                        {"gemma", groupGemma(2)},
+                                                                        {"experts", groupExperts(2)},
+                                                                        {"mlp", groupMlp(2)},
+                                                                        {"latent", groupLatent(2)},
+                                                                        {"latent of keys", groupLatent(2, false)},
+                                                                        {"sinks", groupSinks(2)},
+                                                                        {"experts with biases", groupSinks(2, true)},
+                                                                        {"encoder", groupEncoder(2)},
+                                                                        {"pooler", groupEncoder(2, false)},
+                                                                        {"pictures", groupVision(2)}};
+    return models;
+}
+
 } // namespace pipewright::test

@@ -25,6 +25,16 @@ using namespace pipewright;
 using namespace pipewright::test;
 using namespace pipewright::sharding;
 
+namespace {
+
+ModelShape groupModel(const QString& name)
+{
+    const auto& models = groupModels();
+    return std::find_if(models.begin(), models.end(), [&](const auto& model) { return name == model.first; })->second;
+}
+
+} // namespace
+
 class GroupTrainingTest : public QObject {
     Q_OBJECT
 
@@ -184,18 +194,14 @@ private Q_SLOTS:
     {
         QTest::addColumn<QString>("model");
         int row = 0;
-        for (const char* model : {"gpt", "llama", "gemma", "experts", "mlp"})
+        for (const auto& [name, shape] : groupModels())
             if (!leftOut(row++))
-                QTest::newRow(model) << model;
+                QTest::newRow(name) << QString(name);
     }
     void theReferenceIsTheModelThatSingleDevicesTrain()
     {
         QFETCH(QString, model);
-        const ModelShape shape = model == "gpt"     ? groupShape(2)
-                                 : model == "llama" ? groupLlama(2)
-                                 : model == "gemma" ? groupGemma(2)
-                                 : model == "mlp"   ? groupMlp(2)
-                                                    : groupExperts();
+        const ModelShape shape = groupModel(model);
         Design design = groupDesign("1f1b", {{1e9, 5e8}}, 2, shape);
         const auto data = loadTrainingData("", shape, 7, 4);
         const WholeTensors values = initialParameters(*design.workload, 3);
@@ -215,6 +221,34 @@ private Q_SLOTS:
             const double error = errorOf(gradient, reference.gradients.at(name));
             QVERIFY2(error < 1e-5, qPrintable(QString("%1 %2").arg(QString::fromStdString(name)).arg(error)));
         }
+    }
+
+    void everyModelTrains_data()
+    {
+        QTest::addColumn<QString>("model");
+        QTest::addColumn<QString>("plan");
+        int row = 0;
+        for (const auto& [name, shape] : groupModels())
+            for (const char* plan : {"hap", "megatron", "data-parallel"})
+                if (!leftOut(row++))
+                    QTest::addRow("%s, %s", name, plan) << QString(name) << QString(plan);
+    }
+    void everyModelTrains()
+    {
+        QFETCH(QString, model);
+        QFETCH(QString, plan);
+        const Design design = withStrategy(groupDesign("1f1b", {{1e9, 5e8}, {1e9, 1e9}}, 3, groupModel(model)),
+                                           *strategyNamed(plan.toStdString()));
+        verify(trained(design));
+    }
+
+    void everyModelTrainsInBf16_data() { theReferenceIsTheModelThatSingleDevicesTrain_data(); }
+    void everyModelTrainsInBf16()
+    {
+        QFETCH(QString, model);
+        ModelShape shape = groupModel(model);
+        shape.dataType = DataType::Bf16;
+        verifyNarrow(trained(groupDesign("zb-h1", {{1e9, 5e8}, {1e9, 1e9}}, 3, shape)));
     }
 
     void stagesThatRecomputeTrainAlikeInLessMemory_data()

@@ -2,7 +2,8 @@
 // Synthesised programs on real data: every rule of the table, against one device that computes everything, whose own
 // gradients are checked by finite differences.
 #include "core/files/tensorgraphfile.h"
-#include "core/sharding/modelgraph.h"
+#include "core/model/mlpgraph.h"
+#include "core/model/modelgraph.h"
 #include "core/sharding/shardingplan.h"
 #include "core/sharding/synthesis.h"
 #include "errorof.h"
@@ -318,7 +319,7 @@ private Q_SLOTS:
                     continue; // it needs a sum that no operation before it leaves
                 runAndCompare(theory, result.programs.front().program, leaves, single, &verified);
                 if (QTest::currentTestFailed()) {
-                    qWarning() << "with" << rules()[static_cast<std::size_t>(wanted.rule)].text.data() << "for"
+                    qWarning() << "with" << sharingRules()[static_cast<std::size_t>(wanted.rule)].text.data() << "for"
                                << graph.node(node).name.c_str();
                     return;
                 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A model made of what PyTorch measured, with a program that speaks its protocol in the place of Python.
 #include "core/design/stagecosts.h"
+#include "core/model/layertable.h"
+#include "core/model/transformer.h"
 #include "core/presets/modelfile.h"
-#include "core/workload/layertable.h"
-#include "core/workload/transformer.h"
 #include "executor/torch/torchprofile.h"
 #include "fakepython.h"
 #include "testmain.h"

@@ -3,7 +3,7 @@
 // of the stage maths. Also the memory of a stage for tests.
 #pragma once
 
-#include "core/workload/transformer.h"
+#include "core/model/transformer.h"
 #include "executor/training/experts.h"
 #include "executor/training/stagemaths.h"
 #include "kernels/reference/decoder.h"

@@ -6,8 +6,8 @@
 #include <QTest>
 
 #include "core/design/designbuilder.h"
+#include "core/model/transformer.h"
 #include "core/presets/presets.h"
-#include "core/workload/transformer.h"
 #include "executor/experiment/experiment.h"
 #include "executor/run/run.h"
 #include "executor/training/chunkdata.h"

@@ -79,7 +79,7 @@ private slots:
                 QCOMPARE(slice.elements, tensor.elements);
                 end[slice.buffer] += tensor.bytes();
             }
-        QVERIFY_THROWS_EXCEPTION(Error, layout.slice(0, "tokens")); // another stage's
+        QVERIFY_THROWS_EXCEPTION(Error, layout.slice(0, "table.tokens")); // another stage's
         QVERIFY_THROWS_EXCEPTION(Error, layout.slice(1, "no such tensor"));
     }
 

@@ -2,8 +2,8 @@
 // "Profile my module": what was measured becomes the design's model in one step of the history; measuring is stopped,
 // and everything that can go wrong is said. A script stands in for the program.
 #include "core/base/textfile.h"
+#include "core/model/layertable.h"
 #include "core/presets/layerprofile.h"
-#include "core/workload/layertable.h"
 #include "gui/model/profiledialog.h"
 #include "gui/run/fakeprogram.h"
 #include "makers/designs.h"

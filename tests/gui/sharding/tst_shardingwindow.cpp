@@ -2,7 +2,7 @@
 // A stage shared among mixed devices: the program that was found, shares moved by key, the other programs, and the
 // group taken over into the design and undone.
 #include "core/design/newdesign.h"
-#include "core/workload/transformer.h"
+#include "core/model/transformer.h"
 #include "gui/sharding/programflow.h"
 #include "gui/sharding/ratiosliders.h"
 #include "gui/sharding/shardingwindow.h"

@@ -7,9 +7,9 @@
 //   standin_layershare PAGE    exits 1 if the page's tables differ, or the share falls below the claimed one
 #include "core/base/diagnostic.h"
 #include "core/base/textfile.h"
+#include "core/model/recomputedtensors.h"
+#include "core/model/transformer.h"
 #include "core/presets/presets.h"
-#include "core/workload/recomputedtensors.h"
-#include "core/workload/transformer.h"
 #include "executor/cuda/table.h"
 #include "executor/training/storedstage.h"
 #include "kernels/cuda/kernels.h"

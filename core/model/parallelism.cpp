@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Divides the work, parameters and bytes of each part of a layer by the degree that splits it, and adds the collectives
+// that the cited papers place around it. O(tensors of the layer).
+#include "core/model/parallelism.h"
+
+#include "core/base/formattedtext.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace pipewright {
+
+namespace {
+
+void addTensorTraffic(const ModelShape& shape, const ModelShape& member, Layer& layer)
+{
+    const bool split = shape.parallel.sequence;
+    const GroupExchange exchange = split ? GroupExchange::GatherOrScatter : GroupExchange::AllReduce;
+    const Bytes bytes = member.tokens() * shape.hidden * bytesOf(shape.dataType);
+    const auto add = [&](int forward, int inputGrad, int weightGrad) {
+        layer.traffic.push_back({GroupAxis::Tensor, exchange, bytes, forward, inputGrad, weightGrad});
+    };
+    switch (layer.kind) {
+    case LayerKind::Embedding: add(1, 0, split ? 1 : 0); break;
+    case LayerKind::Transformer: // attention and MLP; an all-reduce is a scatter and a gather
+    case LayerKind::Mlp: add(split ? 4 : 2, split ? 4 : 2, 0); break;
+    case LayerKind::Head: add(split ? 1 : 0, shape.head == Head::Own ? 1 : 0, 0); break; // members score alike
+    case LayerKind::Other: break;
+    }
+}
+
+void addContextTraffic(const ModelShape& shape, const ModelShape& member, Layer& layer)
+{
+    const std::int64_t perToken = shape.keyValueLatent > 0 ? shape.keyValueLatent + shape.rotaryHeadSize
+                                                           : 2 * member.keyValueHeads * shape.headSize;
+    const Bytes bytes = shape.tokens() * perToken * bytesOf(shape.dataType);
+    if (hasAttention(layer.kind)) // keys and values for both passes, and their gradients back
+        layer.traffic.push_back({GroupAxis::Context, GroupExchange::GatherOrScatter, bytes, 1, 2, 0});
+}
+
+void addExpertTraffic(const ModelShape& shape, const ModelShape& member, Layer& layer)
+{
+    const std::int64_t tokens = member.tokens() / (shape.parallel.sequence ? shape.parallel.tensor : 1);
+    const Bytes bytes = tokens * shape.expertsPerToken * shape.hidden * bytesOf(shape.dataType);
+    layer.traffic.push_back({GroupAxis::Expert, GroupExchange::AllToAll, bytes, 2, 2, 0});
+}
+
+} // namespace
+
+Diagnostics checkParallelism(const ModelShape& shape)
+{
+    Diagnostics wrong;
+    const Parallelism& p = shape.parallel;
+    const auto fault = [&wrong](const char* field, std::string what, std::string hint) {
+        wrong.push_back({Severity::Error, std::string("model.parallel.") + field, std::move(what), std::move(hint)});
+    };
+    constexpr int most = 65'536;
+    constexpr std::int64_t mostDevices = 1'000'000;
+    for (const auto& [field, degree] :
+         {std::pair{"tensor", p.tensor}, {"context", p.context}, {"expert", p.expert}, {"data", p.data}})
+        if (degree < 1 || degree > most)
+            fault(field, fmt::format("{} is no degree of parallelism", degree), fmt::format("between 1 and {}", most));
+    if (!(p.overlap >= 0 && p.overlap <= 1))
+        fault("overlap", fmt::format("{} is no share of the exchanges", p.overlap), "between 0, none, and 1, all");
+    if (!wrong.empty() || p == Parallelism{})
+        return wrong;
+    if (p.devicesPerStage() == 1)
+        fault("overlap", "no devices exchange anything that could overlap", "use it with a degree of parallelism");
+    if (std::int64_t{p.tensor} * p.context > mostDevices || std::int64_t{p.tensor} * p.context * p.data > mostDevices)
+        fault("data", fmt::format("more than {} devices for each of the schedule", mostDevices), "use smaller degrees");
+    const bool classifier = shape.architecture == Architecture::Classifier;
+    const bool vision = shape.architecture == Architecture::Vision;
+    if (classifier && p.tensor > 1)
+        fault("tensor", "a classifier has no attention to share out", "use 1");
+    const auto divides = [&](const char* field, std::string_view what, std::int64_t size, int degree) {
+        if (size % degree != 0)
+            fault(field, fmt::format("{} {} cannot be shared out over {} members", size, what, degree),
+                  "use a divisor");
+    };
+    divides("tensor", "heads", shape.heads, p.tensor);
+    if (shape.experts == 0 || shape.denseLayers > 0)
+        divides("tensor", "columns of the MLP", shape.ffn, p.tensor);
+    if (shape.experts > 0)
+        divides("tensor", "columns of an expert", shape.expertFfn, p.tensor);
+    if (shape.keyValueHeads % p.tensor != 0 && p.tensor % shape.keyValueHeads != 0)
+        fault("tensor",
+              fmt::format("{} key and value heads can neither be shared out nor doubled over {} members",
+                          shape.keyValueHeads, p.tensor),
+              "use a divisor or a multiple");
+    if (p.sequence && p.tensor == 1)
+        fault("sequence", "tokens are split between tensor-parallel members, and there is one",
+              "use it with tensor parallelism");
+    if (p.context > 1 && (classifier || vision || shape.sequencePieces > 1))
+        fault("context",
+              shape.sequencePieces > 1 ? "the schedule cuts sequences into pieces already"
+                                       : "only texts can be cut into parts",
+              "use 1");
+    else
+        divides(p.sequence ? "sequence" : "context", "tokens of a sequence", shape.sequence,
+                p.context * (p.sequence ? p.tensor : 1));
+    if (p.expert > 1 && shape.experts == 0)
+        fault("expert", "the model has no experts", "use 1");
+    else if (p.expert > 1)
+        divides("expert", "experts", shape.experts, p.expert);
+    if (p.data % p.expert != 0)
+        fault("expert", fmt::format("{} data-parallel copies cannot share out experts by {}", p.data, p.expert),
+              "use a divisor of the copies");
+    return wrong;
+}
+
+ModelShape memberShape(const ModelShape& shape)
+{
+    const Parallelism& p = shape.parallel;
+    ModelShape member = shape;
+    member.parallel = {};
+    member.heads /= p.tensor;
+    member.keyValueHeads = std::max(1, shape.keyValueHeads / p.tensor);
+    member.ffn /= p.tensor;
+    member.expertFfn /= p.tensor;
+    if (shape.architecture != Architecture::Classifier)
+        member.vocabulary = (shape.vocabulary + p.tensor - 1) / p.tensor; // the last part is padded
+    member.sequencePieces *= p.context;
+    return member;
+}
+
+void asMember(const ModelShape& shape, Layer& layer)
+{
+    const Parallelism& p = shape.parallel;
+    if (p == Parallelism{})
+        return;
+    const ModelShape member = memberShape(shape);
+    const bool experts = std::any_of(layer.parameterTensors.begin(), layer.parameterTensors.end(),
+                                     [](const LayerParameter& tensor) { return tensor.name == "experts.fc1.weight"; });
+    if (experts) {
+        layer.expertParameters = shape.experts / p.expert * member.expertElements();
+        layer.parameters -= (shape.experts - shape.experts / p.expert) * member.expertElements();
+    }
+    if (p.tensor > 1)
+        addTensorTraffic(shape, member, layer);
+    if (p.context > 1)
+        addContextTraffic(shape, member, layer);
+    if (experts && p.expert > 1)
+        addExpertTraffic(shape, member, layer);
+}
+
+std::string textOf(const Parallelism& p)
+{
+    std::vector<std::string> parts;
+    if (p.tensor > 1)
+        parts.push_back(fmt::format("tensor {}{}", p.tensor, p.sequence ? " with sequence" : ""));
+    if (p.context > 1)
+        parts.push_back(fmt::format("context {}", p.context));
+    if (p.expert > 1)
+        parts.push_back(fmt::format("expert {}", p.expert));
+    if (p.data > 1)
+        parts.push_back(fmt::format("data {}", p.data));
+    if (p.overlap > 0)
+        parts.push_back(fmt::format("{:.3g} % of exchanges beside computing", 100 * p.overlap));
+    return joined(parts, ", ");
+}
+
+} // namespace pipewright

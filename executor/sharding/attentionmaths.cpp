@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A member has some of the heads, or all heads of some sequences; the backward computes the attention again.
+#include "executor/sharding/attentionmaths.h"
+
+#include <cmath>
+
+namespace pipewright::sharding {
+
+namespace {
+
+using Gradients = std::vector<Tensor>;
+
+bool isLatent(const Node& node)
+{
+    return operations()[static_cast<std::size_t>(node.operation)].name == "latent_attention";
+}
+
+std::int64_t headSizeOf(const Node& node)
+{
+    return node.shape.back() / static_cast<std::int64_t>(node.attributes.at("heads"));
+}
+
+std::int64_t querySizeOf(const Node& node)
+{
+    return isLatent(node) ? static_cast<std::int64_t>(node.attributes.at("query_size")) : headSizeOf(node);
+}
+
+kernels::GroupedAttentionShape attentionShape(const Node& node, const Operands& in)
+{
+    const std::int64_t querySize = querySizeOf(node), valueSize = headSizeOf(node);
+    return {.sequences = static_cast<int>(in[0]->shape[0]),
+            .length = static_cast<int>(in[0]->shape[1]),
+            .heads = static_cast<int>(in[0]->shape[2] / querySize),
+            .keyValueHeads = static_cast<int>(in[1]->shape[2] / querySize),
+            .querySize = static_cast<int>(querySize),
+            .valueSize = static_cast<int>(valueSize),
+            .window = static_cast<int>(attributeOr(node, "window", 0)),
+            .causal = attributeOr(node, "bidirectional", 0) == 0,
+            .scale = static_cast<float>(attributeOr(node, "scale", 1 / std::sqrt(static_cast<double>(querySize)))),
+            .softCap = static_cast<float>(attributeOr(node, "soft_cap", 0))};
+}
+
+/// Rotates queries or keys, or their gradients, by their positions; in place. In latent attention the last values of
+/// every head, in neighbouring pairs.
+void turn(MemberDevice& member, const Node& node, Tensor& heads, bool backwards)
+{
+    const auto number = [&](std::string_view name) { return attributeOr(node, name, 1); };
+    const kernels::RotaryFrequencies frequencies{
+        number("rotary_base"),   static_cast<kernels::RotaryScaling>(attributeOr(node, "rotary_scaling", 0)),
+        number("rotary_factor"), number("rotary_low"),
+        number("rotary_high"),   number("rotary_original")};
+    const int size = static_cast<int>(querySizeOf(node)),
+              turned = static_cast<int>(attributeOr(node, "rotary_size", size));
+    member.operations().run(kernels::Rotate{frequencies, static_cast<int>(heads.shape[1]), 0,
+                                            static_cast<int>(heads.shape[2]) / size, size, size - turned, turned,
+                                            isLatent(node), backwards, heads.data});
+}
+
+bool isTurned(const Node& node)
+{
+    return node.attributes.contains("rotary_base");
+}
+
+Tensor turned(MemberDevice& member, const Node& node, const Tensor& heads)
+{
+    if (!isTurned(node))
+        return heads;
+    Tensor made = member.make(heads.shape);
+    member.operations().copy(std::span<const float>(heads.data), made.data);
+    turn(member, node, made, false);
+    return made;
+}
+
+Shape outputShape(const kernels::GroupedAttentionShape& shape)
+{
+    return {shape.sequences, shape.length, std::int64_t{shape.heads} * shape.valueSize};
+}
+
+struct AttentionParts {
+    kernels::GroupedAttentionShape shape;
+    Tensor query, key, logSums, output;
+    std::span<const float> sinks;
+};
+
+/// Computes the whole attention.
+AttentionParts attend(MemberDevice& member, const Node& node, const Operands& in)
+{
+    AttentionParts parts{attentionShape(node, in),
+                         turned(member, node, *in[0]),
+                         turned(member, node, *in[1]),
+                         {},
+                         {},
+                         in.size() > 3 ? std::span<const float>(in[3]->data) : std::span<const float>()};
+    parts.logSums = member.make({static_cast<std::int64_t>(parts.shape.numbers())});
+    parts.output = member.make(outputShape(parts.shape));
+    member.operations().run(kernels::GroupedAttentionForward{parts.shape, parts.query.data, parts.key.data, in[2]->data,
+                                                             parts.logSums.data, parts.output.data, {}, parts.sinks});
+    return parts;
+}
+
+Tensor attention(MemberDevice& member, const Node& node, const Operands& in, const LocalPart&)
+{
+    if (in[0]->elements() > 0)
+        return attend(member, node, in).output;
+    return member.make(outputShape(attentionShape(node, in)));
+}
+
+Gradients attentionBack(MemberDevice& member, const Node& node, const Operands& in, const Tensor&, const Tensor& grad,
+                        const LocalPart& part)
+{
+    Gradients grads(in.size());
+    if (in.size() > 3) // computed with the other gradients, also where only these are asked for
+        grads[3] = member.zeros(in[3]->shape);
+    if (!part.inputGrads && in.size() == 3)
+        return grads;
+    for (std::size_t o = 0; o < 3; ++o)
+        grads[o] = grad.elements() == 0 ? member.zeros(in[o]->shape) : member.make(in[o]->shape);
+    if (grad.elements() == 0)
+        return grads;
+    const AttentionParts parts = attend(member, node, in);
+    const Tensor dots = member.make(parts.logSums.shape);
+    member.operations().run(kernels::GroupedAttentionInputGrad{
+        parts.shape,
+        parts.query.data,
+        parts.key.data,
+        in[2]->data,
+        parts.logSums.data,
+        parts.output.data,
+        grad.data,
+        grads[0].data,
+        grads[1].data,
+        grads[2].data,
+        dots.data,
+        {},
+        {},
+        parts.sinks,
+        in.size() > 3 ? grads[3].data : std::span<float>()});
+    for (std::size_t which = 0; which < 2 && isTurned(node); ++which)
+        turn(member, node, grads[which], true);
+    return grads;
+}
+
+/// Every head's own part, and the one that all share.
+kernels::LatentKeys latentKeys(const Node& node, const Operands& in)
+{
+    const std::int64_t size =
+        static_cast<std::int64_t>(node.attributes.at("width")) / static_cast<std::int64_t>(node.attributes.at("heads"));
+    const std::int64_t shared = in[1]->shape[2], own = size - shared;
+    return {static_cast<int>(in[0]->shape[2] / own), static_cast<int>(own), static_cast<int>(shared)};
+}
+
+Tensor joinKeys(MemberDevice& member, const Node& node, const Operands& in, const LocalPart&)
+{
+    const kernels::LatentKeys keys = latentKeys(node, in);
+    Tensor out = member.make(
+        {in[0]->shape[0], in[0]->shape[1], std::int64_t{keys.heads} * (keys.ownSize + keys.sharedSize)});
+    if (out.elements() > 0)
+        member.operations().run(kernels::JoinKeys{keys, in[0]->data, in[1]->data, out.data});
+    return out;
+}
+
+Gradients joinKeysBack(MemberDevice& member, const Node& node, const Operands& in, const Tensor&, const Tensor& grad,
+                       const LocalPart&)
+{
+    Gradients grads{member.zeros(in[0]->shape), member.zeros(in[1]->shape)};
+    if (grad.elements() > 0)
+        member.operations().run(
+            kernels::SplitKeysGrad{latentKeys(node, in), grad.data, grads[0].data, grads[1].data});
+    return grads;
+}
+
+// What of the scores is kept is no question here: the backward computes them again.
+#define PIPEWRIGHT_ATTENTION_ATTRIBUTES                                                                                \
+    "heads window bidirectional stored streamed scale soft_cap rotary_base rotary_scaling rotary_factor rotary_low "  \
+    "rotary_high rotary_original "
+
+constexpr NodeMaths attentionTable[] = {
+    {"attention", attention, attentionBack, 4, PIPEWRIGHT_ATTENTION_ATTRIBUTES "key_value_heads"},
+    {"latent_attention", attention, attentionBack, 3, PIPEWRIGHT_ATTENTION_ATTRIBUTES "query_size rotary_size"},
+    {"join_keys", joinKeys, joinKeysBack, 2, "heads width"},
+};
+#undef PIPEWRIGHT_ATTENTION_ATTRIBUTES
+
+} // namespace
+
+std::span<const NodeMaths> attentionMaths()
+{
+    return attentionTable;
+}
+
+const char* whyNotHeads(const TensorGraph& graph, const Node& node)
+{
+    const std::string_view name = operations()[node.operation].name;
+    if (name != "attention" && name != "head_norm")
+        return nullptr;
+    const std::int64_t size = headSizeOf(node);
+    if (size * static_cast<std::int64_t>(node.attributes.at("heads")) != node.shape.back())
+        return "its columns are no whole number of heads";
+    if (name == "head_norm")
+        return graph.node(node.operands[1]).shape.front() == size ? nullptr
+                                                                  : "it has not a gain for each of a head's values";
+    const auto narrow = static_cast<std::int64_t>(node.attributes.at("key_value_heads"));
+    const Shape& keys = graph.node(node.operands[1]).shape;
+    if (static_cast<std::int64_t>(node.attributes.at("heads")) % narrow != 0 || keys.back() != narrow * size)
+        return "its keys have not the size of its queries, or cannot be shared evenly";
+    if (keys[1] != node.shape[1])
+        return "it has not as many keys as queries";
+    if (node.operands.size() > 3
+        && graph.node(node.operands[3]).shape.front() != static_cast<std::int64_t>(node.attributes.at("heads")))
+        return "it has not a sink for each of its heads";
+    if (isTurned(node) && (size % 2 != 0 || size > 2 * std::int64_t{kernels::mostRotaryPairs}))
+        return "its heads' values cannot be turned in pairs";
+    return nullptr;
+}
+
+} // namespace pipewright::sharding
