@@ -77,6 +77,8 @@ struct StageCosts {
     {
         return op == Op::B ? std::max<Bytes>(0, savedFromInputGrad - sparedByBackward) : savedFromInputGrad;
     }
+    /// The times that follow from others: a full backward takes as long as its halves, a recompute as a forward.
+    void fillInTimes();
     /// Call after times have changed: parts keep their shares of the block. O(parts).
     void fitParts();
     /// The parts; without any, the whole block as one.
@@ -96,20 +98,6 @@ constexpr Nanoseconds StageCosts::*timeField(Op op)
     case Op::R: return &StageCosts::recompute;
     }
     return nullptr;
-}
-
-/// The key for the time of an operation in files.
-constexpr std::string_view timeKey(Op op)
-{
-    switch (op) {
-    case Op::F: return "forward";
-    case Op::B: return "backward";
-    case Op::I: return "input_grad";
-    case Op::W: return "weight_grad";
-    case Op::U: return "update";
-    case Op::R: return "recompute";
-    }
-    return {};
 }
 
 /// A transfer of n bytes takes latency + n / bytesPerSecond; 0 bytes per second means "latency only".

@@ -298,7 +298,7 @@ private:
         };
         const CopyEdges& edges = edgesOf(copyOf(task));
         for (const StageEdge* edge : edges.in)
-            if (task.op == Op::F || task.op == Op::R)
+            if (runsForward(task.op))
                 read(arrivedOf(*edge, task.microbatch, true));
         for (const StageEdge* edge : edges.out)
             if (makesInputGrad(task.op))
@@ -315,7 +315,7 @@ private:
 
     void readKept(TaskId id, const Task& task, int member)
     {
-        if (task.op == Op::F || task.op == Op::R)
+        if (runsForward(task.op))
             return;
         const MemberCell& cell = cells(task)[static_cast<std::size_t>(member)];
         waitFor(id, cell.reload);

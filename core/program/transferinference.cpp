@@ -433,9 +433,8 @@ private:
     void emitTransfer(const PendingTransfers::Transfer& pending)
     {
         const Task producer = m_program.tasks[pending.producer];
-        const Op op = producer.op == Op::B ? Op::I : producer.op;
-        const TaskId task = beginTask(TaskKind::Transfer, op, producer.stage, producer.microbatch, producer.device,
-                                      pending.destination, none, pending.producer, producer.replica);
+        const TaskId task = beginTask(TaskKind::Transfer, sentAs(producer.op), producer.stage, producer.microbatch,
+                                      producer.device, pending.destination, none, pending.producer, producer.replica);
         if (m_program.blocks())
             holdUp(task, producer.device, pending.destination);
         else if (const TaskId last = m_lastOnDevice[producer.device]; pending.heldBack && last != pending.producer)

@@ -8,8 +8,6 @@
 
 namespace pipewright {
 
-static_assert(passCount == 5, "which passes begin and end a microbatch is said here");
-
 namespace {
 
 /// Walks a device's list and notes how many copies of the stages that it updates are live.
@@ -115,7 +113,7 @@ std::vector<StageWeights> weightReport(const Program& program)
             ++stage.updates;
         if (task.kind != TaskKind::Compute)
             continue;
-        if (task.op == Op::F) {
+        if (makesActivation(task.op)) {
             stage.staleness = std::max(stage.staleness, use.staleness());
             stage.forwardSteps = std::max(stage.forwardSteps, use.steps);
             stage.inFlight = std::max(stage.inFlight, ++live[s]);
