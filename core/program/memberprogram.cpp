@@ -180,13 +180,10 @@ private:
             for (const BufferId buffer : from)
                 operand(buffer);
             endReads();
-            constexpr BufferKind kinds[2][2] = {
-                {BufferKind::ReloadedUntilInputGrad, BufferKind::ReloadedUntilWeightGrad},
-                {BufferKind::OffloadedUntilInputGrad, BufferKind::OffloadedUntilWeightGrad}};
             for (std::size_t i = 0; i < from.size(); ++i)
                 if (from[i] != none)
-                    to[i] = write(kinds[leaves ? 1 : 0][i], device, copy, task.microbatch,
-                                  m_made.program.buffers[from[i]].bytes);
+                    to[i] = write(receivedKind(m_made.program.buffers.kind(from[i])), device, copy, task.microbatch,
+                                  m_made.program.buffers.bytes(from[i]));
             if (leaves) {
                 cell.offload = id;
                 cell.onHost = to;

@@ -52,7 +52,7 @@ void countCopiesInFlight(const Program& program, std::vector<StageWeights>& repo
     std::vector<int> newest(report.size(), 0);
     const auto change = [&](BufferId id, int by) {
         const Buffer& buffer = program.buffers[id];
-        if (buffer.kind != BufferKind::SentWeights && buffer.kind != BufferKind::ReceivedWeights)
+        if (!isPassedOnWeights(buffer.kind))
             return;
         auto& versions = inFlight[buffer.stage];
         if ((versions[buffer.microbatch] += by) == 0)
@@ -142,7 +142,7 @@ WeightTraffic weightTraffic(const Program& program)
                 const Buffer& buffer = program.buffers[id];
                 if (buffer.kind == BufferKind::PartialGradient || buffer.kind == BufferKind::Gradients)
                     traffic.gradients += buffer.bytes;
-                else if (buffer.kind == BufferKind::SentWeights || buffer.kind == BufferKind::ReceivedWeights)
+                else if (isPassedOnWeights(buffer.kind))
                     traffic.weights += buffer.bytes;
             }
     return traffic;
