@@ -75,7 +75,20 @@ struct StageCosts {
     /// The bytes that a backward with the input gradient (I or B) also writes for the weight gradient.
     Bytes madeForWeightGrad(Op op) const
     {
-        return op == Op::B ? std::max<Bytes>(0, savedFromInputGrad - sparedByBackward) : savedFromInputGrad;
+        return isFullBackward(op) ? std::max<Bytes>(0, savedFromInputGrad - sparedByBackward) : savedFromInputGrad;
+    }
+    /// What an operation needs while it runs.
+    Bytes workspace(Op op) const
+    {
+        switch (op) {
+        case Op::F: return workspaceForward;
+        case Op::B: return workspaceBackward;
+        case Op::I: return workspaceInputGrad;
+        case Op::W: return workspaceWeightGrad;
+        case Op::R: return workspaceRecompute;
+        case Op::U: return 0;
+        }
+        return 0;
     }
     /// The times that follow from others: a full backward takes as long as its halves, a recompute as a forward.
     void fillInTimes();

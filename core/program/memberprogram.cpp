@@ -344,20 +344,7 @@ private:
         } else if (makesInputGrad(task.op)) {
             cell.savedFromInputGrad = kept(BufferKind::SavedFromInputGrad, bytes.madeForWeightGrad(task.op));
         }
-        kept(BufferKind::Workspace, workspaceOf(task.op, bytes));
-    }
-
-    static Bytes workspaceOf(Op op, const StageCosts& bytes)
-    {
-        switch (op) {
-        case Op::F: return bytes.workspaceForward;
-        case Op::B: return bytes.workspaceBackward;
-        case Op::I: return bytes.workspaceInputGrad;
-        case Op::W: return bytes.workspaceWeightGrad;
-        case Op::R: return bytes.workspaceRecompute;
-        case Op::U: return 0;
-        }
-        return 0;
+        kept(BufferKind::Workspace, bytes.workspace(task.op));
     }
 
     void handOver(TaskId id, const Task& task, int member)

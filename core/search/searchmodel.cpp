@@ -178,29 +178,26 @@ void SearchModel::addMemory(const Design& design, const MemoryLimit& limit, Pati
         // What comes from and goes to the neighbouring stages, activations or gradients of the same size.
         const Bytes before = task.stage > 0 ? passing(costs.stages[task.stage - 1].output) : 0,
                     behind = task.stage + 1 < stages ? passing(c.output) : 0;
+        task.passing = passing(c.workspace(task.op));
         switch (task.op) {
         case Op::F:
             task.taken = untilInput + untilWeight + input;
-            task.passing = passing(c.workspaceForward) + (full ? 0 : before) + behind;
+            task.passing += (full ? 0 : before) + behind;
             break;
         case Op::R:
             task.taken = againInput + againWeight;
             task.freed = input;
-            task.passing = passing(c.workspaceRecompute);
             break;
         case Op::I:
             // In the zero-bubble papers' memory count I's allocation and release are one step.
             task.taken = byFactor ? std::max<Bytes>(0, fromInput - untilInput) : fromInput;
             task.freed = (byFactor ? std::max<Bytes>(0, untilInput - fromInput) : untilInput) + againInput;
-            task.passing = passing(c.workspaceInputGrad) + before + behind;
+            task.passing += before + behind;
             break;
-        case Op::W:
-            task.freed = untilWeight + againWeight + fromInput;
-            task.passing = passing(c.workspaceWeightGrad);
-            break;
+        case Op::W: task.freed = untilWeight + againWeight + fromInput; break;
         case Op::B:
             task.freed = untilInput + untilWeight + againInput + againWeight;
-            task.passing = passing(c.madeForWeightGrad(Op::B)) + passing(c.workspaceBackward) + before + behind;
+            task.passing += passing(c.madeForWeightGrad(task.op)) + before + behind;
             break;
         case Op::U: break; // not part of a search
         }
