@@ -177,10 +177,8 @@ rc::Gen<Design> arbitraryDesign()
             for (CostOrigin& origin : costs.origin)
                 origin = static_cast<CostOrigin>(upTo(4));
             for (const Op op : allOps) {
-                if (!isPass(op))
-                    continue;
                 std::vector<BlockPart>& parts = costs.parts[indexOf(op)];
-                for (std::int64_t i = upTo(4) - 2; i > 0; --i)
+                for (std::int64_t i = isPass(op) ? upTo(4) - 2 : 0; i > 0; --i)
                     parts.push_back({text(), time(), static_cast<PartStream>(upTo(1)), upTo(1) != 0});
                 if (!parts.empty())
                     costs.*timeField(op) = sumOf(parts);
