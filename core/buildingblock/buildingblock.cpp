@@ -13,8 +13,6 @@
 
 namespace pipewright {
 
-static_assert(passCount == 5, "which passes a building block has is said here");
-
 namespace {
 
 /// "F2.m": the pass of any microbatch m; blocks are written with a number in its place.
@@ -56,8 +54,7 @@ private:
     {
         const bool split = m_block.backward == BackwardStyle::Split;
         for (const BuildingBlock::Pass& pass : m_block.passes) {
-            const bool known = pass.op == Op::F || (split ? pass.op == Op::I || pass.op == Op::W : pass.op == Op::B);
-            if (pass.stage < 0 || pass.stage >= m_block.stages() || !known)
+            if (pass.stage < 0 || pass.stage >= m_block.stages() || !isNeeded(pass.op, m_block.backward))
                 error(nameOf(pass), "a pass that the block has no place for",
                       fmt::format("{} stages with {}", m_block.stages(), split ? "F, I and W" : "F and B"));
             else if (pass.start < 0 || pass.length < 1)
@@ -72,8 +69,8 @@ private:
                 passOf(pass.op, pass.stage) = &pass;
         }
         for (int stage = 0; stage < m_block.stages(); ++stage)
-            for (const Op op : split ? std::vector{Op::F, Op::I, Op::W} : std::vector{Op::F, Op::B})
-                if (passOf(op, stage) == nullptr)
+            for (const Op op : allOps)
+                if (isNeeded(op, m_block.backward) && passOf(op, stage) == nullptr)
                     error(nameOf(op, stage), "missing", "every stage needs it once");
         return m_diagnostics.empty();
     }
@@ -88,16 +85,13 @@ private:
 
     void checkData()
     {
-        const bool split = m_block.backward == BackwardStyle::Split;
-        const Op backward = split ? Op::I : Op::B;
         for (int stage = 0; stage < m_block.stages(); ++stage) {
-            if (stage > 0) {
-                needs(*passOf(Op::F, stage), *passOf(Op::F, stage - 1));
-                needs(*passOf(backward, stage - 1), *passOf(backward, stage));
-            }
-            needs(*passOf(backward, stage), *passOf(Op::F, stage));
-            if (split)
-                needs(*passOf(Op::W, stage), *passOf(Op::I, stage));
+            for (const Op op : allOps)
+                if (const int step = stageStep(op); stage > 0 && step != 0 && isNeeded(op, m_block.backward))
+                    needs(*passOf(op, step > 0 ? stage : stage - 1), *passOf(op, step > 0 ? stage - 1 : stage));
+            for (const Op op : allOps)
+                if (const auto input = waitsFor(op); input && isNeeded(op, m_block.backward))
+                    needs(*passOf(op, stage), *passOf(*input, stage));
         }
     }
 

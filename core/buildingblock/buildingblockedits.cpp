@@ -6,10 +6,9 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 namespace pipewright {
-
-static_assert(passCount == 5, "what each pass of a building block waits for is said here");
 
 namespace {
 
@@ -23,18 +22,15 @@ int deviceOf(const BuildingBlock& block, const Pass& pass)
 /// The passes that this one depends on, -1 for none.
 std::array<int, 2> inputsOf(const BuildingBlock& block, const Pass& pass)
 {
-    const Op backward = block.backward == BackwardStyle::Split ? Op::I : Op::B;
     const auto indexOf = [&block](Op op, int stage) {
         for (std::size_t i = 0; i < block.passes.size(); ++i)
             if (block.passes[i].op == op && block.passes[i].stage == stage)
                 return static_cast<int>(i);
         return -1;
     };
-    if (pass.op == Op::F)
-        return {indexOf(Op::F, pass.stage - 1), -1};
-    if (pass.op == Op::W)
-        return {indexOf(Op::I, pass.stage), -1};
-    return {indexOf(backward, pass.stage + 1), indexOf(Op::F, pass.stage)};
+    const int step = stageStep(pass.op);
+    const std::optional<Op> own = waitsFor(pass.op);
+    return {step != 0 ? indexOf(pass.op, pass.stage - step) : -1, own ? indexOf(*own, pass.stage) : -1};
 }
 
 /// True when both occupy a cell of the same device modulo the interval.

@@ -12,7 +12,7 @@ int lifespan(const BuildingBlock& block, int stage)
     for (const BuildingBlock::Pass& pass : block.passes) {
         if (pass.stage != stage)
             continue;
-        if (pass.op == Op::F)
+        if (makesActivation(pass.op))
             begin = pass.start;
         else
             end = std::max(end, pass.end());

@@ -9,8 +9,6 @@
 
 namespace pipewright {
 
-static_assert(passCount == 5, "which passes take and free an activation is said here");
-
 namespace {
 
 constexpr std::int16_t idle = -1;
@@ -65,8 +63,8 @@ struct CellLane {
             return;
         }
         const Op op = opOfRow[cell];
-        live += op == Op::F ? 1 : op == Op::W ? -1 : 0;
-        owing += op == Op::I ? 1 : op == Op::W ? -1 : 0;
+        live += activationsKept(op);
+        owing += weightGradsOwed(op);
     }
 
     void recount(int from)
@@ -88,7 +86,7 @@ struct CellLane {
     int safeFrom(int from, int begin, int limit) const
     {
         // A moved forward adds one, and where idle cells count as W the cell it takes may add another.
-        const int most = (opAt(from) == Op::F) + !hasWeightGrads;
+        const int most = makesActivation(opAt(from)) + !hasWeightGrads;
         if (most == 0)
             return begin;
         int safe = from;
@@ -117,7 +115,7 @@ struct CellLane {
     void move(int from, int to)
     {
         if (hasWeightGrads) { // idle cells do not count: only the pass itself moves
-            const int more = opAt(from) == Op::F ? 1 : opAt(from) == Op::W ? -1 : 0;
+            const int more = activationsKept(opAt(from));
             for (int t = to; more != 0 && t < from; ++t)
                 alive[t] += more;
             std::swap(cells[from], cells[to]);

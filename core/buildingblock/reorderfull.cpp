@@ -7,8 +7,6 @@
 
 namespace pipewright {
 
-static_assert(passCount == 5, "a row is a forward or a full backward");
-
 namespace {
 
 /// A lane as cells that are taken or not, with the activations alive after each.
@@ -25,7 +23,7 @@ struct Occupancy {
             taken.push_back(cell >= 0);
         for (const UnitGrid::Row& row : lane.rows)
             for (const int start : row.start)
-                row.op == Op::F ? ++alive[start] : --alive[start + row.length - 1];
+                alive[makesActivation(row.op) ? start : start + row.length - 1] += activationsKept(row.op);
         for (std::size_t t = 1; t < alive.size(); ++t)
             alive[t] += alive[t - 1];
         peak = alive.empty() ? 0 : *std::max_element(alive.begin(), alive.end());
@@ -57,7 +55,7 @@ UnitGrid reorderFull(UnitGrid grid, bool sharePeak)
             const UnitGrid::Row& source = grid.lanes[row.sourceDevice].rows[row.sourceRow];
             from = std::max(from, source.start[place.microbatch] + source.length);
         }
-        if (row.op == Op::F) {
+        if (makesActivation(row.op)) {
             const int limit = sharePeak ? peak : lane.peak;
             int reach = place.time;
             while (reach > from && lane.alive[reach - 1] < limit)
@@ -70,10 +68,9 @@ UnitGrid reorderFull(UnitGrid grid, bool sharePeak)
             return;
         lane.set(from, row.length, 1);
         lane.set(place.time, row.length, 0);
-        const int begin = row.op == Op::F ? from : from + row.length - 1;
-        const int end = row.op == Op::F ? place.time : place.time + row.length - 1;
-        for (int t = begin; t < end; ++t)
-            lane.alive[t] += row.op == Op::F ? 1 : -1;
+        const int counts = makesActivation(row.op) ? 0 : row.length - 1; // from this cell of the pass on
+        for (int t = from + counts; t < place.time + counts; ++t)
+            lane.alive[t] += activationsKept(row.op);
         row.start[place.microbatch] = from;
     });
     return grid;

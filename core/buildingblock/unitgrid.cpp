@@ -8,8 +8,6 @@
 
 namespace pipewright {
 
-static_assert(passCount == 5, "forwards go down, gradients up, and weight gradients nowhere");
-
 int UnitGrid::Lane::end() const
 {
     int last = 0;
@@ -29,7 +27,7 @@ UnitGrid::UnitGrid(const BuildingBlock& block, int microbatches) : lanes(block.d
     std::vector<BuildingBlock::Pass> passes = block.passes;
     std::sort(passes.begin(), passes.end(), [](const auto& a, const auto& b) {
         return passRank(a.op) != passRank(b.op) ? passRank(a.op) < passRank(b.op)
-               : a.op == Op::F                  ? a.stage < b.stage
+               : makesActivation(a.op)          ? a.stage < b.stage
                                                 : a.stage > b.stage;
     });
     for (const BuildingBlock::Pass& pass : passes) {
@@ -51,17 +49,17 @@ void UnitGrid::linkInputs()
     for (std::size_t d = 0; d < lanes.size(); ++d)
         for (std::size_t r = 0; r < lanes[d].rows.size(); ++r) {
             const Row& row = lanes[d].rows[r];
-            if (row.op != Op::W)
-                (row.op == Op::F ? forward : gradient)[row.stage] = {static_cast<int>(d), static_cast<int>(r)};
+            if (const int step = stageStep(row.op); step != 0)
+                (step > 0 ? forward : gradient)[row.stage] = {static_cast<int>(d), static_cast<int>(r)};
         }
     for (Lane& lane : lanes)
         for (Row& row : lane.rows) {
             std::pair<int, int> source{-1, -1};
-            if (row.op == Op::W)
+            if (const int step = stageStep(row.op); step == 0)
                 source = gradient[row.stage];
-            else if (row.op == Op::F && row.stage > 0)
+            else if (step > 0 && row.stage > 0)
                 source = forward[row.stage - 1];
-            else if (row.op != Op::F)
+            else if (step < 0)
                 source = row.stage + 1 < stages ? gradient[row.stage + 1] : forward[row.stage];
             std::tie(row.sourceDevice, row.sourceRow) = source;
         }

@@ -14,6 +14,19 @@ Costs& Costs::operator=(Costs&& other) noexcept = default;
 Costs::~Costs() = default;
 bool Costs::operator==(const Costs& other) const = default;
 
+void StageCosts::fillInTimes()
+{
+    for (const Op op : allOps)
+        switch (op) {
+        case Op::B: backward = inputGrad + weightGrad; break;
+        case Op::R: recompute = forward; break;
+        case Op::F:
+        case Op::I:
+        case Op::W:
+        case Op::U: break;
+        }
+}
+
 void StageCosts::fitParts()
 {
     for (const Op op : allOps)
@@ -43,7 +56,7 @@ Nanoseconds Costs::duration(Op op, int stage) const
 Nanoseconds Costs::duration(Op op, int stage, int microbatch) const
 {
     const Nanoseconds usual = duration(op, stage);
-    if (microbatches.empty() || op == Op::U)
+    if (microbatches.empty() || !isPass(op))
         return usual;
     return std::llround(static_cast<double>(usual) * microbatches[microbatch].time);
 }
@@ -166,9 +179,7 @@ Costs uniformCosts(const DeviceWorth& worth, int stages, int chunks)
     stage.forward = worth.forward / share;
     stage.inputGrad = worth.inputGrad / share;
     stage.weightGrad = worth.weightGrad / share;
-    stage.backward = stage.inputGrad + stage.weightGrad;
-    static_assert(opCount == 6, "the times of all operations are filled in here");
-    stage.recompute = stage.forward;
+    stage.fillInTimes();
     stage.savedUntilWeightGrad = worth.savedForWeightGrad / (chunks * worth.pieces);
     stage.savedUntilInputGrad = worth.saved / (chunks * worth.pieces) - stage.savedUntilWeightGrad;
     Costs costs;

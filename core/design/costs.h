@@ -75,8 +75,23 @@ struct StageCosts {
     /// The bytes that a backward with the input gradient (I or B) also writes for the weight gradient.
     Bytes madeForWeightGrad(Op op) const
     {
-        return op == Op::B ? std::max<Bytes>(0, savedFromInputGrad - sparedByBackward) : savedFromInputGrad;
+        return isFullBackward(op) ? std::max<Bytes>(0, savedFromInputGrad - sparedByBackward) : savedFromInputGrad;
     }
+    /// What an operation needs while it runs.
+    Bytes workspace(Op op) const
+    {
+        switch (op) {
+        case Op::F: return workspaceForward;
+        case Op::B: return workspaceBackward;
+        case Op::I: return workspaceInputGrad;
+        case Op::W: return workspaceWeightGrad;
+        case Op::R: return workspaceRecompute;
+        case Op::U: return 0;
+        }
+        return 0;
+    }
+    /// The times that follow from others: a full backward takes as long as its halves, a recompute as a forward.
+    void fillInTimes();
     /// Call after times have changed: parts keep their shares of the block. O(parts).
     void fitParts();
     /// The parts; without any, the whole block as one.
@@ -96,20 +111,6 @@ constexpr Nanoseconds StageCosts::*timeField(Op op)
     case Op::R: return &StageCosts::recompute;
     }
     return nullptr;
-}
-
-/// The key for the time of an operation in files.
-constexpr std::string_view timeKey(Op op)
-{
-    switch (op) {
-    case Op::F: return "forward";
-    case Op::B: return "backward";
-    case Op::I: return "input_grad";
-    case Op::W: return "weight_grad";
-    case Op::U: return "update";
-    case Op::R: return "recompute";
-    }
-    return {};
 }
 
 /// A transfer of n bytes takes latency + n / bytesPerSecond; 0 bytes per second means "latency only".

@@ -83,10 +83,10 @@ void applyGroupCosts(const sharding::SharedStage& shared, const DeviceSpec& grou
     const auto time = [&](const sharding::MemberPass& pass) {
         return nanoseconds(passSeconds(partSeconds(pass, shared.plan.program, shared.machine, shared.plan.ratios)));
     };
-    stage.forward = stage.recompute = time(passes.forward);
+    stage.forward = time(passes.forward);
     stage.inputGrad = time(passes.inputGrad);
     stage.weightGrad = time(passes.weightGrad);
-    stage.backward = stage.inputGrad + stage.weightGrad;
+    stage.fillInTimes();
     stage.parts = {}; // a group's collectives block its compute
 
     const Shares shares = sharesOnMembers(shared);

@@ -450,8 +450,9 @@ GroupStages groupStages(const Design& design)
             stage.passes[indexOf(op)] = onePart(costs.*timeField(op), members);
         if (members > 1) {
             const auto planned = plannedPasses(shared);
-            for (const Op op : {Op::F, Op::R, Op::I, Op::W, Op::B})
-                stage.passes[indexOf(op)] = planned[indexOf(op)];
+            for (const Op op : allOps)
+                if (isPass(op))
+                    stage.passes[indexOf(op)] = planned[indexOf(op)];
         }
         stage.members = members > 1 ? memberCosts(shared, whole.stages[s]) : std::vector<StageCosts>{costs};
     }

@@ -126,13 +126,12 @@ Design withSequencePieces(const Design& base, int pieces)
     design.costs.microbatches.clear();
     const auto share = [&](std::int64_t& value) { value = value * before / pieces; };
     for (StageCosts& stage : design.costs.stages) {
-        static_assert(opCount == 6, "all times but that of the update, which does not depend on the microbatch");
-        for (Nanoseconds* time :
-             {&stage.forward, &stage.inputGrad, &stage.weightGrad, &stage.backward, &stage.recompute})
-            share(*time);
+        for (const Op op : allOps)
+            if (isPass(op)) { // the update does not depend on the microbatch
+                share(stage.*timeField(op));
+                stage.origin[indexOf(op)] = CostOrigin::Estimated;
+            }
         stage.fitParts();
-        for (const Op op : {Op::F, Op::I, Op::W, Op::B, Op::R})
-            stage.origin[indexOf(op)] = CostOrigin::Estimated;
         for (Bytes* bytes : {&stage.savedUntilInputGrad, &stage.savedUntilWeightGrad, &stage.savedFromInputGrad,
                              &stage.sparedByBackward, &stage.recomputedUntilInputGrad, &stage.recomputedUntilWeightGrad,
                              &stage.output, &stage.workspaceForward, &stage.workspaceInputGrad,

@@ -129,8 +129,9 @@ Design withModel(const Design& base, const ModelShape& shape)
         scaled(stage.backward, &Layer::backwardWork);
         scaled(stage.recompute, &Layer::forwardWork);
         stage.fitParts();
-        for (const Op op : {Op::F, Op::I, Op::W, Op::B, Op::R})
-            stage.origin[indexOf(op)] = CostOrigin::Estimated;
+        for (const Op op : allOps)
+            if (isPass(op))
+                stage.origin[indexOf(op)] = CostOrigin::Estimated;
     }
     scaleUpdates(base.costs, design.costs);
     return design;

@@ -192,7 +192,9 @@ void fillTimes(std::span<const Layer> layers, const Layer& attention, const Devi
         stage.weightGrad += layer.weightGradTime;
         tableBackward += layer.backwardTime;
     }
-    stage.backward = tableBackward > 0 ? tableBackward : stage.inputGrad + stage.weightGrad;
+    stage.fillInTimes();
+    if (tableBackward > 0)
+        stage.backward = tableBackward;
     std::vector<LayerSeconds> seconds;
     for (const Layer& layer : layers) {
         LayerSeconds& each = seconds.emplace_back();
@@ -205,9 +207,9 @@ void fillTimes(std::span<const Layer> layers, const Layer& attention, const Devi
         }
     }
     setExpertParts(seconds, stage);
-    static_assert(opCount == 6, "the times of all operations are filled in here");
-    stage.recompute = recompute == Recompute::Selective ? toNanoseconds(core) : stage.forward;
-    if (recompute != Recompute::Selective)
+    if (recompute == Recompute::Selective)
+        stage.recompute = toNanoseconds(core);
+    else
         stage.parts[indexOf(Op::R)] = stage.parts[indexOf(Op::F)];
     const std::int64_t all = parametersOf(layers), trained = trainedParametersOf(layers);
     const Bytes updated = all > 0 ? stage.parameters / all * trained : 0;

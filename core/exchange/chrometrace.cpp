@@ -68,7 +68,7 @@ private:
         m_rows.resize(m_program.devices.size());
         std::vector<TaskId> moving;
         for (TaskId t = 0; t < m_program.tasks.size(); ++t)
-            if (wasRun(t) && (moves(m_program.tasks[t].kind) || isReduction(m_program.tasks[t].kind)))
+            if (wasRun(t) && isBesideBlocks(m_program.tasks[t].kind))
                 moving.push_back(t);
         std::sort(moving.begin(), moving.end(), [&](TaskId a, TaskId b) {
             return std::pair(m_timeline.start[a], a) < std::pair(m_timeline.start[b], b);

@@ -13,8 +13,6 @@
 
 namespace pipewright {
 
-static_assert(passCount == 5, "which passes make a whole microbatch is said here");
-
 namespace {
 
 struct Placed {
@@ -178,18 +176,12 @@ private:
         }
         const auto has = [&](Op op) { return of[indexOf(op)]; };
         const Placed& any = blocks.front();
-        if (!has(Op::F))
-            return missing(any, Op::F, any.block.microbatch);
-        if (has(Op::B) && (has(Op::I) || has(Op::W)))
+        const bool split = has(Op::I) || has(Op::W);
+        if (has(Op::F) && has(Op::B) && split)
             return fault(*has(Op::B), "full backward beside a split one", m_lettersHint);
-        if (has(Op::B))
-            return;
-        if (!has(Op::I) && !has(Op::W))
-            return missing(any, Op::B, any.block.microbatch);
-        if (!has(Op::I))
-            return missing(any, Op::I, any.block.microbatch);
-        if (!has(Op::W))
-            return missing(any, Op::W, any.block.microbatch);
+        for (const Op op : allOps)
+            if (isNeeded(op, split ? BackwardStyle::Split : BackwardStyle::Full) && !has(op))
+                return missing(any, op, any.block.microbatch);
     }
 
     /// True when a block runs between an I and its W on stage 0.

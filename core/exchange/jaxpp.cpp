@@ -12,8 +12,6 @@
 
 namespace pipewright {
 
-static_assert(passCount == 5, "how each pass is written is said here");
-
 namespace {
 
 bool isAlphanumeric(char c)
@@ -79,7 +77,7 @@ std::vector<JaxppTask> tasksOf(const std::vector<Block>& order, const std::vecto
                            && std::binary_search(overlaps.begin(), overlaps.end(), Overlap{block, order[i + 1]});
         if (first)
             pairBegin = tasks.size();
-        if (split && block.op == Op::B) {
+        if (split && isFullBackward(block.op)) {
             tasks.push_back({{Op::I, block.stage, block.microbatch}});
             tasks.push_back({{Op::W, block.stage, block.microbatch}});
         } else if (block.stage == 0 && block.op == Op::I) {
@@ -153,7 +151,7 @@ ExportedText jaxppSchedule(const Design& given)
     std::size_t halved = 0;
     for (const std::vector<Block>& order : schedule.order)
         halved += static_cast<std::size_t>(
-            std::count_if(order.begin(), order.end(), [&](const Block& b) { return split && b.op == Op::B; }));
+            std::count_if(order.begin(), order.end(), [&](const Block& b) { return split && isFullBackward(b.op); }));
     if (halved > 0)
         result.diagnostics.push_back(
             {Severity::Warning, "schedule.order",

@@ -13,8 +13,6 @@
 
 namespace pipewright {
 
-static_assert(passCount == 5, "which passes begin an order is said here");
-
 namespace {
 
 /// The layer's letter in Megatron's --pipeline-model-parallel-layout.
@@ -202,7 +200,7 @@ std::optional<int> megatronGroup(const Schedule& schedule)
         // The first device runs one group of its first chunk before its second chunk.
         const std::vector<Block>& order = schedule.order.front();
         int group = 0;
-        while (group < static_cast<int>(order.size()) && order[group].op == Op::F && order[group].stage == 0)
+        while (group < static_cast<int>(order.size()) && makesActivation(order[group].op) && order[group].stage == 0)
             ++group;
         parameters.chunks = schedule.chunks();
         parameters.group = group;

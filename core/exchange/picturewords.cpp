@@ -294,7 +294,7 @@ std::vector<LegendEntry> legendOf(const PictureScene& scene)
                     continue;
                 if (isReduction(task.kind))
                     present[opCount] = true;
-                else if (task.kind == TaskKind::Compute || isUpdate(task.kind))
+                else if (isBlockOrUpdate(task.kind))
                     present[isUpdate(task.kind) ? indexOf(Op::U) : indexOf(task.op)] = true;
             }
             const std::vector<int>& placement = view.program().deviceOfStage;

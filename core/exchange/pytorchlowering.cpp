@@ -13,8 +13,6 @@
 
 namespace pipewright {
 
-static_assert(passCount == 5, "which passes hand on a value is said here");
-
 namespace {
 
 using Type = PytorchAction::Type;
@@ -137,7 +135,7 @@ private:
     bool isReady(Turn turn) const
     {
         return std::all_of(turn.begin(), turn.end(), [this](const Block& block) {
-            if (block.op == Op::F)
+            if (makesActivation(block.op))
                 return block.stage == 0 || m_forward(block.stage - 1, block.microbatch);
             return !makesInputGrad(block.op) || block.stage + 1 == m_schedule.stages()
                    || m_backward(block.stage + 1, block.microbatch);
@@ -152,7 +150,7 @@ private:
             m_rows[rank].back().together = &block != &turn.back();
         }
         for (const Block& block : turn)
-            if (block.op == Op::F) {
+            if (makesActivation(block.op)) {
                 m_forward(block.stage, block.microbatch) = 1;
                 handOn(rank, block, block.stage + 1, Type::SendF, Type::RecvF);
             } else if (makesInputGrad(block.op)) {

@@ -7,8 +7,6 @@
 
 namespace pipewright {
 
-static_assert(passCount == 5, "how each pass is written is said here");
-
 namespace {
 
 constexpr std::string_view exampleOfACell = "a cell is F, B, W or BW and a microbatch, for example F0, B3 or w12";
@@ -61,7 +59,7 @@ bool lowerBackwardIsSecondChunk(const std::vector<std::vector<Cell>>& lines)
 {
     for (const std::vector<Cell>& line : lines)
         for (const Cell& cell : line)
-            if (cell.op == Op::I || cell.op == Op::B) {
+            if (makesInputGrad(cell.op)) {
                 const bool other = std::any_of(line.begin(), line.end(), [&](const Cell& c) {
                     return c.op == cell.op && c.microbatch == cell.microbatch && c.lower != cell.lower;
                 });
@@ -102,7 +100,7 @@ Imported importSailLines(std::string_view text, const std::string& source)
     for (int device = 0; device < devices; ++device) {
         blocks.addDevice(numbers[device]);
         for (const Cell& cell : lines[device]) {
-            const bool second = vShape && (cell.op == Op::F ? cell.lower : cell.lower == lowerIsSecond);
+            const bool second = vShape && (makesActivation(cell.op) ? cell.lower : cell.lower == lowerIsSecond);
             blocks.add({cell.op, second ? 2 * devices - 1 - device : device, cell.microbatch}, cell.number);
         }
     }

@@ -89,7 +89,7 @@ private:
         if (lengths)
             lengthReader.emplace(m_document, *lengths, m_pointer + "/lengths", m_diagnostics);
         for (const PassKey& key : passKeys) {
-            if (key.op != Op::F && split == (key.op == Op::B))
+            if (!isNeeded(key.op, block.backward))
                 continue;
             const std::vector<int> starts =
                 perStage(reader, key.key, key.op == Op::W ? Presence::Optional : Presence::Required, m_pointer, 0);

@@ -199,25 +199,18 @@ private:
     {
         StageCosts stage;
         readParts(reader, stage);
-        const auto read = [&](Op op, Presence presence) {
+        forEachTime(stage, [&](Op op, std::optional<Nanoseconds> leftOut) {
             const std::vector<BlockPart>& parts = stage.parts[indexOf(op)];
             Nanoseconds& time = stage.*timeField(op);
             if (!parts.empty())
-                time = sumOf(parts);
-            reader.readDuration(timeKey(op), time, parts.empty() ? presence : Presence::Optional);
+                leftOut = sumOf(parts);
+            time = leftOut.value_or(time);
+            reader.readDuration(timeKey(op), time, leftOut ? Presence::Optional : Presence::Required);
             if (!parts.empty() && time != sumOf(parts))
                 reader.fault(timeKey(op),
                              fmt::format("its parts take {} one behind the other", exactDuration(sumOf(parts))),
                              "leave the time out: it is their sum");
-        };
-        static_assert(opCount == 6, "the times of all operations are read here");
-        read(Op::F, Presence::Required);
-        read(Op::I, Presence::Required);
-        read(Op::W, Presence::Required);
-        stage.backward = stage.inputGrad + stage.weightGrad;
-        read(Op::B, Presence::Optional);
-        read(Op::U, Presence::Optional);
-        read(Op::R, Presence::Optional);
+        });
         forEachByteField(stage, [&reader](std::string_view key, Bytes& field) { reader.readSize(key, field); });
         readOrigins(reader, stage.origin);
         if (const Json* json = reader.object("spread")) {

@@ -190,18 +190,11 @@ OrderedJson partToJson(const BlockPart& part)
 OrderedJson stageCostsToJson(const StageCosts& stage)
 {
     OrderedJson json;
-    const auto write = [&](Op op, bool unusual) {
-        const std::vector<BlockPart>& parts = stage.parts[indexOf(op)];
-        if (unusual && parts.empty()) // a time that is the sum of its parts is left out
-            json[std::string(timeKey(op))] = exactDuration(stage.*timeField(op));
-    };
-    static_assert(opCount == 6, "the times of all operations are written here");
-    write(Op::F, true);
-    write(Op::I, true);
-    write(Op::W, true);
-    write(Op::B, stage.backward != stage.inputGrad + stage.weightGrad);
-    write(Op::U, stage.update != 0);
-    write(Op::R, stage.recompute != 0);
+    forEachTime(stage, [&](Op op, std::optional<Nanoseconds> leftOut) {
+        const bool parts = !stage.parts[indexOf(op)].empty(); // a time that is the sum of its parts is left out
+        if (const Nanoseconds time = stage.*timeField(op); !parts && time != leftOut)
+            json[std::string(timeKey(op))] = exactDuration(time);
+    });
     for (const Op op : allOps)
         for (const BlockPart& part : stage.parts[indexOf(op)])
             json["parts"][std::string(timeKey(op))].push_back(partToJson(part));

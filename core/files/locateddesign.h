@@ -5,9 +5,11 @@
 #include "core/base/diagnostic.h"
 #include "core/design/design.h"
 
+#include <array>
 #include <functional>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,12 +35,30 @@ LocatedDesign readLocatedDesign(const std::string& path);
 
 /// The passes of a block in files: key, operation, length when none is given.
 struct PassKey {
-    const char* key;
+    char key[2];
     Op op;
     int length;
 };
-inline constexpr PassKey passKeys[] = {{"F", Op::F, 1}, {"B", Op::B, 2}, {"I", Op::I, 1}, {"W", Op::W, 1}};
-static_assert(std::size(passKeys) == passCount - 1, "one key for each pass of a building block, which has no R");
+inline constexpr auto passKeys = [] {
+    std::array<PassKey, passCount - 1> keys{}; // a building block has no R
+    std::size_t known = 0;
+    for (const Op op : allOps)
+        if (isPass(op) && !isRecompute(op))
+            keys.at(known++) = {{letter(op), '\0'}, op, isFullBackward(op) ? 2 : 1};
+    return keys;
+}();
+
+/// The times of a stage's costs in the order of files, each with what it is when a file has none, given those before
+/// it; nothing: the file has to have it.
+template<class Visit>
+void forEachTime(const StageCosts& stage, Visit visit)
+{
+    for (const Op op : {Op::F, Op::I, Op::W})
+        visit(op, std::optional<Nanoseconds>());
+    visit(Op::B, std::optional(stage.inputGrad + stage.weightGrad));
+    for (const Op op : {Op::U, Op::R})
+        visit(op, std::optional<Nanoseconds>(0));
+}
 
 /// The byte fields of a stage's costs under their names in files; one list for writing and reading.
 template<class Stage, class Visit>

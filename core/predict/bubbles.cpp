@@ -95,7 +95,7 @@ Metrics measure(const Program& program, const Timeline& timeline)
                 lanes[member].add(program, timeline, t, true, extras);
             continue;
         }
-        if (!moves(task.kind) && !isReduction(task.kind))
+        if (!isBesideBlocks(task.kind))
             lanes[task.device].add(program, timeline, t, task.kind == TaskKind::Compute, extras);
     }
     return summarize(program, timeline, lanes, begin, finish);

@@ -108,22 +108,10 @@ BusesOfTask busesOf(const Program& program, const Task& task)
         const auto bus = program.busOfLink.find({from, to});
         return bus == program.busOfLink.end() ? std::string_view{} : bus->second;
     };
-    switch (task.kind) {
-    case TaskKind::Transfer: return {between(task.device, task.peer), {}};
-    case TaskKind::Reduce:
-    case TaskKind::ReplicaSum:
-        if (task.device == task.peer)
-            return {};
-        return {between(task.device, task.peer), between(task.peer, task.device)};
-    case TaskKind::Compute:
-    case TaskKind::Update:
-    case TaskKind::PutInPlace:
-    case TaskKind::SetOut:
-    case TaskKind::Collective:
-    case TaskKind::Offload:
-    case TaskKind::Reload: return {}; // they have a dedicated wire
-    }
-    return {};
+    if (!joinsDevices(task.kind) || task.device == task.peer)
+        return {}; // what moves anything else has a dedicated wire
+    return {between(task.device, task.peer),
+            isReduction(task.kind) ? between(task.peer, task.device) : std::string_view{}};
 }
 
 BusTimes busTimes(const Program& program, TaskId id, Nanoseconds duration, const Costs& costs)

@@ -115,9 +115,7 @@ std::vector<Nanoseconds> slack(const Program& program, const Timeline& timeline)
     const std::vector<TaskId> onBus = passedBefore(program, timeline);
     const auto limitInputs = [&](TaskId t) {
         // Transfers and reductions have no host gap; they may have waited for a bus.
-        const TaskKind kind = program.tasks[t].kind;
-        const bool passes = moves(kind) || isReduction(kind);
-        const Nanoseconds gap = passes ? 0 : gapBefore(program, timeline, t);
+        const Nanoseconds gap = isBesideBlocks(program.tasks[t].kind) ? 0 : gapBefore(program, timeline, t);
         const Nanoseconds latestStart = latestEnd[t] - (timeline.end[t] - timeline.start[t]) - gap;
         forEachPredecessor(program, t, [&](TaskId p, When when) {
             const Nanoseconds limit = when == When::Started ? latestEnd[t] : latestStart; // a pair ends together

@@ -89,8 +89,7 @@ void Evaluator::setHostGaps(const Costs& costs)
     if (!costs.hasHostGaps())
         return;
     for (const Task& task : m_program.tasks)
-        m_gaps.push_back(
-            task.kind == TaskKind::Compute || task.kind == TaskKind::Update ? costs.hostGap(task.op, task.device) : 0);
+        m_gaps.push_back(traitsOf(task.kind).computes ? costs.hostGap(task.op, task.device) : 0);
     // The two of a pair begin together.
     for (const Program::Overlap& pair : m_program.overlaps) {
         m_gaps[pair.first] = std::max(m_gaps[pair.first], m_gaps[pair.second]);

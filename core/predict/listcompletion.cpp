@@ -5,6 +5,7 @@
 // time with weight gradients is that of zero-bubble pipelining, arXiv 2401.10241. O(blocks x devices).
 #include "core/predict/listcompletion.h"
 
+#include "core/schedule/blockinputs.h"
 #include "core/schedule/ordergraph.h"
 
 #include <fmt/format.h>
@@ -18,8 +19,6 @@
 
 namespace pipewright {
 
-static_assert(passCount == 5, "what each pass waits for, and how urgent it is, is said here");
-
 namespace {
 
 constexpr Nanoseconds never = std::numeric_limits<Nanoseconds>::max();
@@ -29,7 +28,7 @@ constexpr Nanoseconds never = std::numeric_limits<Nanoseconds>::max();
 int numberOf(const Schedule& schedule, const Block& block)
 {
     const int pieces = schedule.sequencePieces, piece = block.microbatch % pieces;
-    return block.op == Op::F ? block.microbatch : block.microbatch - piece + (pieces - 1 - piece);
+    return makesActivation(block.op) ? block.microbatch : block.microbatch - piece + (pieces - 1 - piece);
 }
 
 /// Unplaced blocks of one operation, stage and replica, by number.
@@ -50,7 +49,7 @@ std::map<QueueKey, Queue> queuesOf(const Schedule& schedule)
 {
     std::map<QueueKey, Queue> queues;
     for (const Block& block : unplacedBlocks(schedule))
-        if (block.op != Op::R) // comes with its backward
+        if (!isRecompute(block.op)) // comes with its backward
             queues[keyOf(block)].blocks.push_back(block);
     for (auto& [key, queue] : queues)
         std::sort(queue.blocks.begin(), queue.blocks.end(),
@@ -221,7 +220,7 @@ private:
         int owed = 0, most = 0;
         bool any = false;
         for (const Block& block : m_design.schedule.order[device]) {
-            owed += block.op == Op::I ? 1 : block.op == Op::W ? -1 : 0;
+            owed += weightGradsOwed(block.op);
             most = std::max(most, owed);
             any = any || block.op == Op::W;
         }
@@ -243,34 +242,10 @@ private:
                     : m_design.costs.linkBetween(from, here).transferTime(m_design.costs.stages[stage].output);
             ready = end == never || ready == never ? never : std::max(ready, end + way);
         };
-        const auto waitForBackward = [&](int stage, int microbatch) {
-            const Op op = m_exists[cell(m_schedule.block(Op::B, stage, microbatch))] ? Op::B : Op::I;
-            wait(op, stage, microbatch);
+        const auto exists = [&](Op op, int stage, int microbatch) {
+            return m_exists[cell(m_schedule.block(op, stage, microbatch))] != 0;
         };
-        const int s = block.stage, m = block.microbatch, pieces = m_schedule.sequencePieces;
-        if (block.op == Op::W) {
-            wait(Op::I, s, m);
-        } else if (block.op == Op::R) {
-            wait(Op::F, s, m);
-        } else if (block.op == Op::F) {
-            if (s > 0)
-                wait(Op::F, s - 1, m);
-            if (m % pieces > 0)
-                wait(Op::F, s, m - 1);
-            for (const SkipConnection& skip : m_design.dataflow.skips)
-                if (skip.toStage == s)
-                    wait(Op::F, skip.fromStage, m);
-        } else {
-            const bool recomputed = m_exists[cell(m_schedule.block(Op::R, s, m))] != 0;
-            wait(recomputed ? Op::R : Op::F, s, m);
-            if (s + 1 < m_schedule.stages())
-                waitForBackward(s + 1, m);
-            if (m % pieces + 1 < pieces)
-                waitForBackward(s, m + 1);
-            for (const SkipConnection& skip : m_design.dataflow.skips)
-                if (skip.fromStage == s)
-                    waitForBackward(skip.toStage, m);
-        }
+        forEachInput(m_schedule, m_design.dataflow.skips, block, exists, wait);
         return ready;
     }
 
@@ -302,9 +277,9 @@ private:
             if (ready == never)
                 continue;
             const Nanoseconds start = std::max(device.free, ready);
-            const bool deep = block.op == Op::F && device.live >= m_depth[index];
+            const bool deep = makesActivation(block.op) && device.live >= m_depth[index];
             const int owedAtMost = device.owedShown >= 0 ? device.owedShown : static_cast<int>(index);
-            const int kind = block.op == Op::W ? (device.owed > owedAtMost ? 0 : 3) : block.op == Op::F ? 1 : 2;
+            const int kind = block.op == Op::W ? (device.owed > owedAtMost ? 0 : 3) : makesActivation(block.op) ? 1 : 2;
             if (deep) {
                 // Kept as a fallback for when no other block can run on any device.
                 if (device.choice.start == never && device.choice.queue == nullptr)
@@ -313,7 +288,7 @@ private:
             }
             // Several chunks: a run of as many microbatches as there are devices, then the next chunk.
             const int run = block.microbatch / std::max(1, m_schedule.devices());
-            const int chunk = block.op == Op::F ? block.stage : -block.stage;
+            const int chunk = makesActivation(block.op) ? block.stage : -block.stage;
             const auto rank = std::tuple(start, kind, run, chunk);
             if (rank < bestRank || device.choice.beyondDepth) {
                 bestRank = rank;
@@ -369,8 +344,8 @@ private:
                     + m_design.costs.duration(block.op, block.stage, block.microbatch);
             m_end[cell(block)] = time;
             device.done.push_back(block);
-            device.live += block.op == Op::F ? 1 : makesInputGrad(block.op) ? -1 : 0;
-            device.owed += block.op == Op::I ? 1 : block.op == Op::W ? -1 : 0;
+            device.live += int{makesActivation(block.op)} - int{makesInputGrad(block.op)};
+            device.owed += weightGradsOwed(block.op);
             noteConsumers(block);
         }
         device.free = time;
@@ -425,7 +400,7 @@ std::vector<int> depthShown(const Schedule& schedule)
         int live = 0, most = 0;
         bool backward = false;
         for (const Block& block : schedule.order[device]) {
-            live += block.op == Op::F ? 1 : makesInputGrad(block.op) ? -1 : 0;
+            live += int{makesActivation(block.op)} - int{makesInputGrad(block.op)};
             most = std::max(most, live);
             backward = backward || makesInputGrad(block.op);
         }

@@ -13,8 +13,6 @@
 
 namespace pipewright {
 
-static_assert(passCount == 5, "what each pass waits for is said here");
-
 namespace {
 
 /// The present times, and the parts of the Program that do not depend on the order.
@@ -123,31 +121,22 @@ void OrderPreview::eachLocalInput(const Block& block, Use use) const
         if (const auto found = m_positionOf.find(input); found != m_positionOf.end())
             use(found->second);
     };
-    const auto backward = [&](int stage) {
-        look(Op::B, stage);
-        look(Op::I, stage);
-    };
-    if (block.op == Op::W) {
-        look(Op::I, block.stage);
-        return;
-    }
-    if (block.op == Op::R) {
-        look(Op::F, block.stage);
-        return;
-    }
-    if (block.op == Op::F) {
-        look(Op::F, block.stage - 1);
-    } else {
-        look(Op::F, block.stage);
+    if (const std::optional<Op> own = waitsFor(block.op))
+        look(*own, block.stage);
+    if (makesInputGrad(block.op))
         look(Op::R, block.stage);
-        backward(block.stage + 1);
-    }
-    for (const SkipConnection& skip : m_design.dataflow.skips) {
-        if (block.op == Op::F && skip.toStage == block.stage)
-            look(Op::F, skip.fromStage);
-        if (block.op != Op::F && skip.fromStage == block.stage)
-            backward(skip.toStage);
-    }
+    const int step = stageStep(block.op);
+    const auto lookAllOf = [&](int stage) {
+        for (const Op op : allOps)
+            if (stageStep(op) == step)
+                look(op, stage);
+    };
+    if (step == 0)
+        return;
+    lookAllOf(block.stage - step);
+    for (const SkipConnection& skip : m_design.dataflow.skips)
+        if ((step > 0 ? skip.toStage : skip.fromStage) == block.stage)
+            lookAllOf(step > 0 ? skip.fromStage : skip.toStage);
 }
 
 bool OrderPreview::keepsLocalOrder(std::span<const std::uint32_t> positions, std::size_t from, std::size_t to,
@@ -364,7 +353,7 @@ OrderPreview::Range OrderPreview::legalRange(int device, int position)
     const Program& program = m_present.program;
     const Block block = program.tasks[subject].block();
     Range range{0, static_cast<int>(lane.size()) - 1};
-    if (!m_design.schedule.firstStageMaySplit && block.stage == 0 && (block.op == Op::I || block.op == Op::W)) {
+    if (!m_design.schedule.firstStageMaySplit && block.stage == 0 && isHalfBackward(block.op)) {
         Block half = block;
         half.op = block.op == Op::I ? Op::W : Op::I;
         if (m_positionOf.contains(half))

@@ -129,7 +129,7 @@ void OrderPreview::rebuildMemory(std::span<const std::uint32_t> positions, std::
     int liveChunks = 0, mostChunks = 0;
     for (const std::uint32_t position : positions) {
         const Op op = m_present.program.tasks[m_lanes[index][position]].op;
-        liveChunks += op == Op::F ? 1 : makesWeightGrad(op) ? -1 : 0;
+        liveChunks += activationsKept(op);
         mostChunks = std::max(mostChunks, liveChunks);
     }
     device.peakActivations = static_cast<double>(mostChunks) / m_present.program.chunks();

@@ -22,7 +22,7 @@ void OrderPreview::prepareMeters()
         const Task& task = program.tasks[t];
         if (isReduction(task.kind))
             m_reductions.push_back(t);
-        if (isReduction(task.kind) || task.kind == TaskKind::Transfer)
+        if (joinsDevices(task.kind))
             continue;
         if (m_metered.size() % stride == 0 && !m_metered.empty())
             m_sums.push_back(sums);

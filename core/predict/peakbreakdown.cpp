@@ -66,23 +66,19 @@ private:
     void add(const Buffer& buffer, int sign)
     {
         const Bytes bytes = sign * buffer.bytes;
-        if (buffer.kind == BufferKind::Workspace)
-            m_peak.workspace += bytes;
-        else if (buffer.kind == BufferKind::ReceivedOutput || buffer.kind == BufferKind::ReceivedGradient
-                 || buffer.kind == BufferKind::ReduceInbox || buffer.kind == BufferKind::ReceivedWeights
-                 || buffer.kind == BufferKind::ReceivedPartialGradient)
-            m_peak.received += bytes;
-        else if (buffer.kind == BufferKind::Output || buffer.kind == BufferKind::Gradient
-                 || buffer.kind == BufferKind::SequenceGradient)
-            m_peak.made += bytes;
-        else if (buffer.kind == BufferKind::WeightVersion || buffer.kind == BufferKind::PredictedWeights)
-            m_peak.weights += bytes;
-        else if (buffer.kind == BufferKind::SentWeights || buffer.kind == BufferKind::PartialGradient)
-            m_peak.made += bytes;
-        else if (isSavedActivation(buffer.kind)) {
+        switch (traitsOf(buffer.kind).use) {
+        case BufferUse::Workspace: m_peak.workspace += bytes; break;
+        case BufferUse::Received: m_peak.received += bytes; break;
+        case BufferUse::Made: m_peak.made += bytes; break;
+        case BufferUse::Weights: m_peak.weights += bytes; break;
+        case BufferUse::Saved: {
             auto& [count, sum] = m_saved[{buffer.stage, std::int64_t(buffer.microbatch) << 16 | buffer.replica}];
             count += sign;
             sum += bytes;
+            break;
+        }
+        case BufferUse::State:
+        case BufferUse::OnHost: break;
         }
     }
 
@@ -95,38 +91,6 @@ private:
 };
 
 } // namespace
-
-bool isSavedActivation(BufferKind kind)
-{
-    switch (kind) {
-    case BufferKind::SavedUntilInputGrad:
-    case BufferKind::SavedUntilWeightGrad:
-    case BufferKind::SavedFromInputGrad:
-    case BufferKind::RecomputedUntilInputGrad:
-    case BufferKind::RecomputedUntilWeightGrad:
-    case BufferKind::ReloadedUntilInputGrad:
-    case BufferKind::ReloadedUntilWeightGrad: return true;
-    case BufferKind::Parameters:
-    case BufferKind::Gradients:
-    case BufferKind::OptimizerState:
-    case BufferKind::SequenceGradient:
-    case BufferKind::Output:
-    case BufferKind::ReceivedOutput:
-    case BufferKind::Gradient:
-    case BufferKind::ReceivedGradient:
-    case BufferKind::Workspace:
-    case BufferKind::ReduceInbox:
-    case BufferKind::WeightVersion:
-    case BufferKind::PredictedWeights:
-    case BufferKind::SentWeights:
-    case BufferKind::ReceivedWeights:
-    case BufferKind::PartialGradient:
-    case BufferKind::ReceivedPartialGradient:
-    case BufferKind::OffloadedUntilInputGrad:
-    case BufferKind::OffloadedUntilWeightGrad: break;
-    }
-    return false;
-}
 
 Bytes MemoryPeak::savedBytes() const
 {

@@ -38,9 +38,6 @@ struct MemoryPeak {
     bool operator==(const MemoryPeak&) const = default;
 };
 
-/// Buffers in device memory that F or R saved for the backward, or I for W.
-bool isSavedActivation(BufferKind kind);
-
 /// The first moment at which the device's instruction list reaches its peak. `timeline` has the program's times.
 MemoryPeak memoryPeak(const Program& program, const Timeline& timeline, int device);
 

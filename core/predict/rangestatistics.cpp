@@ -15,11 +15,6 @@ constexpr Nanoseconds IdleCauses::*allCauses[] = {
     &IdleCauses::warmUp, &IdleCauses::waitActivation, &IdleCauses::waitGradient, &IdleCauses::transfer,
     &IdleCauses::other,  &IdleCauses::host,           &IdleCauses::coolDown};
 
-bool computes(TaskKind kind)
-{
-    return kind == TaskKind::Compute || kind == TaskKind::Collective;
-}
-
 } // namespace
 
 double RangeStatistics::busyShare(std::size_t device) const
@@ -78,7 +73,7 @@ RangeIndex::RangeIndex(const Program& program, const Timeline& timeline, const M
         if (task.kind == TaskKind::Collective) {
             for (std::int32_t member = task.device; member <= task.peer; ++member)
                 take(static_cast<std::size_t>(member), t);
-        } else if (!moves(task.kind) && !isReduction(task.kind)) {
+        } else if (!isBesideBlocks(task.kind)) {
             take(static_cast<std::size_t>(task.device), t);
         }
     }
@@ -95,7 +90,7 @@ RangeIndex::RangeIndex(const Program& program, const Timeline& timeline, const M
 void RangeIndex::addTo(Sums& sums, TaskId task, ExtraCursor& extras) const
 {
     const Task& what = m_program.tasks[task];
-    sums.meter.add(m_program, m_timeline, task, computes(what.kind), extras);
+    sums.meter.add(m_program, m_timeline, task, isOfBlock(what.kind), extras);
     const Op op = isUpdate(what.kind) ? Op::U : what.op;
     sums.perOp[indexOf(op)] += m_timeline.end[task] - m_timeline.start[task];
 }

@@ -20,10 +20,10 @@ Kept keptAs(BufferKind kind, bool sharded)
 {
     if (isSavedActivation(kind))
         return Kept::Activations;
-    const bool weights = kind == BufferKind::Parameters || kind == BufferKind::WeightVersion
-                         || kind == BufferKind::PredictedWeights
-                         || (kind == BufferKind::ReceivedWeights && sharded); // else they replace the parameters
-    return weights ? Kept::Weights : Kept::Nothing;
+    const BufferTraits& traits = traitsOf(kind);
+    const bool stays = traits.use != BufferUse::Made
+                       && (traits.use != BufferUse::Received || sharded); // else they replace the parameters
+    return traits.isWeights && stays ? Kept::Weights : Kept::Nothing;
 }
 
 class Counting {
@@ -113,7 +113,7 @@ private:
                 before = std::max(before, row[at->second]);
             if (kind == TaskKind::Compute)
                 continue; // a new row begins behind it
-            row[t] = before + (kind == TaskKind::Transfer || isReduction(kind));
+            row[t] = before + int{joinsDevices(kind)};
             m_costs.transfersInRow = std::max(m_costs.transfersInRow, row[t]);
         }
     }

@@ -52,8 +52,7 @@ bool lower(const Peak& a, const Peak& b)
 TaskId taskOf(const Program& program, const Block& block)
 {
     for (TaskId t = 0; t < program.tasks.size(); ++t)
-        if ((program.tasks[t].kind == TaskKind::Compute || isUpdate(program.tasks[t].kind))
-            && program.tasks[t].block() == block)
+        if (isBlockOrUpdate(program.tasks[t].kind) && program.tasks[t].block() == block)
             return t;
     return none;
 }

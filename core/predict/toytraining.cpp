@@ -8,8 +8,6 @@
 
 namespace pipewright {
 
-static_assert(passCount == 5, "what each pass computes is said here");
-
 namespace {
 
 /// One weight with its optimizer, and every version of both that there ever was.
@@ -126,7 +124,7 @@ private:
     {
         const auto stage = static_cast<std::size_t>(task.stage);
         const std::size_t here = cell(stage, task.microbatch);
-        if (task.op == Op::F)
+        if (makesActivation(task.op))
             forward(task, weight, stage, here);
         if (makesInputGrad(task.op))
             m_slope[here] = outputSlope(task, stage) * weight; // of the stage's input

@@ -1,10 +1,20 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/program/buffers.h"
 
+#include "core/base/diagnostic.h"
+
 #include <algorithm>
 #include <bit>
 
 namespace pipewright {
+
+BufferKind receivedKind(BufferKind sent)
+{
+    if (const std::optional<BufferKind> received = traitsOf(sent).receivedAs)
+        return *received;
+    throw Error("program", "a buffer is sent that never leaves its device",
+                "report this with the design: it is a fault of the compiler");
+}
 
 void Buffers::growFor(std::size_t set)
 {

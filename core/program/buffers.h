@@ -7,6 +7,7 @@
 #pragma once
 
 #include "core/base/units.h"
+#include "core/program/bufferkind.h"
 
 #include <array>
 #include <cstddef>
@@ -18,46 +19,8 @@ namespace pipewright {
 using BufferId = std::uint32_t;
 inline constexpr std::uint32_t none = 0xffff'ffff;
 
-enum class BufferKind : std::uint8_t {
-    Parameters,                ///< persistent: weights of a stage
-    Gradients,                 ///< persistent: weight-gradient sums of a stage
-    OptimizerState,            ///< persistent
-    SavedUntilInputGrad,       ///< F -> I or B
-    SavedUntilWeightGrad,      ///< F -> W or B
-    SavedFromInputGrad,        ///< I -> W (inside B for a full backward)
-    RecomputedUntilInputGrad,  ///< R -> I or B
-    RecomputedUntilWeightGrad, ///< R -> W or B
-    SequenceGradient,          ///< gradients of earlier pieces' keys and values: last piece's I or B -> first piece's
-    Output,                    ///< F's result where it was made
-    ReceivedOutput,            ///< F's result on a consumer's device
-    Gradient,                  ///< gradient of a stage's input, where I or B made it
-    ReceivedGradient,          ///< the same on the device of the stage it is for
-    Workspace,                 ///< lives only while its instruction runs
-    ReduceInbox,               ///< the peer's gradient sum, while the reduction runs
-    WeightVersion,             ///< weights older than the stage's newest ones: U -> last reader
-    PredictedWeights,          ///< made by a block from the newest weights: until its last reader
-    SentWeights,               ///< a copy of what U made, for the other devices that work on the stage
-    ReceivedWeights, ///< that copy on the other device, until it is put in place; with sharded states until it is
-                     ///< passed on
-    PartialGradient, ///< a stage's gradient sum so far, for the device with the next microbatch, or with U
-    ReceivedPartialGradient,
-    OffloadedUntilInputGrad, ///< in the host's memory: SavedUntilInputGrad, Offload -> the backward that read it back
-    OffloadedUntilWeightGrad,
-    ReloadedUntilInputGrad, ///< back on the device: Reload -> I or B
-    ReloadedUntilWeightGrad,
-};
-
-/// Lives from before the first step to the end of the run.
-constexpr bool isPersistent(BufferKind kind)
-{
-    return kind == BufferKind::Parameters || kind == BufferKind::Gradients || kind == BufferKind::OptimizerState;
-}
-
-/// In host memory, not in the device's memory.
-constexpr bool isInHostMemory(BufferKind kind)
-{
-    return kind == BufferKind::OffloadedUntilInputGrad || kind == BufferKind::OffloadedUntilWeightGrad;
-}
+/// The kind of the buffer that a transfer, or a copy to or from the host's memory, fills from one of this kind.
+BufferKind receivedKind(BufferKind sent);
 
 /// A place in a device's memory. `stage` and `microbatch` are of the value it holds: the stage whose F
 /// made an Output, and for a Gradient the stage whose I or B made it.
@@ -142,7 +105,7 @@ private:
     using Set = std::array<std::uint32_t, 4>; ///< shapes, most recently used first; none: free
 
     static constexpr std::size_t kinds = 32; ///< more than there are, and a power of two
-    static_assert(static_cast<std::size_t>(BufferKind::ReloadedUntilWeightGrad) < kinds);
+    static_assert(bufferKindCount <= kinds);
     static constexpr std::size_t mostSets = std::size_t{1} << 15;
 
     /// The recent shapes of this kind, stage and replica; in a full-size table others may share the set.

@@ -198,11 +198,10 @@ void findBuses(Program& program, const Costs& costs)
             program.busOfLink.try_emplace({from, to}, bus);
     };
     for (const Task& task : program.tasks) {
-        const bool sums = isReduction(task.kind) && task.device != task.peer;
-        if (task.kind != TaskKind::Transfer && !sums)
+        if (!joinsDevices(task.kind) || task.device == task.peer)
             continue;
         see(task.device, task.peer);
-        if (sums)
+        if (isReduction(task.kind))
             see(task.peer, task.device);
     }
 }

@@ -323,17 +323,10 @@ private:
     void countActivation(Lane& lane, const Task& task) const
     {
         const Op first = m_recomputes && m_program.recomputeOf(task.stage) == Recompute::Full ? Op::R : Op::F;
-        switch (task.op) {
-        case Op::F:
-        case Op::R:
-            if (task.op == first)
-                lane.keepChunk();
-            break;
-        case Op::B:
-        case Op::W: lane.releaseChunk(); break;
-        case Op::I:
-        case Op::U: break;
-        }
+        if (task.op == first)
+            lane.keepChunk();
+        else if (makesWeightGrad(task.op))
+            lane.releaseChunk();
     }
 
     [[gnu::noinline]] void collective(TaskId t, const Task& task)

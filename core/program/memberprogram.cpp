@@ -180,13 +180,10 @@ private:
             for (const BufferId buffer : from)
                 operand(buffer);
             endReads();
-            constexpr BufferKind kinds[2][2] = {
-                {BufferKind::ReloadedUntilInputGrad, BufferKind::ReloadedUntilWeightGrad},
-                {BufferKind::OffloadedUntilInputGrad, BufferKind::OffloadedUntilWeightGrad}};
             for (std::size_t i = 0; i < from.size(); ++i)
                 if (from[i] != none)
-                    to[i] = write(kinds[leaves ? 1 : 0][i], device, copy, task.microbatch,
-                                  m_made.program.buffers[from[i]].bytes);
+                    to[i] = write(receivedKind(m_made.program.buffers.kind(from[i])), device, copy, task.microbatch,
+                                  m_made.program.buffers.bytes(from[i]));
             if (leaves) {
                 cell.offload = id;
                 cell.onHost = to;
@@ -298,7 +295,7 @@ private:
         };
         const CopyEdges& edges = edgesOf(copyOf(task));
         for (const StageEdge* edge : edges.in)
-            if (task.op == Op::F || task.op == Op::R)
+            if (runsForward(task.op))
                 read(arrivedOf(*edge, task.microbatch, true));
         for (const StageEdge* edge : edges.out)
             if (makesInputGrad(task.op))
@@ -315,7 +312,7 @@ private:
 
     void readKept(TaskId id, const Task& task, int member)
     {
-        if (task.op == Op::F || task.op == Op::R)
+        if (runsForward(task.op))
             return;
         const MemberCell& cell = cells(task)[static_cast<std::size_t>(member)];
         waitFor(id, cell.reload);
@@ -347,20 +344,7 @@ private:
         } else if (makesInputGrad(task.op)) {
             cell.savedFromInputGrad = kept(BufferKind::SavedFromInputGrad, bytes.madeForWeightGrad(task.op));
         }
-        kept(BufferKind::Workspace, workspaceOf(task.op, bytes));
-    }
-
-    static Bytes workspaceOf(Op op, const StageCosts& bytes)
-    {
-        switch (op) {
-        case Op::F: return bytes.workspaceForward;
-        case Op::B: return bytes.workspaceBackward;
-        case Op::I: return bytes.workspaceInputGrad;
-        case Op::W: return bytes.workspaceWeightGrad;
-        case Op::R: return bytes.workspaceRecompute;
-        case Op::U: return 0;
-        }
-        return 0;
+        kept(BufferKind::Workspace, bytes.workspace(task.op));
     }
 
     void handOver(TaskId id, const Task& task, int member)

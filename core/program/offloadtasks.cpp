@@ -77,7 +77,7 @@ void OffloadTasks::addOffload(BlockIndex forward, TaskId behind)
     for (const BufferId buffer : trip.kept)
         operand(buffer);
     endReads();
-    trip.onHost = copies(trip.kept, {BufferKind::OffloadedUntilInputGrad, BufferKind::OffloadedUntilWeightGrad});
+    trip.onHost = copies(trip.kept);
     wires.lastOut = trip.offload;
     if (wires.openBefore != none) // both of a pair are offloaded: the next block waits for the later of the two before
         wires.waitedFor = wires.openBefore;
@@ -98,19 +98,19 @@ void OffloadTasks::addReload(const Block& block, int device, TaskId last)
     for (const BufferId buffer : trip.onHost)
         operand(buffer);
     endReads();
-    trip.back = copies(trip.onHost, {BufferKind::ReloadedUntilInputGrad, BufferKind::ReloadedUntilWeightGrad});
+    trip.back = copies(trip.onHost);
     wires.lastIn = trip.reload;
 }
 
-std::array<BufferId, 2> OffloadTasks::copies(std::array<BufferId, 2> of, std::array<BufferKind, 2> kinds)
+std::array<BufferId, 2> OffloadTasks::copies(std::array<BufferId, 2> of)
 {
     std::array<BufferId, 2> made{none, none};
     for (std::size_t i = 0; i < of.size(); ++i) {
         if (of[i] == none)
             continue;
         const Buffer source = m_program.buffers[of[i]];
-        made[i] = addBuffer(kinds[i], source.device, source.stage, source.microbatch, source.bytes, -1, false,
-                            source.replica);
+        made[i] = addBuffer(receivedKind(source.kind), source.device, source.stage, source.microbatch, source.bytes, -1,
+                            false, source.replica);
         operand(made[i]);
     }
     return made;

@@ -54,7 +54,7 @@ private:
     void addOffloads(const Forward& last);
     void addOffload(BlockIndex forward, TaskId behind);
     void addReload(const Block& block, int device, TaskId last);
-    std::array<BufferId, 2> copies(std::array<BufferId, 2> of, std::array<BufferKind, 2> kinds);
+    std::array<BufferId, 2> copies(std::array<BufferId, 2> of);
 
     const OrderGraph& m_graph;
     const OffloadPlan& m_plan;

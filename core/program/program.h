@@ -14,6 +14,7 @@
 
 #include "core/design/communication.h"
 #include "core/program/buffers.h"
+#include "core/program/taskkind.h"
 #include "core/schedule/schedule.h"
 
 #include <cstdint>
@@ -26,78 +27,6 @@
 namespace pipewright {
 
 using TaskId = std::uint32_t;
-
-enum class TaskKind : std::uint8_t {
-    Compute,
-    Transfer,
-    Reduce,     ///< gradients of a parameter that two stages share are summed
-    ReplicaSum, ///< a stage's gradients are summed over replicas 0 and `replica`
-    Update,
-    PutInPlace, ///< weights that another device updated become this one's
-    SetOut,     ///< sharded states: the first copies of a stage's weights are made, to be passed from block to block
-    Collective, ///< of all members of a group, inside a block
-    Offload,    ///< activations of a forward are copied to host memory
-    Reload,     ///< they are copied back for the backward
-};
-
-/// A copy between a device and host memory, in parallel with compute.
-constexpr bool isHostCopy(TaskKind kind)
-{
-    switch (kind) {
-    case TaskKind::Offload:
-    case TaskKind::Reload: return true;
-    case TaskKind::Compute:
-    case TaskKind::Transfer:
-    case TaskKind::Reduce:
-    case TaskKind::ReplicaSum:
-    case TaskKind::Update:
-    case TaskKind::PutInPlace:
-    case TaskKind::SetOut:
-    case TaskKind::Collective: return false;
-    }
-    return false;
-}
-
-/// Moves values, in parallel with compute.
-constexpr bool moves(TaskKind kind)
-{
-    return kind == TaskKind::Transfer || isHostCopy(kind);
-}
-
-constexpr bool isReduction(TaskKind kind)
-{
-    switch (kind) {
-    case TaskKind::Reduce:
-    case TaskKind::ReplicaSum: return true;
-    case TaskKind::Compute:
-    case TaskKind::Transfer:
-    case TaskKind::Update:
-    case TaskKind::PutInPlace:
-    case TaskKind::SetOut:
-    case TaskKind::Collective:
-    case TaskKind::Offload:
-    case TaskKind::Reload: return false;
-    }
-    return false;
-}
-
-/// An update, or a task that passes on its weights: devices issue them as InstructionKind::Update.
-constexpr bool isUpdate(TaskKind kind)
-{
-    switch (kind) {
-    case TaskKind::Update:
-    case TaskKind::PutInPlace:
-    case TaskKind::SetOut: return true;
-    case TaskKind::Compute:
-    case TaskKind::Transfer:
-    case TaskKind::Reduce:
-    case TaskKind::ReplicaSum:
-    case TaskKind::Collective:
-    case TaskKind::Offload:
-    case TaskKind::Reload: return false;
-    }
-    return false;
-}
 
 struct Task {
     TaskKind kind = TaskKind::Compute;
@@ -122,8 +51,6 @@ struct WeightUse {
     std::int32_t staleness() const { return update - version; }
     bool operator==(const WeightUse&) const = default;
 };
-
-enum class InstructionKind : std::uint8_t { Compute, Send, Receive, Reduce, Update, Free, Collective, Offload, Reload };
 
 struct Instruction {
     InstructionKind kind = InstructionKind::Compute;

@@ -15,8 +15,6 @@
 
 namespace pipewright {
 
-static_assert(passCount == 5, "what is kept for each pass is said here");
-
 namespace {
 
 /// In one list of the shortened Program: the end of the last repetition, and the length of a repetition.
@@ -402,11 +400,11 @@ Nanoseconds oldestNeeded(const OrderGraph& graph, const std::vector<Nanoseconds>
             continue;
         const Block& block = graph.blocks[i];
         need(graph.chainInput[i]);
-        if (!keepsActivations || block.op == Op::F)
+        if (!keepsActivations || makesActivation(block.op))
             continue;
         const BlockIndex forward = graph.indexOf(Op::F, block.stage, block.microbatch);
         need(forward);
-        if (block.op == Op::R)
+        if (isRecompute(block.op))
             need(graph.chainInput[forward]); // what F read may stay until R
     }
     return oldest;

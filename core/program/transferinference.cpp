@@ -207,7 +207,7 @@ private:
         if (!m_skipOutputs.empty())
             handSkips(task, index, block, device);
         writeWeights(task, index);
-        writeWorkspace(block, device, costs.workspaceForward);
+        writeWorkspace(block, device, costs.workspace(block.op));
     }
 
     void readForwardInputs(TaskId task, BlockIndex forward, const Block& block, int device)
@@ -237,7 +237,7 @@ private:
             m_recomputed[cellIndex(block.stage, block.microbatch)]; // until I or B, until W or B
         write(made[0], BufferKind::RecomputedUntilInputGrad, block, device, costs.recomputedUntilInputGrad);
         write(made[1], BufferKind::RecomputedUntilWeightGrad, block, device, costs.recomputedUntilWeightGrad);
-        writeWorkspace(block, device, costs.workspaceRecompute);
+        writeWorkspace(block, device, costs.workspace(block.op));
     }
 
     void readRecomputed(const Block& block, bool inputGrad, bool weightGrad)
@@ -295,10 +295,7 @@ private:
         if (!m_skipOutputs.empty())
             handSkips(task, index, block, device);
         writeWeights(task, index);
-        const Bytes workspace = !inputGrad   ? costs.workspaceWeightGrad
-                                : weightGrad ? costs.workspaceBackward
-                                             : costs.workspaceInputGrad;
-        writeWorkspace(block, device, workspace);
+        writeWorkspace(block, device, costs.workspace(block.op));
     }
 
     // --- weight versions, where the schedule has U blocks -------------------------------------------
@@ -433,9 +430,8 @@ private:
     void emitTransfer(const PendingTransfers::Transfer& pending)
     {
         const Task producer = m_program.tasks[pending.producer];
-        const Op op = producer.op == Op::B ? Op::I : producer.op;
-        const TaskId task = beginTask(TaskKind::Transfer, op, producer.stage, producer.microbatch, producer.device,
-                                      pending.destination, none, pending.producer, producer.replica);
+        const TaskId task = beginTask(TaskKind::Transfer, sentAs(producer.op), producer.stage, producer.microbatch,
+                                      producer.device, pending.destination, none, pending.producer, producer.replica);
         if (m_program.blocks())
             holdUp(task, producer.device, pending.destination);
         else if (const TaskId last = m_lastOnDevice[producer.device]; pending.heldBack && last != pending.producer)

@@ -16,8 +16,6 @@
 
 namespace pipewright {
 
-static_assert(passCount == 5, "transfers carry activations or gradients");
-
 namespace {
 
 using Extra = Program::ExtraDependency;
@@ -25,8 +23,8 @@ using Extra = Program::ExtraDependency;
 /// I and B produce the same gradient, so a stated pair stays valid when a backward is split. Their collectives differ.
 Transfer withoutHalf(Transfer transfer)
 {
-    if (transfer.producer.op == Op::B && !transfer.isCollective())
-        transfer.producer.op = Op::I;
+    if (!transfer.isCollective())
+        transfer.producer.op = sentAs(transfer.producer.op);
     return transfer;
 }
 

@@ -8,8 +8,6 @@
 
 namespace pipewright {
 
-static_assert(passCount == 5, "which passes begin and end a microbatch is said here");
-
 namespace {
 
 /// Walks a device's list and notes how many copies of the stages that it updates are live.
@@ -54,7 +52,7 @@ void countCopiesInFlight(const Program& program, std::vector<StageWeights>& repo
     std::vector<int> newest(report.size(), 0);
     const auto change = [&](BufferId id, int by) {
         const Buffer& buffer = program.buffers[id];
-        if (buffer.kind != BufferKind::SentWeights && buffer.kind != BufferKind::ReceivedWeights)
+        if (!isPassedOnWeights(buffer.kind))
             return;
         auto& versions = inFlight[buffer.stage];
         if ((versions[buffer.microbatch] += by) == 0)
@@ -115,7 +113,7 @@ std::vector<StageWeights> weightReport(const Program& program)
             ++stage.updates;
         if (task.kind != TaskKind::Compute)
             continue;
-        if (task.op == Op::F) {
+        if (makesActivation(task.op)) {
             stage.staleness = std::max(stage.staleness, use.staleness());
             stage.forwardSteps = std::max(stage.forwardSteps, use.steps);
             stage.inFlight = std::max(stage.inFlight, ++live[s]);
@@ -144,7 +142,7 @@ WeightTraffic weightTraffic(const Program& program)
                 const Buffer& buffer = program.buffers[id];
                 if (buffer.kind == BufferKind::PartialGradient || buffer.kind == BufferKind::Gradients)
                     traffic.gradients += buffer.bytes;
-                else if (buffer.kind == BufferKind::SentWeights || buffer.kind == BufferKind::ReceivedWeights)
+                else if (isPassedOnWeights(buffer.kind))
                     traffic.weights += buffer.bytes;
             }
     return traffic;

@@ -9,39 +9,6 @@
 
 namespace pipewright {
 
-BufferKind receivedKind(BufferKind sent)
-{
-    switch (sent) {
-    case BufferKind::Output: return BufferKind::ReceivedOutput;
-    case BufferKind::SentWeights:
-    case BufferKind::ReceivedWeights: return BufferKind::ReceivedWeights;
-    case BufferKind::PartialGradient: return BufferKind::ReceivedPartialGradient;
-    case BufferKind::Gradient: return BufferKind::ReceivedGradient;
-    case BufferKind::Parameters:
-    case BufferKind::Gradients:
-    case BufferKind::OptimizerState:
-    case BufferKind::SavedUntilInputGrad:
-    case BufferKind::SavedUntilWeightGrad:
-    case BufferKind::RecomputedUntilInputGrad:
-    case BufferKind::RecomputedUntilWeightGrad:
-    case BufferKind::SavedFromInputGrad:
-    case BufferKind::SequenceGradient:
-    case BufferKind::ReceivedOutput:
-    case BufferKind::ReceivedGradient:
-    case BufferKind::Workspace:
-    case BufferKind::ReduceInbox:
-    case BufferKind::WeightVersion:
-    case BufferKind::PredictedWeights:
-    case BufferKind::ReceivedPartialGradient:
-    case BufferKind::OffloadedUntilInputGrad:
-    case BufferKind::OffloadedUntilWeightGrad:
-    case BufferKind::ReloadedUntilInputGrad:
-    case BufferKind::ReloadedUntilWeightGrad: break;
-    }
-    throw Error("program", "a buffer is sent that never leaves its device",
-                "report this with the design: it is a fault of the compiler");
-}
-
 WeightTasks::WeightTasks(Program& program, const Schedule& schedule, const Costs& costs, const OrderGraph& graph,
                          const WeightPlan& plan)
     : TaskWriter(program, schedule, costs), m_graph(graph), m_plan(plan), m_hops(graph, plan, schedule),

@@ -79,7 +79,4 @@ private:
     std::map<std::tuple<int, int, int>, Arrival> m_sent;                  ///< stage, version, device
 };
 
-/// The kind of the received buffer for a sent buffer of this kind.
-BufferKind receivedKind(BufferKind sent);
-
 } // namespace pipewright

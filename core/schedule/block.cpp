@@ -24,19 +24,6 @@ std::optional<std::int32_t> takeNumber(std::string_view& text)
 
 } // namespace
 
-std::string_view describe(Op op)
-{
-    switch (op) {
-    case Op::F: return "forward";
-    case Op::B: return "full backward";
-    case Op::I: return "input gradient";
-    case Op::W: return "weight gradient";
-    case Op::U: return "update";
-    case Op::R: return "recompute";
-    }
-    return {};
-}
-
 std::string toString(const Block& block)
 {
     std::string text(1, letter(block.op));

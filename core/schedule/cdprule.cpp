@@ -9,11 +9,9 @@
 
 namespace pipewright {
 
-static_assert(passCount == 5, "a pass is a forward, or it counts as a backward");
-
 std::int64_t cyclicTime(Op op, int stages, int stage, int microbatch)
 {
-    return std::int64_t{2} * microbatch + (op == Op::F ? stage : 2 * stages - 1 - stage);
+    return std::int64_t{2} * microbatch + (makesActivation(op) ? stage : 2 * stages - 1 - stage);
 }
 
 namespace {

@@ -3,6 +3,7 @@
 // follows from a run of the order in which every block takes one unit (firstLegalIndex).
 #include "core/schedule/edits.h"
 
+#include "core/schedule/blockinputs.h"
 #include "core/schedule/weightinputs.h"
 
 #include <fmt/format.h>
@@ -14,8 +15,6 @@
 #include <utility>
 
 namespace pipewright {
-
-static_assert(passCount == 5, "what each pass waits for, and how passes are split and joined, is said here");
 
 namespace {
 
@@ -57,7 +56,7 @@ std::vector<Block>& lane(Schedule& schedule, int device)
 std::vector<Block> withFirstStageJoined(const std::vector<Block>& blocks, int microbatches)
 {
     std::vector<std::uint8_t> halves(static_cast<std::size_t>(microbatches), 0);
-    const auto isHalf = [](const Block& b) { return b.stage == 0 && (b.op == Op::I || b.op == Op::W); };
+    const auto isHalf = [](const Block& b) { return b.stage == 0 && isHalfBackward(b.op); };
     for (const Block& block : blocks)
         if (isHalf(block))
             ++halves[block.microbatch];
@@ -242,23 +241,10 @@ int firstLegalIndex(const Schedule& schedule, const Block& block, Diagnostics* w
         return -1;
 
     std::vector<BlockIndex> inputs;
-    if (block.op == Op::F && block.stage > 0)
-        inputs.push_back(graph.indexOf(Op::F, block.stage - 1, block.microbatch));
-    if (block.op == Op::R)
-        inputs.push_back(graph.indexOf(Op::F, block.stage, block.microbatch));
-    if (makesInputGrad(block.op)) {
-        const bool recomputed = graph.indexOf(Op::R, block.stage, block.microbatch) != noBlock;
-        inputs.push_back(graph.indexOf(recomputed ? Op::R : Op::F, block.stage, block.microbatch));
-        if (block.stage + 1 < schedule.stages())
-            inputs.push_back(graph.backwardOf(block.stage + 1, block.microbatch));
-    }
-    if (block.op == Op::W)
-        inputs.push_back(graph.indexOf(Op::I, block.stage, block.microbatch));
-    const int pieces = schedule.sequencePieces, piece = block.microbatch % pieces;
-    if (block.op == Op::F && piece > 0)
-        inputs.push_back(graph.indexOf(Op::F, block.stage, block.microbatch - 1));
-    if (makesInputGrad(block.op) && piece + 1 < pieces)
-        inputs.push_back(graph.backwardOf(block.stage, block.microbatch + 1));
+    forEachInput(
+        schedule, {}, block,
+        [&](Op op, int stage, int microbatch) { return graph.indexOf(op, stage, microbatch) != noBlock; },
+        [&](Op op, int stage, int microbatch) { inputs.push_back(graph.indexOf(op, stage, microbatch)); });
     if (std::find(inputs.begin(), inputs.end(), noBlock) != inputs.end())
         return refuseBecause(
             {{Severity::Error, toString(block), "what it needs is not placed yet", "place its inputs first"}});
@@ -302,11 +288,11 @@ EditResult splitBackwards(const Schedule& schedule, std::span<const Block> block
         std::vector<Block> halves;
         halves.reserve(order.size() + wanted.size());
         for (const Block& block : order) {
-            if (block.op != Op::B || !wanted.contains(block)) {
+            if (!isFullBackward(block.op) || !wanted.contains(block)) {
                 halves.push_back(block);
                 continue;
             }
-            for (const Op op : {Op::I, Op::W})
+            for (const Op op : halvesOfBackward)
                 halves.push_back({op, block.stage, block.microbatch, block.replica});
             found = true;
         }
@@ -316,7 +302,7 @@ EditResult splitBackwards(const Schedule& schedule, std::span<const Block> block
         return refuse(schedule, wanted.empty() ? "" : toString(*wanted.begin()),
                       "no full backward is among the chosen blocks", "choose a block B, which holds both halves");
     for (Pin& pin : edited.pins)
-        if (pin.block.op == Op::B && wanted.contains(pin.block))
+        if (isFullBackward(pin.block.op) && wanted.contains(pin.block))
             pin.block.op = Op::I;
     return checked(std::move(edited), skips);
 }
@@ -331,10 +317,10 @@ EditResult mergeBackwards(const Schedule& schedule, std::span<const Block> block
         return block;
     };
     for (const Block& block : blocks)
-        if (block.op == Op::I || block.op == Op::W)
+        if (isHalfBackward(block.op))
             halves.emplace(nameOf(block), 0);
     const auto countedIn = [&](const Block& block) {
-        return block.op == Op::I || block.op == Op::W ? halves.find(nameOf(block)) : halves.end();
+        return isHalfBackward(block.op) ? halves.find(nameOf(block)) : halves.end();
     };
     for (const std::vector<Block>& order : schedule.order)
         for (const Block& block : order)

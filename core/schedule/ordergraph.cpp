@@ -11,8 +11,6 @@
 
 namespace pipewright {
 
-static_assert(passCount == 5, "what each pass waits for is said here");
-
 namespace {
 
 std::string place(int device, std::size_t position, const Block& block)
@@ -170,7 +168,6 @@ void OrderGraph::fillTable(const Schedule& schedule, Diagnostics& diagnostics)
                 addError(diagnostics, here(), fmt::format("stage {} is held by device {}", block.stage, home),
                          fmt::format("move the block to device {}, or the whole stage here", home));
             } else if (!isPass(block.op)) {
-                static_assert(opCount == passCount + 1, "U is placed; what of the others?");
                 m_hasUpdates = true; // checkUpdates() looks at it
             } else {
                 BlockIndex& slot = m_table[(pipewright::indexOf(block.op) * static_cast<std::size_t>(stages)
@@ -230,16 +227,15 @@ void OrderGraph::checkLocalOrder(const Schedule& schedule, Diagnostics& diagnost
 {
     for (BlockIndex i = 0; i < blocks.size(); ++i) {
         const Block& block = blocks[i];
-        if (!isBackward(block.op) && block.op != Op::R)
+        const std::optional<Op> own = waitsFor(block.op);
+        if (!own)
             continue;
         const int device = deviceOfBlock[i];
         const BlockIndex first = firstOfDevice[device];
         const auto here = [&] { return place(device, i - first, block); };
-        const Op needed = makesInputGrad(block.op) && indexOf(Op::R, block.stage, block.microbatch) != noBlock ? Op::R
-                          : block.op == Op::W                                                                  ? Op::I
-                                                                                                               : Op::F;
-        const BlockIndex input = indexOf(needed, block.stage, block.microbatch);
-        if (isBackward(block.op) && block.op != Op::B && fullBackward(block.stage, block.microbatch) != noBlock)
+        const bool again = makesInputGrad(block.op) && indexOf(Op::R, block.stage, block.microbatch) != noBlock;
+        const BlockIndex input = indexOf(again ? Op::R : *own, block.stage, block.microbatch);
+        if (isHalfBackward(block.op) && fullBackward(block.stage, block.microbatch) != noBlock)
             addError(diagnostics, here(), "the full backward of the same stage and microbatch is placed too",
                      fmt::format("keep either {} or its two halves",
                                  toString(schedule.block(Op::B, block.stage, block.microbatch))));
@@ -267,11 +263,11 @@ void OrderGraph::checkPieceOrder(const Schedule& schedule, Diagnostics& diagnost
         return;
     for (BlockIndex i = 0; i < blocks.size(); ++i) {
         const Block& block = blocks[i];
-        const bool forward = block.op == Op::F;
-        const int piece = block.microbatch % schedule.sequencePieces;
-        if ((!forward && !makesInputGrad(block.op)) || (forward ? piece == 0 : piece == schedule.sequencePieces - 1))
+        const int step = stageStep(block.op), piece = block.microbatch % schedule.sequencePieces;
+        const bool forward = step > 0;
+        if (step == 0 || piece == (forward ? 0 : schedule.sequencePieces - 1))
             continue;
-        const int neighbour = forward ? block.microbatch - 1 : block.microbatch + 1;
+        const int neighbour = block.microbatch - step;
         const BlockIndex input = forward ? indexOf(Op::F, block.stage, neighbour) : backwardOf(block.stage, neighbour);
         if (input != noBlock && input > i) {
             const BlockIndex first = firstOfDevice[deviceOfBlock[i]];
@@ -351,12 +347,12 @@ void OrderGraph::linkInputs(std::span<const SkipConnection> skips)
     chainInput.resize(blocks.size(), noBlock);
     for (BlockIndex i = 0; i < blocks.size(); ++i) {
         const Block& block = blocks[i];
-        const bool forward = block.op == Op::F;
-        if (!forward && !makesInputGrad(block.op))
+        const int step = stageStep(block.op), from = block.stage - step;
+        const bool forward = step > 0;
+        if (step == 0)
             continue;
-        if (forward ? block.stage > 0 : block.stage + 1 < m_stages)
-            chainInput[i] = forward ? indexOf(Op::F, block.stage - 1, block.microbatch)
-                                    : backwardOf(block.stage + 1, block.microbatch);
+        if (from >= 0 && from < m_stages)
+            chainInput[i] = forward ? indexOf(Op::F, from, block.microbatch) : backwardOf(from, block.microbatch);
         for (std::uint32_t s = 0; s < skips.size(); ++s) {
             const SkipConnection& skip = skips[s];
             if ((forward ? skip.toStage : skip.fromStage) != block.stage)

@@ -13,8 +13,6 @@
 
 namespace pipewright {
 
-static_assert(passCount == 5, "which pass comes behind which is said here");
-
 namespace {
 
 /// Whether `other`, of the same microbatch, depends on `block`, directly or indirectly.
@@ -22,15 +20,13 @@ bool comesAfter(const Block& other, const Block& block)
 {
     if (other == block)
         return false;
-    if (other.op == Op::F)
-        return block.op == Op::F && other.stage > block.stage;
-    if (other.op == Op::R)
-        return block.op == Op::F && other.stage >= block.stage;
-    if (block.op == Op::F)
+    if (runsForward(other.op))
+        return makesActivation(block.op) && other.stage >= block.stage + int{makesActivation(other.op)};
+    if (makesActivation(block.op))
         return true; // every forward is behind all backwards
     if (block.op == Op::W)
         return false;
-    if (block.op == Op::R)
+    if (isRecompute(block.op))
         return other.stage <= block.stage;
     return other.op == Op::W ? other.stage <= block.stage : other.stage < block.stage;
 }

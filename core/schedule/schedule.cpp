@@ -37,18 +37,15 @@ std::vector<Block> unplacedBlocks(const Schedule& schedule)
                        + static_cast<std::size_t>(block.microbatch)] |= bit(block.op);
 
     std::vector<Block> missing;
-    static_assert(passCount == 5, "which of the passes a cell wants is said below");
-    for (const Op op : {Op::F, Op::B, Op::I, Op::W, Op::R})
+    for (const Op op : allOps)
         for (std::size_t m = 0; m < microbatches; ++m)
             for (std::size_t s = 0; s < stages; ++s) {
                 const std::uint8_t has = placed[s * microbatches + m];
                 const bool split = (has & (bit(Op::I) | bit(Op::W))) != 0
                                    || ((has & bit(Op::B)) == 0 && schedule.backward == BackwardStyle::Split);
-                const bool wanted = op == Op::F   ? true
-                                    : op == Op::B ? !split
-                                    : op == Op::R ? schedule.recomputeOf(static_cast<int>(s)) != Recompute::None
-                                                  : split;
-                if (wanted && !(has & bit(op)))
+                if (isNeeded(op, split ? BackwardStyle::Split : BackwardStyle::Full,
+                             schedule.recomputeOf(static_cast<int>(s)) != Recompute::None)
+                    && !(has & bit(op)))
                     missing.push_back(schedule.block(op, static_cast<int>(s), static_cast<int>(m)));
             }
     return missing;

@@ -14,10 +14,6 @@
 
 namespace pipewright {
 
-/// Whether a stage's backward is one block (B) or two (I then W). Placed blocks keep their form; this is the style of
-/// missing blocks.
-enum class BackwardStyle { Full, Split };
-
 /// A block must not start before this time. Pins are the only times that a user can state.
 struct Pin {
     Block block;

@@ -7,15 +7,13 @@
 
 namespace pipewright {
 
-static_assert(passCount == 5, "the passes whose weights hop are forwards and full backwards");
-
 WeightHops::WeightHops(const OrderGraph& graph, const WeightPlan& plan, const Schedule& schedule)
 {
     if (!schedule.shardedStates)
         return;
     std::map<std::pair<int, int>, std::vector<std::pair<std::int64_t, BlockIndex>>> readers;
     for (BlockIndex i = 0; i < graph.blocks.size(); ++i)
-        if (const Block& block = graph.blocks[i]; block.op == Op::F || block.op == Op::B)
+        if (const Block& block = graph.blocks[i]; makesActivation(block.op) || isFullBackward(block.op))
             readers[{block.stage, plan.reads[i].version}].emplace_back(
                 cyclicTime(block.op, schedule.stages(), block.stage, block.microbatch), i);
     for (auto& [version, byTime] : readers) {

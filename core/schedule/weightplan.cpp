@@ -10,9 +10,6 @@
 
 namespace pipewright {
 
-static_assert(passCount == 5, "which version each pass reads is said here; R reads what its backward does");
-static_assert(opCount == passCount + 1, "of the others, updates alone make versions");
-
 namespace {
 
 class Planner {
@@ -107,7 +104,7 @@ private:
             if (m_graph.blocks[i].op == Op::U)
                 updates.push_back(i);
         for (const BlockIndex i : m_blocks[stage])
-            if (m_graph.blocks[i].op == Op::I || m_graph.blocks[i].op == Op::W)
+            if (isHalfBackward(m_graph.blocks[i].op))
                 return fault(i, "a half backward, in a stage whose gradient sums pass from device to device",
                              "use full backwards (B)");
         std::int32_t next = 0;
@@ -170,7 +167,7 @@ private:
         for (const bool forwards : {true, false})
             for (const BlockIndex i : m_blocks[s]) {
                 const Op op = m_graph.blocks[i].op;
-                if (isPass(op) && (op == Op::F) == forwards)
+                if (isPass(op) && makesActivation(op) == forwards)
                     askRule(stage, i);
             }
     }
@@ -180,7 +177,7 @@ private:
         const Block& block = m_graph.blocks[i];
         const auto s = static_cast<std::size_t>(stage);
         const BlockIndex forward = forwardOf(stage, block.microbatch);
-        if (block.op == Op::R && forward != noBlock) {
+        if (isRecompute(block.op) && forward != noBlock) {
             m_plan.reads[i] = m_plan.reads[forward];
             return;
         }
@@ -214,13 +211,13 @@ private:
             read.steps = m_plan.reads[gradient].steps;
             return;
         }
-        const WeightAnswer answer = block.op == Op::F ? m_rule->forward(question) : m_rule->backward(question);
+        const WeightAnswer answer = makesActivation(block.op) ? m_rule->forward(question) : m_rule->backward(question);
         read.version = answer.version;
         read.steps = answer.steps;
         if (read.steps > 0)
             read.madeBy = answer.prediction == PredictionOf::Block     ? i
                           : answer.prediction == PredictionOf::Forward ? forward
-                          : block.op == Op::F                          ? forwardOf(stage, first)
+                          : makesActivation(block.op)                  ? forwardOf(stage, first)
                                                                        : m_graph.backwardOf(stage, first);
         checkAvailable(i, read);
     }

@@ -8,14 +8,11 @@
 
 namespace pipewright {
 
-static_assert(passCount == 5, "the passes of a microbatch are listed here");
-
 HeldBytes::HeldBytes(const SearchModel& model, StageIndex stage, MicrobatchIndex microbatch)
 {
     Bytes held = 0;
-    for (const std::int32_t id : {model.forward(stage, microbatch), model.recompute(stage, microbatch),
-                                  model.backward(stage, microbatch), model.weightGrad(stage, microbatch)})
-        if (id >= 0) {
+    for (int kind = 0; kind < taskKinds; ++kind)
+        if (const std::int32_t id = model.taskOf(kind, stage, microbatch); id >= 0) {
             const SearchTask& task = model.tasks[id];
             const Bytes during = held + task.taken + task.passing;
             held += task.taken - task.freed;

@@ -10,8 +10,6 @@
 
 namespace pipewright {
 
-static_assert(passCount == 5, "each pass is one of four kinds here");
-
 namespace {
 
 /// Locked blocks keep their locked order: the positions that they hold in the ascending sequence are refilled in that
@@ -154,9 +152,9 @@ bool PolicyRunner::fits(int stage, std::int32_t id, Bytes live) const
 {
     const SearchTask& task = m_model.tasks[id];
     const Bytes capacity = m_model.capacity[task.device];
-    if (task.op == Op::R)
+    if (isRecompute(task.op))
         return live + spaceOf(m_model, m_model.tasks[m_model.backward(stage, task.microbatch)]) <= capacity;
-    if (task.op != Op::F)
+    if (!makesActivation(task.op))
         return live + task.taken + task.passing <= capacity;
     // The microbatch must be able to finish: memory for its later stages on this device and for a backward.
     Bytes later = 0;

@@ -8,8 +8,6 @@
 
 namespace pipewright {
 
-static_assert(passCount == 5, "the passes of a microbatch are listed here");
-
 std::string_view nameOf(PlacementShape shape)
 {
     switch (shape) {
@@ -46,16 +44,15 @@ void placeInTurn(Schedule& schedule)
     for (std::vector<Block>& lane : schedule.order)
         lane.clear();
     const auto place = [&](Op op, int s, int m) { schedule.order[schedule.deviceOfStage[s]].push_back({op, s, m, 0}); };
-    const bool split = schedule.backward == BackwardStyle::Split;
     for (int m = 0; m < schedule.microbatches; ++m) {
         for (int s = 0; s < schedule.stages(); ++s)
             place(Op::F, s, m);
         for (int s = schedule.stages(); s-- > 0;) {
             if (schedule.recomputeOf(s) != Recompute::None)
                 place(Op::R, s, m);
-            place(split ? Op::I : Op::B, s, m);
-            if (split)
-                place(Op::W, s, m);
+            for (const Op op : allOps)
+                if (isBackward(op) && isNeeded(op, schedule.backward))
+                    place(op, s, m);
         }
     }
 }

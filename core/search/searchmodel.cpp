@@ -14,8 +14,6 @@
 
 namespace pipewright {
 
-static_assert(passCount == 5, "the tasks of a microbatch, their inputs and consumers are said here");
-
 namespace {
 
 void refuseUnknownKinds(const Design& design)
@@ -92,7 +90,7 @@ void SearchModel::addTasks(const Design& design, Patience& patience)
         for (const Block& block : lane)
             if (isBackward(block.op) && block.stage >= 0 && block.stage < stages && block.microbatch >= 0
                 && block.microbatch < microbatches)
-                split(block.stage, block.microbatch) = block.op != Op::B;
+                split(block.stage, block.microbatch) = isHalfBackward(block.op);
     m_first = ByStageAndMicrobatch<std::int32_t>(stages, microbatches);
     for (int s = 0; s < stages; ++s)
         m_recomputes.push_back(design.schedule.recomputeOf(s) != Recompute::None);
@@ -114,10 +112,9 @@ void SearchModel::addTasks(const Design& design, Patience& patience)
             add(Op::F, -1);
             if (m_recomputes[s] != 0)
                 add(Op::R, first);
-            const std::int32_t back = backward(s, m);
-            add(split(s, m) != 0 ? Op::I : Op::B, back - 1);
-            if (split(s, m) != 0)
-                add(Op::W, back);
+            for (const Op op : allOps)
+                if (isBackward(op) && isNeeded(op, split(s, m) != 0 ? BackwardStyle::Split : BackwardStyle::Full))
+                    add(op, static_cast<std::int32_t>(tasks.size()) - 1);
         }
 }
 
@@ -133,12 +130,13 @@ void SearchModel::addInputs(const Design& design, Patience& patience)
     for (SearchTask& task : tasks) {
         patience.spend(1);
         const auto self = static_cast<std::int32_t>(&task - tasks.data());
-        if (task.op == Op::W || task.op == Op::R)
+        const int step = stageStep(task.op), from = task.stage - step;
+        if (step == 0)
             continue;
-        const bool down = task.op == Op::F;
-        if (down ? task.stage > 0 : task.stage + 1 < stages) {
-            task.input = down ? forward(task.stage - 1, task.microbatch) : backward(task.stage + 1, task.microbatch);
-            const int sender = down ? task.stage - 1 : task.stage; // of the activation; its gradient has the same size
+        const bool down = step > 0;
+        if (from >= 0 && from < stages) {
+            task.input = down ? forward(from, task.microbatch) : backward(from, task.microbatch);
+            const int sender = down ? from : task.stage; // of the activation; its gradient has the same size
             task.delay = delay(task.input, self, costs.stages[sender].output);
         }
         for (std::size_t i = 0; i < design.dataflow.skips.size(); ++i)
@@ -180,29 +178,26 @@ void SearchModel::addMemory(const Design& design, const MemoryLimit& limit, Pati
         // What comes from and goes to the neighbouring stages, activations or gradients of the same size.
         const Bytes before = task.stage > 0 ? passing(costs.stages[task.stage - 1].output) : 0,
                     behind = task.stage + 1 < stages ? passing(c.output) : 0;
+        task.passing = passing(c.workspace(task.op));
         switch (task.op) {
         case Op::F:
             task.taken = untilInput + untilWeight + input;
-            task.passing = passing(c.workspaceForward) + (full ? 0 : before) + behind;
+            task.passing += (full ? 0 : before) + behind;
             break;
         case Op::R:
             task.taken = againInput + againWeight;
             task.freed = input;
-            task.passing = passing(c.workspaceRecompute);
             break;
         case Op::I:
             // In the zero-bubble papers' memory count I's allocation and release are one step.
             task.taken = byFactor ? std::max<Bytes>(0, fromInput - untilInput) : fromInput;
             task.freed = (byFactor ? std::max<Bytes>(0, untilInput - fromInput) : untilInput) + againInput;
-            task.passing = passing(c.workspaceInputGrad) + before + behind;
+            task.passing += before + behind;
             break;
-        case Op::W:
-            task.freed = untilWeight + againWeight + fromInput;
-            task.passing = passing(c.workspaceWeightGrad);
-            break;
+        case Op::W: task.freed = untilWeight + againWeight + fromInput; break;
         case Op::B:
             task.freed = untilInput + untilWeight + againInput + againWeight;
-            task.passing = passing(c.madeForWeightGrad(Op::B)) + passing(c.workspaceBackward) + before + behind;
+            task.passing += passing(c.madeForWeightGrad(task.op)) + before + behind;
             break;
         case Op::U: break; // not part of a search
         }
@@ -266,11 +261,10 @@ SearchModel::Kept SearchModel::kept(StageIndex stage, MicrobatchIndex microbatch
 std::int32_t SearchModel::consumerOf(std::int32_t id) const
 {
     const SearchTask& task = tasks[id];
-    if (task.op == Op::W || task.op == Op::R)
+    const int step = stageStep(task.op), to = task.stage + step;
+    if (step == 0 || to < 0 || to >= stages)
         return -1;
-    if (task.op == Op::F)
-        return task.stage + 1 < stages ? forward(task.stage + 1, task.microbatch) : -1;
-    return task.stage > 0 ? backward(task.stage - 1, task.microbatch) : -1;
+    return step > 0 ? forward(to, task.microbatch) : backward(to, task.microbatch);
 }
 
 std::int32_t SearchModel::taskOf(int kind, StageIndex stage, MicrobatchIndex microbatch) const
@@ -319,9 +313,9 @@ std::optional<Lanes> SearchModel::lanesOf(const Schedule& schedule) const
             if (block.stage < 0 || block.stage >= stages || block.microbatch < 0 || block.microbatch >= microbatches)
                 return std::nullopt;
             const std::int32_t w = weightGrad(block.stage, block.microbatch);
-            if (block.op == Op::F)
+            if (makesActivation(block.op))
                 add(forward(block.stage, block.microbatch));
-            if (block.op == Op::R || makesInputGrad(block.op))
+            if (isRecompute(block.op) || makesInputGrad(block.op))
                 add(recompute(block.stage, block.microbatch));
             if (makesInputGrad(block.op))
                 add(backward(block.stage, block.microbatch));

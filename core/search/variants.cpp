@@ -12,8 +12,6 @@
 
 namespace pipewright {
 
-static_assert(passCount == 5, "passes are split and joined here");
-
 namespace {
 
 /// Share of the time for comparing the choices.
@@ -23,13 +21,11 @@ constexpr double shareOfChoice = 0.4;
 std::vector<Block> inStyle(const Block& block, BackwardStyle style)
 {
     const auto as = [&](Op op) { return Block{op, block.stage, block.microbatch, block.replica}; };
-    if (style == BackwardStyle::Split && block.op == Op::B)
+    if (!isBackward(block.op) || isNeeded(block.op, style))
+        return {block};
+    if (isFullBackward(block.op))
         return {as(Op::I), as(Op::W)};
-    if (style == BackwardStyle::Full && block.op == Op::I)
-        return {as(Op::B)};
-    if (style == BackwardStyle::Full && block.op == Op::W)
-        return {};
-    return {block};
+    return makesInputGrad(block.op) ? std::vector{as(Op::B)} : std::vector<Block>{};
 }
 
 std::vector<Block> inStyle(const std::vector<Block>& blocks, BackwardStyle style)
@@ -170,7 +166,7 @@ std::optional<BackwardStyle> styleOf(const Schedule& schedule)
         for (const Block& block : lane) {
             if (!isBackward(block.op))
                 continue;
-            const BackwardStyle own = block.op == Op::B ? BackwardStyle::Full : BackwardStyle::Split;
+            const BackwardStyle own = isFullBackward(block.op) ? BackwardStyle::Full : BackwardStyle::Split;
             if (style.value_or(own) != own)
                 return std::nullopt;
             style = own;

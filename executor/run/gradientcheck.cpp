@@ -13,8 +13,6 @@
 
 namespace pipewright {
 
-static_assert(passCount == 5, "which passes sum gradients is said here");
-
 AccumulationOrder accumulationOrder(const Program& program)
 {
     AccumulationOrder order;

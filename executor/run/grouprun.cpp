@@ -200,7 +200,7 @@ void GroupSink::append(const std::vector<TaskRecord>& records)
         block.end = std::max(block.end, record.end);
         const Task& task = m_run.groups.tasks[id];
         const Task& own = m_run.members.program.tasks[record.task];
-        if (own.kind == TaskKind::Compute || own.kind == TaskKind::Collective)
+        if (isOfBlock(own.kind))
             for (int member = own.device; member <= std::max(own.device, own.peer); ++member)
                 if (m_run.stages.membersOfDevice[task.device] > 1) {
                     GpuRecord& part = parts.emplace_back();

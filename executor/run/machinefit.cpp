@@ -71,7 +71,7 @@ double slowdownOn(int cores, const Program& program, const Timeline& timeline, c
     std::vector<std::pair<Nanoseconds, int>> changes; // of the number of threads that compute
     for (TaskId t = 0; t < program.tasks.size(); ++t) {
         const Task& task = program.tasks[t];
-        if ((task.kind != TaskKind::Compute && task.kind != TaskKind::Update) || timeline.start[t] == notRun)
+        if (!traitsOf(task.kind).computes || timeline.start[t] == notRun)
             continue;
         const auto device = static_cast<std::size_t>(task.device);
         const int count = device < threads.size() ? threads[device] : 1;

@@ -63,9 +63,8 @@ Costs scaledCosts(const Costs& costs, const SyntheticScale& scale)
     };
     Costs result = costs;
     for (StageCosts& stage : result.stages) {
-        scaleAll(
-            {&stage.forward, &stage.inputGrad, &stage.weightGrad, &stage.backward, &stage.update, &stage.recompute},
-            scale.time, longestTime);
+        for (const Op op : allOps)
+            scaleAll({&(stage.*timeField(op))}, scale.time, longestTime);
         stage.fitParts();
         scaleAll({&stage.savedUntilInputGrad, &stage.savedUntilWeightGrad, &stage.savedFromInputGrad,
                   &stage.sparedByBackward, &stage.recomputedUntilInputGrad, &stage.recomputedUntilWeightGrad,

@@ -32,8 +32,7 @@ void Actor::stampSend(std::size_t index)
     for (const BufferId buffer : m_run.program->reads(what.task)) {
         const BufferKind kind = m_run.program->buffers[buffer].kind;
         // Weights that are passed from block to block leave when the block has ended, which is now.
-        const bool hops =
-            m_run.program->shardedStates && (kind == BufferKind::SentWeights || kind == BufferKind::ReceivedWeights);
+        const bool hops = m_run.program->shardedStates && isPassedOnWeights(kind);
         start = std::max(start, hops ? m_clock : m_run.bufferReady[buffer]);
     }
     // A given order of transfers may place the send after later blocks than the one that made its value; a slowed

@@ -59,7 +59,7 @@ void requirePossible(const Design& design, const TorchOptions& options)
             throw Error(firstBlock(schedule, [](const Block& block) { return block.op == Op::U; }),
                         "several devices work on a stage, and a rank has its stages for itself",
                         "make the design with --layout pipeline, or single");
-        const auto half = [](const Block& block) { return block.op == Op::I || block.op == Op::W; };
+        const auto half = [](const Block& block) { return isHalfBackward(block.op); };
         if (const std::string place = firstBlock(schedule, half); place != "schedule")
             throw Error(place, "where weights are updated amid the step, backwards run whole", "use full backwards");
     }

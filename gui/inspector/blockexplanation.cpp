@@ -178,7 +178,7 @@ std::optional<Block> lastBlock(const Program& program, const Timeline& timeline)
     TaskId last = none;
     for (TaskId t = 0; t < program.tasks.size(); ++t) {
         const TaskKind kind = program.tasks[t].kind;
-        const bool runs = kind == TaskKind::Compute || isUpdate(kind);
+        const bool runs = isBlockOrUpdate(kind);
         if (runs && (last == none || timeline.end[t] > timeline.end[last]))
             last = t;
     }

@@ -41,8 +41,8 @@ recipe() {
         grep -o '`[^`]*\.\(cpp\|h\)`' | tr -d '`' |
         awk '/\// { folder = $0; sub(/[^\/]*$/, "", folder); print; next } { print folder $0 }' | sort -u
 }
-stops() { # switches over all operations, and tables and sums of them that a static_assert watches
-    (cd "$source" && grep -rlE 'case Op::|opCount ==|greyOfNarrowBlocks\{' --include='*.cpp' --include='*.h' \
+stops() { # switches over all operations, and tables of them that a static_assert watches
+    (cd "$source" && grep -rlE 'case Op::|greyOfNarrowBlocks\{' --include='*.cpp' --include='*.h' \
         app core executor gui kernels traces) | sort -u
 }
 [ "$(recipe | wc -l)" -gt 9 ] || fail "CONTRIBUTING.md has no recipe for a block operation"

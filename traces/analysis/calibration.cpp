@@ -257,7 +257,7 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
                     if (pairs.ranTogether(timeline, id))
                         continue;
                     const Nanoseconds duration = timeline.end[id] - timeline.start[id];
-                    if (isUpdate(task.kind) && task.kind != TaskKind::Update)
+                    if (isUpdate(task.kind) && !traitsOf(task.kind).computes)
                         continue; // weight transfer tasks: no time is predicted for them
                     if (program.shardedOptimizer && task.kind == TaskKind::Update) // this replica's share only
                         stages[task.stage].ofOp[indexOf(task.op)].push_back(duration * program.replicas());

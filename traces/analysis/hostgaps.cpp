@@ -50,8 +50,7 @@ void HostGapSamples::add(const Timeline& timeline)
     for (TaskId t = 0; t < m_program.tasks.size(); ++t) {
         const Task& task = m_program.tasks[t];
         const bool second = !m_partner.empty() && m_partner[t] != none && m_partner[t] < t;
-        if ((task.kind == TaskKind::Compute || task.kind == TaskKind::Update) && replay.recorded(t) && !second
-            && knowsInputs(t, timeline))
+        if (traitsOf(task.kind).computes && replay.recorded(t) && !second && knowsInputs(t, timeline))
             m_samples[task.device][indexOf(task.op)].push_back(std::max<Nanoseconds>(0, replay.lag[t] - memory[t]));
     }
 }

@@ -98,7 +98,7 @@ WhatIf whatIf(const Program& program, const Replay& replay, const std::vector<st
         } else {
             meant = [&program, what](TaskId t) {
                 const Task& task = program.tasks[t];
-                if (moves(task.kind) || isReduction(task.kind))
+                if (isBesideBlocks(task.kind))
                     return false;
                 return program.label(t) == what || std::string(1, letter(task.op)) + std::to_string(task.stage) == what;
             };

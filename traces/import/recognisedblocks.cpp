@@ -14,8 +14,6 @@
 
 namespace pipewright {
 
-static_assert(passCount == 5, "transfers carry activations or gradients");
-
 namespace {
 
 struct Span {
@@ -267,7 +265,7 @@ private:
     {
         for (const Arrival& arrival : m_arrivals) {
             const Task& task = arrival.task;
-            const auto sent = m_sent.find({arrival.step, task.op != Op::F, task.stage, task.microbatch});
+            const auto sent = m_sent.find({arrival.step, !makesActivation(task.op), task.stage, task.microbatch});
             if (sent != m_sent.end() && arrival.since <= sent->second && sent->second < arrival.at)
                 m_blocks.records.push_back(
                     {taskId(task, arrival.device), arrival.step, arrival.device, sent->second, arrival.at});

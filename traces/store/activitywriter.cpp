@@ -210,7 +210,7 @@ void writeBlocks(SQLite::Database& database, const RecognisedBlocks& blocks)
     for (std::size_t i = 0; i < blocks.tasks.size(); ++i) {
         const Task& t = blocks.tasks[i];
         task.bind(1, static_cast<std::int64_t>(i));
-        task.bind(2, std::string(traceschema::nameOf(t.kind)));
+        task.bind(2, std::string(traitsOf(t.kind).key));
         task.bind(3, std::string(1, letter(t.op)));
         task.bind(4, t.stage);
         task.bind(5, t.microbatch);

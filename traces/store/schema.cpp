@@ -118,21 +118,4 @@ const char* const createActivityTables = R"sql(
     );
 )sql";
 
-std::string_view nameOf(TaskKind kind)
-{
-    switch (kind) {
-    case TaskKind::Compute: return "compute";
-    case TaskKind::Transfer: return "transfer";
-    case TaskKind::Reduce:
-    case TaskKind::ReplicaSum: return "reduce";
-    case TaskKind::Update:
-    case TaskKind::PutInPlace:
-    case TaskKind::SetOut: return "update";
-    case TaskKind::Collective: return "collective";
-    case TaskKind::Offload: return "offload";
-    case TaskKind::Reload: return "reload";
-    }
-    return "unknown";
-}
-
 } // namespace pipewright::traceschema

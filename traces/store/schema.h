@@ -44,6 +44,4 @@ extern const char* const createActivityTables; ///< those that every imported tr
 inline constexpr int warned =
     2; ///< in SKIPPED's column "lost": a doubt about the whole trace; 1: left out, 0: repaired
 
-std::string_view nameOf(TaskKind kind); ///< "compute", "transfer", "reduce", "update"
-
 } // namespace pipewright::traceschema

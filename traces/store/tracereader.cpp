@@ -26,19 +26,17 @@ namespace {
 /// Traces name six kinds; a task's numbers decide among kinds that share a name.
 TaskKind kindOf(const std::string& name, const Task& task)
 {
-    using traceschema::nameOf;
-    if (name == nameOf(TaskKind::Compute))
-        return TaskKind::Compute;
-    if (name == nameOf(TaskKind::Transfer))
-        return TaskKind::Transfer;
-    if (name == nameOf(TaskKind::Reduce))
-        return task.stage == task.microbatch ? TaskKind::ReplicaSum : TaskKind::Reduce;
-    if (name == nameOf(TaskKind::Update))
-        return task.peer < 0 ? TaskKind::Update : task.peer == task.device ? TaskKind::SetOut : TaskKind::PutInPlace;
-    if (name == nameOf(TaskKind::Offload))
-        return TaskKind::Offload;
-    if (name == nameOf(TaskKind::Reload))
-        return TaskKind::Reload;
+    for (const TaskKind kind : allTaskKinds) {
+        if (name != traitsOf(kind).key || kind == TaskKind::Collective) // traces have none
+            continue;
+        if (isReduction(kind))
+            return task.stage == task.microbatch ? TaskKind::ReplicaSum : TaskKind::Reduce;
+        if (isUpdate(kind))
+            return task.peer < 0              ? TaskKind::Update
+                   : task.peer == task.device ? TaskKind::SetOut
+                                              : TaskKind::PutInPlace;
+        return kind;
+    }
     throw Error("TASKS", "\"" + name + "\" is no kind of task",
                 "the trace was written by a newer version, or changed by hand");
 }

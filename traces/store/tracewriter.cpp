@@ -110,7 +110,7 @@ struct TraceWriter::Private {
             const Task& task = program.tasks[id];
             m_deviceOfTask.push_back(task.device);
             insert.bind(1, static_cast<std::int64_t>(id));
-            insert.bind(2, std::string(traceschema::nameOf(task.kind)));
+            insert.bind(2, std::string(traitsOf(task.kind).key));
             insert.bind(3, std::string(1, letter(task.op)));
             insert.bind(4, task.stage);
             insert.bind(5, task.microbatch);

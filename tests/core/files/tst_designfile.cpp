@@ -168,15 +168,17 @@ rc::Gen<Design> arbitraryDesign()
             design.costs.microbatches.push_back(
                 {0.125 * static_cast<double>(upTo(80)), 0.125 * static_cast<double>(upTo(80))});
         for (int stage = 0; stage < stages; ++stage) {
-            StageCosts costs{time(), time(), time(), time(), time(), time()};
+            StageCosts costs;
+            for (const Op op : allOps)
+                costs.*timeField(op) = time();
             if (upTo(1))
                 costs.backward = costs.inputGrad + costs.weightGrad;
             forEachByteField(costs, [&](std::string_view, Bytes& field) { field = upTo(std::int64_t(1) << 50); });
             for (CostOrigin& origin : costs.origin)
                 origin = static_cast<CostOrigin>(upTo(4));
-            for (const Op op : {Op::F, Op::I, Op::W, Op::B, Op::R}) {
+            for (const Op op : allOps) {
                 std::vector<BlockPart>& parts = costs.parts[indexOf(op)];
-                for (std::int64_t i = upTo(4) - 2; i > 0; --i)
+                for (std::int64_t i = isPass(op) ? upTo(4) - 2 : 0; i > 0; --i)
                     parts.push_back({text(), time(), static_cast<PartStream>(upTo(1)), upTo(1) != 0});
                 if (!parts.empty())
                     costs.*timeField(op) = sumOf(parts);
