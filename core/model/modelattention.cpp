@@ -107,7 +107,7 @@ Attributes ModelBuilder::attentionOf(int index, std::int64_t querySize) const
         of["window"] = window;
     if (m_shape.attentionSoftCap > 0)
         of["soft_cap"] = m_shape.attentionSoftCap;
-    if (m_shape.bidirectional || m_shape.architecture != Architecture::Decoder)
+    if (!m_shape.looksBack())
         of["bidirectional"] = 1;
     if (m_shape.sequencePieces > 1)
         of["keys"] = static_cast<double>(m_shape.sequence);

@@ -136,7 +136,7 @@ struct ModelShape {
     bool queryKeyValueBias = true;                ///< biases on q, k, v (Qwen2.5 has these and no others)
     bool projectionBias = false;                  ///< a bias on the attention's output though `bias` is false (GPT-OSS)
     bool queryKeyNorm = false;                    ///< RMS norm per head on q and k (Qwen3)
-    bool bidirectional = false;   ///< a decoder's tokens also attend to later ones; predicted, not trained here
+    bool bidirectional = false;   ///< a decoder's tokens also attend to later ones
     bool postNorm = false;        ///< a norm behind attention and MLP too (Gemma 2)
     bool attentionSinks = false;  ///< one parameter per head that takes part in the softmax without a token (GPT-OSS)
     bool learnedPositions = true; ///< position table of `sequence` rows (GPT); otherwise rotary
@@ -210,6 +210,8 @@ struct ModelShape {
             return (sequence - 1) * patchElements * microbatchSize;
         return architecture == Architecture::Classifier ? 2 * sequence * microbatchSize : tokens();
     }
+    /// Whether tokens attend to earlier ones alone.
+    bool looksBack() const { return architecture == Architecture::Decoder && !bidirectional; }
     /// Rows of a microbatch that reach the loss: all, or one of every sequence (a class token's, a pooler's, its
     /// label).
     std::int64_t targets() const

@@ -148,7 +148,7 @@ AttentionCore attentionCoreOf(const ModelShape& shape)
     const bool plain = shape.learnedPositions && shape.keyValueHeads == shape.heads && !shape.postNorm
                        && !shape.attentionSinks && shape.attentionSoftCap == 0 && shape.queryScale == 0
                        && shape.heads * shape.headSize == shape.hidden && !shape.queryKeyNorm && shape.window == 0
-                       && shape.architecture == Architecture::Decoder;
+                       && shape.looksBack();
     return plain ? AttentionCore::Plain : AttentionCore::Grouped;
 }
 
@@ -216,22 +216,21 @@ Diagnostics whyNotRunnable(const ModelShape& shape)
          "training here ends with the architecture's own head: heads of labels and rewards, and models without a head, "
          "are predicted",
          "train it with --backend torch and your module, or take \"head\": \"own\"");
-    need(!shape.bidirectional, "bidirectional", "attention of a decoder that is trained here looks back only",
-         "train it with --backend torch and your module, or leave it out");
     const bool latent = attentionCoreOf(shape) == AttentionCore::Latent,
-               causal = shape.architecture == Architecture::Decoder;
-    need(shape.embeddingScale == 1 || (causal && !shape.learnedPositions), "embedding_scale",
+               decoder = shape.architecture == Architecture::Decoder;
+    need(shape.embeddingScale == 1 || (decoder && !shape.learnedPositions), "embedding_scale",
          "embeddings are multiplied in decoders with rotary positions", "use 1");
     need(!latent || (!shape.attentionSinks && shape.attentionSoftCap == 0 && shape.queryScale == 0), "attention_sinks",
          "latent attention here has neither sinks nor a cap or scale of its scores", "leave them out");
-    need(shape.logitsSoftCap == 0 || causal, "logits_soft_cap", "only decoders' logits are capped here", "use 0");
-    need((causal && !shape.postNorm) || !latent, "key_value_latent",
+    need(shape.logitsSoftCap == 0 || decoder, "logits_soft_cap", "only decoders' logits are capped here", "use 0");
+    need((shape.looksBack() && !shape.postNorm) || !latent, "key_value_latent",
          "latent attention here looks back only, behind one norm", "use 0, or a decoder without post_norm");
-    need(causal || shape.sequencePieces == 1, "sequence_pieces",
+    need(shape.looksBack() || shape.sequencePieces == 1, "sequence_pieces",
          "every token looks at the whole sequence, so its pieces cannot follow one another", "use 1");
-    need((causal && !shape.postNorm) || shape.experts == 0, "experts",
+    need((decoder && !shape.postNorm) || shape.experts == 0, "experts",
          "mixtures of experts here stand behind their norm alone, in decoders", "use 0");
-    need(causal || shape.window == 0, "window", "windows here are those of attention that looks back", "use 0");
+    need(shape.looksBack() || shape.window == 0, "window", "windows here are those of attention that looks back",
+         "use 0");
     need(!latent || (shape.rotaryHeadSize > 0 && !shape.learnedPositions), "rotary_head_size",
          "latent attention here has rotary positions", "use an even number, and no learned positions");
     need(!shape.bias || !(latent || shape.queryKeyNorm), "bias",

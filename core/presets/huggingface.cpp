@@ -248,8 +248,10 @@ private:
         if (m_type == "gemma3_text" && shape.window > 0) // a window on both sides, each as wide as the library has it
             shape.window = shape.window / 2 + 1;
         note("use_bidirectional_attention",
-             "tokens attend to later ones too, which is predicted and not trained here; the work is that of whole "
-             "sequences");
+             m_file.shape.window > 0
+                 ? "tokens attend to later ones too, within windows, which is predicted and not trained "
+                   "here; the work is that of whole sequences"
+                 : "tokens attend to later ones too; the work is that of whole sequences");
     }
 
     void readGptOss()

@@ -18,7 +18,7 @@ kernels::GroupedAttentionShape attentionOf(const ModelShape& shape, int number)
                                       .valueSize = int(shape.headSize),
                                       .pieces = shape.sequencePieces,
                                       .window = int(windowOf(shape, number)),
-                                      .causal = shape.architecture == Architecture::Decoder,
+                                      .causal = shape.looksBack(),
                                       .softCap = float(shape.attentionSoftCap)};
     const double factor = shape.rotary.attentionFactor;
     switch (attentionCoreOf(shape)) {

@@ -197,6 +197,14 @@ inline ModelShape groupSinks(int layers = 2, bool experts = false)
     return shape;
 }
 
+/// An embedding model's attention, to later tokens too.
+inline ModelShape groupBidirectional(int layers = 2)
+{
+    ModelShape shape = groupLlama(layers);
+    shape.bidirectional = true;
+    return shape;
+}
+
 /// BERT, with masked tokens or its pooler, and ViT.
 inline ModelShape groupEncoder(int layers = 2, bool masked = true)
 {
@@ -224,6 +232,7 @@ inline const std::vector<std::pair<const char*, ModelShape>>& groupModels()
                                                                         {"latent of keys", groupLatent(2, false)},
                                                                         {"sinks", groupSinks(2)},
                                                                         {"experts with biases", groupSinks(2, true)},
+                                                                        {"to later tokens", groupBidirectional(2)},
                                                                         {"encoder", groupEncoder(2)},
                                                                         {"pooler", groupEncoder(2, false)},
                                                                         {"pictures", groupVision(2)}};

@@ -173,7 +173,7 @@ private:
         const Values qkv = linear(layer, "qkv", x);
         kernels::GroupedAttentionShape shape{
             int(m_shape.microbatchSize), int(m_shape.sequence), m_shape.heads, m_shape.keyValueHeads, size, size};
-        shape.causal = m_shape.architecture == Architecture::Decoder;
+        shape.causal = m_shape.architecture == Architecture::Decoder && !m_shape.bidirectional;
         shape.window = int(windowOf(m_shape, layer - 1));
         shape.softCap = float(m_shape.attentionSoftCap);
         shape.scale = float(1 / std::sqrt(m_shape.queryScale > 0 ? m_shape.queryScale : double(size))

@@ -105,6 +105,14 @@ private slots:
             smallShape());
         row("Llama", [](ModelShape&) {});
         row("tied head", [](ModelShape& s) { s.tiedHead = true; });
+        row("attention to later tokens", [](ModelShape& s) { s.bidirectional = true; });
+        row(
+            "GPT's to later tokens",
+            [](ModelShape& s) {
+                s.bidirectional = true;
+                s.attention = AttentionMemory::Streamed;
+            },
+            smallShape());
         row("Qwen 2", [](ModelShape& s) { s.queryKeyValueBias = true; });
         row("Qwen 3", [](ModelShape& s) { s.queryKeyNorm = true; });
         row("biases on the projection", [](ModelShape& s) { s.queryKeyValueBias = s.projectionBias = true; });
