@@ -422,7 +422,7 @@ bool Document::refreshOverlay()
     if (!prediction())
         return false;
     try {
-        const QSignalBlocker blocker(this); // apply() emits the signals once everything is up to date
+        const QSignalBlocker blocker(this); // show() emits the signals once everything is up to date
         setOverlay(m_overlayPath, m_overlayStep);
         return true;
     } catch (const Error&) {

@@ -415,7 +415,7 @@ Diagnostics NewScheduleDialog::markFields(const Diagnostics& diagnostics)
         row->setNote(shown ? rest : Diagnostics{}, option);
         bool error = false, said = false;
         for (auto each = rest.begin(); shown && each != rest.end();) {
-            const bool mine = speaksOf(*each, option);
+            const bool mine = isAbout(*each, option);
             said = said || mine;
             error = error || (mine && each->severity == Severity::Error);
             each = mine ? rest.erase(each) : each + 1; // shown once

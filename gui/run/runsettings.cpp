@@ -304,7 +304,7 @@ RunSettings::Verdict RunSettings::judge() const
         } catch (const Error& error) {
             Diagnostics rest, ofFields;
             for (const Diagnostic& each : error.diagnostics())
-                (speaksOf(each, moduleOption) || speaksOf(each, replicasOption) ? ofFields : rest).push_back(each);
+                (isAbout(each, moduleOption) || isAbout(each, replicasOption) ? ofFields : rest).push_back(each);
             return {.text = proseText(rest), .ofFields = ofFields};
         }
     }

@@ -40,7 +40,7 @@ private:
     enum class Grip { None, Frame, Left, Right, Range };
     void fitHeight();
     Nanoseconds timeAt(double x) const; ///< within the schedule
-    TimeAxis whole() const;             ///< the axis of this strip
+    TimeAxis stripAxis() const;
     Grip gripAt(int x) const;
     void addActions();
     void pan(double share);                  ///< by so much of what is shown

@@ -11,7 +11,7 @@
 
 namespace pipewright {
 
-bool speaksOf(const Diagnostic& diagnostic, const char* option)
+bool isAbout(const Diagnostic& diagnostic, const char* option)
 {
     return QString::fromStdString(diagnostic.where).split(QStringLiteral(", ")).contains(QLatin1String(option));
 }
@@ -53,7 +53,7 @@ void NotedField::setNote(const Diagnostics& diagnostics, const char* option)
     QStringList lines;
     bool error = false;
     for (Diagnostic each : diagnostics)
-        if (speaksOf(each, option)) {
+        if (isAbout(each, option)) {
             error = error || each.severity == Severity::Error;
             if (each.where == option)
                 each.where.clear();

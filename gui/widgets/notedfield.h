@@ -37,6 +37,6 @@ private:
 };
 
 /// Whether a diagnostic is about this option; its `where` lists one or several options.
-bool speaksOf(const Diagnostic& diagnostic, const char* option);
+bool isAbout(const Diagnostic& diagnostic, const char* option);
 
 } // namespace pipewright
