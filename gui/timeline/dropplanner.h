@@ -44,7 +44,7 @@ public:
     /// Making the edit of this plan takes long; Document::applyLater() does it in the background.
     static bool isSlow(const DropPlan& plan)
     {
-        return plan.pending && (plan.is<RippleBlock>() || plan.is<MoveCollective>());
+        return plan.state == State::Pending && (plan.is<RippleBlock>() || plan.is<MoveCollective>());
     }
     /// Drops the computation in progress: no further plan is requested.
     void stop();
@@ -60,6 +60,7 @@ Q_SIGNALS:
     void refined(const DropPlan& plan); ///< the last plan, worked out exactly
 
 private:
+    using State = DropPlan::State;
     bool isLarge() const { return m_document.evaluationMilliseconds() >= m_largeFrom; }
     OrderPreview* preview();
     /// What the steps of plan() share: the held block, the blocks that move with it, and where it may stand.

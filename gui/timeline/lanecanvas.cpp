@@ -97,7 +97,7 @@ void LaneCanvas::paintLane(QPainter& painter, int device, const QRect& exposed)
     const QRect lane = places.lane(device);
     const DropPlan* const plan = m.drop.plan();
     const bool target = plan && plan->device == device && plan->request;
-    LaneGround ground{lane, target && plan->legal && !plan->room, std::nullopt, {}};
+    LaneGround ground{lane, target && plan->isLegal() && !plan->room, std::nullopt, {}};
     if (target && plan->room)
         ground.room = {axis.xOf(static_cast<double>(plan->room->first)),
                        axis.xOf(static_cast<double>(plan->room->second))};
