@@ -145,18 +145,18 @@ void TopBar::refresh()
 
     showValidity();
     // A recording that no longer fits after an edit returns when the edit is undone.
-    const bool waits = !m_document.overlay() && !m_document.overlayPath().isEmpty();
-    const QString overlay = m_document.overlay()
-                                ? tr("Overlay: %1").arg(TraceWindow::titleOf(m_document.overlay()->path))
-                            : waits ? tr("Overlay: of another order")
-                                    : tr("Overlay: off");
+    const QString recording = m_document.overlayPath();
+    const bool waits = !recording.isEmpty() && !m_document.overlay() && !m_document.isOverlayPending();
+    const QString overlay = recording.isEmpty() ? tr("Overlay: off")
+                            : waits             ? tr("Overlay: of another order")
+                                                : tr("Overlay: %1").arg(TraceWindow::titleOf(recording));
     m_overlay->setText(m_overlay->fontMetrics().elidedText(overlay, Qt::ElideRight, overlayWidth - 40)
                        + QStringLiteral(" ▾"));
     m_overlay->setToolTip(
-        m_document.overlay() ? m_document.overlay()->path
+        recording.isEmpty() ? tr("Lay a recorded run over the prediction")
         : waits ? tr("%1 recorded the schedule before your edits. Undo them to see it, or run the schedule again")
-                      .arg(m_document.overlayPath())
-                : tr("Lay a recorded run over the prediction"));
+                      .arg(recording)
+                : recording);
     fold();
 }
 

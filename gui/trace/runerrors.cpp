@@ -244,7 +244,7 @@ void RunErrors::refresh()
 {
     const Document::Overlay* overlay = m_document.overlay();
     setVisible(overlay != nullptr);
-    const QString path = overlay ? overlay->path : QString();
+    const QString path = overlay || m_document.isOverlayPending() ? m_document.overlayPath() : QString();
     if (path != m_notesOf) {
         m_notesOf = path;
         m_notes->setTrace(path);
