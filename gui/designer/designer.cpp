@@ -5,6 +5,7 @@
 #include "core/presets/presets.h"
 #include "gui/designer/designerapplication.h"
 #include "gui/designer/mainwindow.h"
+#include "gui/designer/otherwindows.h"
 #include "gui/designer/screencheck.h"
 #include "gui/document/autosave.h"
 #include "gui/timeline/timelineview.h"
@@ -158,7 +159,7 @@ int runDesigner(int argc, char** argv, const std::vector<std::string>& files)
     for (const auto& window : windows)
         window->show();
     if (nothingAsked)
-        windows.front()->restoreWindows();
+        windows.front()->others().restore();
     return QApplication::exec();
 }
 

@@ -5,18 +5,21 @@
 
 #include "executor/run/backendcheck.h"
 #include "executor/run/grouprun.h"
+#include "gui/buildingblock/buildingblockeditor.h"
 #include "gui/buildingblock/buildingblockpreview.h"
-#include "gui/compare/comparewindow.h"
 #include "gui/designer/breadcrumb.h"
 #include "gui/designer/bubblepanel.h"
+#include "gui/designer/commandpalette.h"
 #include "gui/designer/diagnosticlist.h"
 #include "gui/designer/editdifferences.h"
 #include "gui/designer/familylist.h"
 #include "gui/designer/legend.h"
 #include "gui/designer/numberbar.h"
+#include "gui/designer/otherwindows.h"
 #include "gui/designer/sideswitch.h"
 #include "gui/designer/topbar.h"
 #include "gui/designer/windowactions.h"
+#include "gui/designer/windowframes.h"
 #include "gui/document/autosave.h"
 #include "gui/document/memberforecast.h"
 #include "gui/document/timelinelayout.h"
@@ -52,7 +55,8 @@ MainWindow::MainWindow(const Options& options, QWidget* parent)
       m_settings(options.settingsFile.isEmpty()
                      ? std::make_unique<QSettings>()
                      : std::make_unique<QSettings>(options.settingsFile, QSettings::IniFormat)),
-      m_recent(*m_settings), m_actions(new WindowActions(m_document.undoStack(), this))
+      m_recent(*m_settings), m_actions(new WindowActions(m_document.undoStack(), this)),
+      m_frames(new WindowFrames(*m_settings, this))
 {
     setWindowTitle(tr("Pipewright[*]"));
     setAutoFillBackground(true);
@@ -112,15 +116,6 @@ void MainWindow::connectActions()
     on(m_actions->picture, &MainWindow::showPicture);
     on(m_actions->quit, &QWidget::close);
     on(m_actions->place, &MainWindow::placeNext);
-    on(m_actions->buildingBlock, &MainWindow::editBlock);
-    on(m_actions->compare, &MainWindow::compare);
-    on(m_actions->tradeOffs, &MainWindow::showTradeOffs);
-    on(m_actions->experiment, &MainWindow::showExperiment);
-    on(m_actions->sharding, &MainWindow::showSharding);
-    on(m_actions->search, &MainWindow::showSearch);
-    on(m_actions->improveSelection, &MainWindow::improveSelection);
-    on(m_actions->model, &MainWindow::showModel);
-    on(m_actions->history, &MainWindow::showHistory);
     on(m_actions->palette, &MainWindow::showPalette);
     on(m_actions->print, &MainWindow::print);
     on(m_actions->run, &MainWindow::run);
@@ -156,7 +151,7 @@ void MainWindow::connectActions()
 
 void MainWindow::connectPanels()
 {
-    connect(m_blockPreview, &BuildingBlockPreview::opened, this, &MainWindow::editBlock);
+    connect(m_blockPreview, &BuildingBlockPreview::opened, m_others, [this] { m_others->open<BuildingBlockEditor>(); });
     connect(m_run, &RunController::finished, this, &MainWindow::takeRun);
     connect(m_topBar, &TopBar::diagnosticsRequested, this, &MainWindow::showDiagnostics);
     connect(m_topBar, &TopBar::searched, this, &MainWindow::findBlock);
@@ -212,10 +207,6 @@ void MainWindow::connectDocument()
     connect(&m_document, &Document::pathChanged, this, [this] {
         setWindowFilePath(m_document.path());
         showTitle();
-        if (m_document.undoStack()->count() == 0)
-            m_opened = m_document.design();
-        if (m_compare)
-            m_compare->setOpened(m_opened);
     });
     connect(m_document.undoStack(), &QUndoStack::cleanChanged, this, [this](bool clean) { setWindowModified(!clean); });
     connect(&m_document, &Document::workingChanged, this, [this] {
@@ -347,9 +338,7 @@ void MainWindow::showDiagnostics()
 {
     if (!m_diagnostics)
         m_diagnostics = new DiagnosticList(m_document, *m_findings, this);
-    m_diagnostics->show();
-    m_diagnostics->raise();
-    m_diagnostics->activateWindow();
+    bringUp(*m_diagnostics);
 }
 
 void MainWindow::showShortcuts()
@@ -357,6 +346,15 @@ void MainWindow::showShortcuts()
     auto* list = new ShortcutList(m_actions->groups(), this);
     list->setAttribute(Qt::WA_DeleteOnClose);
     list->show();
+}
+
+void MainWindow::showPalette()
+{
+    auto* palette = new CommandPalette(m_actions->groups(), this);
+    palette->setAttribute(Qt::WA_DeleteOnClose);
+    palette->move(mapToGlobal(QPoint((width() - palette->width()) / 2, 64)));
+    palette->show();
+    palette->activateWindow();
 }
 
 void MainWindow::switchTheme()

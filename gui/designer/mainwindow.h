@@ -21,39 +21,33 @@ class QSplitter;
 namespace pipewright {
 
 class Autosave;
-class BuildingBlockEditor;
 class BuildingBlockPreview;
 class BubblePanel;
-class CompareWindow;
 class DiagnosticList;
 class EditDifferences;
-class ExperimentWindow;
 class FamilyList;
 class Findings;
 class FirstHints;
-class HistoryWindow;
 class Inspector;
 class Legend;
 class MemoryPanel;
-class ModelWindow;
 class Minimap;
 class NumberBar;
+class OtherWindows;
 class PictureDialog;
 class ProfileDialog;
 class RunController;
 class RunErrors;
 class RunSettings;
 class RunStrip;
-class SearchWindow;
 class SideSwitch;
 class SuggestionList;
 class TimelineView;
 class TopBar;
 class TraceWindow;
-class ShardingWindow;
-class TradeOffWindow;
 class Tray;
 class WindowActions;
+class WindowFrames;
 struct ChildResult;
 struct RunChoice;
 
@@ -77,15 +71,7 @@ public:
     Minimap& minimap() { return *m_minimap; }
     Tray& tray() { return *m_tray; }
     FamilyList& families() { return *m_families; }
-    BuildingBlockEditor* buildingBlockEditor()
-    {
-        return m_buildingBlockEditor;
-    } ///< null until opened; the same holds for the other windows
-    CompareWindow* compareWindow() { return m_compare; }
-    TradeOffWindow* tradeOffWindow() { return m_tradeOffs; }
-    SearchWindow* searchWindow() { return m_search; }
-    ModelWindow* modelWindow() { return m_model; }
-    HistoryWindow* historyWindow() { return m_history; }
+    OtherWindows& others() { return *m_others; }
     PictureDialog* pictureDialog() { return m_picture; }
     ProfileDialog* profileDialog() { return m_profile; }
     Inspector& inspector() { return *m_inspector; }
@@ -126,9 +112,8 @@ public:
     /// Empty: these are other files. Throws Error: a trace is locked.
     static QString designAmong(const QStringList& paths);
     bool saveTo(const QString& path);
-    /// Session: the file open when the last window closed (false: none, or deleted), and the other windows.
+    /// Session: the file open when the last window closed (false: none, or deleted).
     bool restoreFile();
-    void restoreWindows();
     QString documentName() const; ///< of the design, and of its file where there is one
     void showTitle();
     /// Asks what to do with unsaved changes; false when the user wants to stay.
@@ -155,15 +140,6 @@ public Q_SLOTS:
     void showPicture();
     void profileModule(); ///< profiles the user's module, which becomes the design's model
     void placeNext();
-    void editBlock();
-    void compare();
-    void showTradeOffs();
-    void showExperiment();
-    void showSharding();
-    void showSearch();
-    void improveSelection();
-    void showModel();
-    void showHistory();
     void showPalette();
     void print();
 
@@ -171,7 +147,6 @@ protected:
     void closeEvent(QCloseEvent* event) override;
     void dragEnterEvent(QDragEnterEvent* event) override;
     void dropEvent(QDropEvent* event) override;
-    bool eventFilter(QObject* watched, QEvent* event) override;
     void showEvent(QShowEvent* event) override;
     void resizeEvent(QResizeEvent* event) override;
 
@@ -205,10 +180,6 @@ private:
     void findBlock(const QString& text, int direction); ///< the next or previous block whose name starts with the text
     void complain(const QString& title, const QString& text);
     QString dataFolder(const QString& name) const;
-    void rememberOpenWindows();
-    /// Its geometry and the borders dragged in it are kept between sessions.
-    void rememberFrame(QWidget* window, const QString& key);
-    void rememberWindow(QWidget* window, const QString& key); ///< the same, and it has the window's actions
 
     Options m_options;
     std::unique_ptr<QSettings> m_settings;
@@ -217,6 +188,7 @@ private:
     std::unique_ptr<Autosave> m_autosave;
 
     WindowActions* m_actions;
+    WindowFrames* m_frames;
     Findings* m_findings = nullptr;
     TopBar* m_topBar = nullptr;
     SideSwitch* m_side = nullptr;
@@ -246,18 +218,10 @@ private:
     std::shared_ptr<const Design> m_ranDesign; ///< of the last run
     NumberBar* m_numbers = nullptr;
     DiagnosticList* m_diagnostics = nullptr;
-    // Other windows, created on first use.
-    BuildingBlockEditor* m_buildingBlockEditor = nullptr;
-    CompareWindow* m_compare = nullptr;
-    TradeOffWindow* m_tradeOffs = nullptr;
-    ExperimentWindow* m_experiment = nullptr;
-    ShardingWindow* m_sharding = nullptr;
-    SearchWindow* m_search = nullptr;
-    ModelWindow* m_model = nullptr;
-    HistoryWindow* m_history = nullptr;
+    OtherWindows* m_others = nullptr;
+    // Created on first use.
     PictureDialog* m_picture = nullptr;
     ProfileDialog* m_profile = nullptr;
-    Design m_opened; ///< the design as opened or made, before any edit
 };
 
 } // namespace pipewright

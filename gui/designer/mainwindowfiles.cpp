@@ -5,12 +5,15 @@
 #include "core/exchange/timelinepicture.h"
 #include "core/presets/modelfile.h"
 #include "core/presets/presets.h"
+#include "gui/compare/comparewindow.h"
 #include "gui/designer/designer.h"
 #include "gui/designer/mainwindow.h"
 #include "gui/designer/numberbar.h"
+#include "gui/designer/otherwindows.h"
 #include "gui/designer/picturedialog.h"
 #include "gui/designer/waitcursor.h"
 #include "gui/designer/windowactions.h"
+#include "gui/designer/windowframes.h"
 #include "gui/document/autosave.h"
 #include "gui/model/newschedule.h"
 #include "gui/model/profiledialog.h"
@@ -136,7 +139,7 @@ TraceWindow* MainWindow::openTraces(const QStringList& paths)
     auto* window = new TraceWindow(this);
     window->setAttribute(Qt::WA_DeleteOnClose);
     window->addActions({m_actions->theme, m_actions->palette});
-    rememberFrame(window, QStringLiteral("trace"));
+    m_frames->remember(window, QStringLiteral("trace"));
     connect(window, &TraceWindow::opened, this, [this, paths] {
         for (const QString& path : paths)
             m_recent.add(path);
@@ -249,12 +252,10 @@ void MainWindow::showPicture()
 {
     if (!m_picture) {
         m_picture = new PictureDialog(
-            m_document, [this] { return m_compare; }, *m_settings, this);
-        rememberFrame(m_picture, QStringLiteral("picture"));
+            m_document, [this] { return m_others->find<CompareWindow>(); }, *m_settings, this);
+        m_frames->remember(m_picture, QStringLiteral("picture"));
     }
-    m_picture->show();
-    m_picture->raise();
-    m_picture->activateWindow();
+    bringUp(*m_picture);
 }
 
 void MainWindow::profileModule()
@@ -275,9 +276,7 @@ void MainWindow::profileModule()
             m_timeline->showAll();
         });
     }
-    m_profile->show();
-    m_profile->raise();
-    m_profile->activateWindow();
+    bringUp(*m_profile);
 }
 
 void MainWindow::print()
@@ -360,7 +359,7 @@ void MainWindow::closeEvent(QCloseEvent* event)
     rememberLayout();
     m_settings->setValue(QStringLiteral("session/file"),
                          m_document.path().isEmpty() ? m_document.overlayPath() : m_document.path());
-    rememberOpenWindows();
+    m_others->endSession();
     if (m_autosave)
         m_autosave->finish();
     event->accept();

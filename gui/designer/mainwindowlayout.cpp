@@ -11,6 +11,7 @@
 #include "gui/designer/firsthints.h"
 #include "gui/designer/legend.h"
 #include "gui/designer/numberbar.h"
+#include "gui/designer/otherwindows.h"
 #include "gui/designer/sideswitch.h"
 #include "gui/designer/topbar.h"
 #include "gui/designer/windowactions.h"
@@ -97,6 +98,7 @@ void MainWindow::build()
     layout->addWidget(m_columns, 1);
     layout->addWidget(makeHairline(Qt::Horizontal, this));
     layout->addWidget(m_numbers);
+    m_others = new OtherWindows({m_document, *m_timeline, m_options.program, this}, *m_actions, *m_settings, *m_frames);
     m_hints = new FirstHints(*m_timeline, *m_topBar->runButton(), *m_settings, this);
     connect(m_hints, &FirstHints::runHintShown, this, &MainWindow::makeRoomForHint);
     addPanels();
@@ -312,8 +314,8 @@ void MainWindow::openPart(Breadcrumb::Part part)
     switch (part) {
     case Breadcrumb::Model:
     case Breadcrumb::Cluster:
-        showModel();
-        m_model->tabs()->setCurrentIndex(part == Breadcrumb::Model ? ModelWindow::Model : ModelWindow::Devices);
+        m_others->open<ModelWindow>().tabs()->setCurrentIndex(part == Breadcrumb::Model ? ModelWindow::Model
+                                                                                        : ModelWindow::Devices);
         return;
     case Breadcrumb::Family:
         m_actions->familiesPanel->setChecked(true);

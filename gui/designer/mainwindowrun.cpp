@@ -8,9 +8,11 @@
 #include "gui/designer/firsthints.h"
 #include "gui/designer/mainwindow.h"
 #include "gui/designer/numberbar.h"
+#include "gui/designer/otherwindows.h"
 #include "gui/designer/topbar.h"
 #include "gui/designer/waitcursor.h"
 #include "gui/designer/windowactions.h"
+#include "gui/designer/windowframes.h"
 #include "gui/run/runcontroller.h"
 #include "gui/run/runsettings.h"
 #include "gui/run/runstrip.h"
@@ -318,7 +320,7 @@ void MainWindow::queryOverlay()
         return;
     auto* window = new QueryWindow(this);
     window->setAttribute(Qt::WA_DeleteOnClose);
-    rememberFrame(window, QStringLiteral("query"));
+    m_frames->remember(window, QStringLiteral("query"));
     window->setTrace(m_document.overlay()->path);
     window->show();
 }

@@ -4,9 +4,12 @@
 // keys, which are not listed.
 #pragma once
 
+#include "gui/designer/otherwindows.h"
 #include "gui/designer/shortcuts.h"
 
 #include <QObject>
+
+#include <vector>
 
 class QAction;
 class QKeySequence;
@@ -36,15 +39,7 @@ public:
     QAction* emptyTimeline;
     QAction* takeSuggestion;
     QAction* find;
-    QAction* buildingBlock;
-    QAction* compare;
-    QAction* tradeOffs;
-    QAction* experiment;
-    QAction* sharding;
-    QAction* search;
-    QAction* improveSelection;
-    QAction* model;
-    QAction* history;
+    std::vector<QAction*> windows; ///< of otherWindows(), in its order
     QAction* palette;
     QAction* print;
     QAction* run;
@@ -86,7 +81,7 @@ public:
 private:
     void makeFileActions();
     void makeEditActions(QUndoStack* stack);
-    void makeExploreActions();
+    QList<QAction*> windowsIn(OtherWindow::Menu menu) const;
     void makeRunActions();
     void makeViewActions();
     void makeMenus();

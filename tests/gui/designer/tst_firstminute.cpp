@@ -7,6 +7,7 @@
 #include "gui/designer/firsthints.h"
 #include "gui/designer/legend.h"
 #include "gui/designer/mainwindowfixture.h"
+#include "gui/designer/otherwindows.h"
 #include "gui/designer/topbar.h"
 #include "gui/designer/windowactions.h"
 #include "gui/document/namededits.h"
@@ -147,12 +148,13 @@ private Q_SLOTS:
         QVERIFY(crumbs.text(Breadcrumb::Cluster).endsWith(QLatin1String("NVLink 4")));
         QCOMPARE(crumbs.text(Breadcrumb::Family), QStringLiteral("ZB-H1 · 8 microbatches"));
         QTest::mouseClick(crumbs.button(Breadcrumb::Cluster), Qt::LeftButton);
-        QVERIFY(fixture.window.modelWindow() && fixture.window.modelWindow()->isVisible());
-        QTabWidget* tabs = fixture.window.modelWindow()->tabs();
+        QVERIFY(fixture.window.others().find<ModelWindow>()
+                && fixture.window.others().find<ModelWindow>()->isVisible());
+        QTabWidget* tabs = fixture.window.others().find<ModelWindow>()->tabs();
         QCOMPARE(tabs->tabText(tabs->currentIndex()), QStringLiteral("Devices"));
         QTest::mouseClick(crumbs.button(Breadcrumb::Model), Qt::LeftButton);
         QCOMPARE(tabs->tabText(tabs->currentIndex()), QStringLiteral("Model"));
-        fixture.window.modelWindow()->close();
+        fixture.window.others().find<ModelWindow>()->close();
         fixture.window.activateWindow();
         QVERIFY(QTest::qWaitForWindowActive(&fixture.window));
         fixture.window.windowActions().familiesPanel->setChecked(false);

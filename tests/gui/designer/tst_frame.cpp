@@ -7,6 +7,7 @@
 #include "gui/designer/firsthints.h"
 #include "gui/designer/mainwindowfixture.h"
 #include "gui/designer/numberbar.h"
+#include "gui/designer/otherwindows.h"
 #include "gui/designer/sideswitch.h"
 #include "gui/designer/topbar.h"
 #include "gui/designer/windowactions.h"
@@ -297,8 +298,8 @@ private Q_SLOTS:
     void bordersOfOtherWindowsReturnToo()
     {
         Fixture fixture;
-        fixture.window.windowActions().search->trigger();
-        auto* window = static_cast<QWidget*>(fixture.window.searchWindow());
+        fixture.window.others().open<SearchWindow>();
+        auto* window = static_cast<QWidget*>(fixture.window.others().find<SearchWindow>());
         window->resize(1000, 620);
         QTest::qWait(0);
         auto* splitter = window->findChild<QSplitter*>();
@@ -311,9 +312,9 @@ private Q_SLOTS:
         MainWindow next(fixture.options());
         next.openExample();
         next.show();
-        next.windowActions().search->trigger();
+        next.others().open<SearchWindow>();
         QTest::qWait(0);
-        QCOMPARE(next.searchWindow()->findChild<QSplitter*>()->sizes(), dragged);
+        QCOMPARE(next.others().find<SearchWindow>()->findChild<QSplitter*>()->sizes(), dragged);
     }
 
     void manyDevicesAreStripsThatAllFit()
