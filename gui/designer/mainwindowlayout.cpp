@@ -6,6 +6,7 @@
 
 #include "gui/buildingblock/buildingblockpreview.h"
 #include "gui/designer/bubblepanel.h"
+#include "gui/designer/designruns.h"
 #include "gui/designer/editdifferences.h"
 #include "gui/designer/familylist.h"
 #include "gui/designer/firsthints.h"
@@ -20,7 +21,6 @@
 #include "gui/inspector/tray.h"
 #include "gui/memory/memorypanel.h"
 #include "gui/model/modelwindow.h"
-#include "gui/run/runcontroller.h"
 #include "gui/run/runstrip.h"
 #include "gui/timeline/minimap.h"
 #include "gui/timeline/timelineview.h"
@@ -72,12 +72,9 @@ void MainWindow::build()
                               m_actions->newSchedule, m_actions->find,         m_actions->diagnostics,
                               m_actions->recordedRun, m_actions->scheduleMenu, m_actions->exploreMenu,
                               m_actions->overlayMenu, m_actions->allMenu};
-    m_run =
-        new RunController(m_options.traceFolder.isEmpty() ? dataFolder(QStringLiteral("runs")) : m_options.traceFolder,
-                          m_options.program, this);
     m_findings = new Findings(m_document, this);
-    m_topBar = new TopBar(m_document, *m_findings, bar, *m_run, this);
-    m_runStrip = new RunStrip(*m_run, this);
+    m_topBar = new TopBar(m_document, *m_findings, bar, m_runs->controller(), this);
+    m_runStrip = new RunStrip(m_runs->controller(), this);
     m_side = new SideSwitch(m_document, *m_settings, this);
     for (const Side side : allSides)
         m_actions->addSide(m_side->action(side));

@@ -3,6 +3,7 @@
 // what it names.
 #include "core/families/family.h"
 #include "gui/designer/breadcrumb.h"
+#include "gui/designer/designfiles.h"
 #include "gui/designer/familylist.h"
 #include "gui/designer/firsthints.h"
 #include "gui/designer/legend.h"
@@ -76,7 +77,7 @@ private Q_SLOTS:
     void theRecordedExampleIsWithinThreePercentOfItsPrediction()
     {
         Fixture fixture;
-        fixture.window.openRecordedExample();
+        fixture.window.files().openRecordedExample();
         QVERIFY(fixture.document().overlay());
         for (const int step : {Document::medianStep, Document::typicalStep}) {
             fixture.document().setOverlay(fixture.document().overlayPath(), step);
@@ -133,7 +134,7 @@ private Q_SLOTS:
         QVERIFY(isRed(gpipe));
         QVERIFY(!isRed(present));
         // A small model's are in a small unit, however much memory there is.
-        fixture.window.openRecordedExample();
+        fixture.window.files().openRecordedExample();
         QVERIFY(captions().contains(QStringLiteral("peak MiB")));
         QVERIFY(text(present).toDouble() > 10);
     }
@@ -177,7 +178,7 @@ private Q_SLOTS:
         QVERIFY(legend.texts().contains(QLatin1String("full backward")));
 
         fixture.document().undoStack()->undo();
-        fixture.window.openRecordedExample();
+        fixture.window.files().openRecordedExample();
         texts = legend.texts();
         QVERIFY(texts.contains(QLatin1String("predicted")) && texts.contains(QLatin1String("late")));
 

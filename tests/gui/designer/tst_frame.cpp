@@ -3,6 +3,7 @@
 #include "core/families/family.h"
 #include "gui/designer/breadcrumb.h"
 #include "gui/designer/bubblepanel.h"
+#include "gui/designer/designfiles.h"
 #include "gui/designer/familylist.h"
 #include "gui/designer/firsthints.h"
 #include "gui/designer/mainwindowfixture.h"
@@ -71,7 +72,7 @@ private Q_SLOTS:
     void theWindowGetsAsSmallAsASmallScreen()
     {
         Fixture fixture;
-        fixture.window.openRecordedExample(); // the most that there is to show
+        fixture.window.files().openRecordedExample(); // the most that there is to show
         const QSize least = fixture.window.minimumSizeHint();
         QVERIFY2(least.width() <= 960 && least.height() <= 600,
                  qPrintable(QStringLiteral("%1 × %2").arg(least.width()).arg(least.height())));
@@ -84,7 +85,7 @@ private Q_SLOTS:
     void thePanelAtTheRightIsNoWiderThanItsPlaceAndTheSwitchIsAlwaysSeen()
     {
         Fixture fixture;
-        fixture.window.openRecordedExample();
+        fixture.window.files().openRecordedExample();
         for (const QSize size : {QSize(960, 600), QSize(1024, 640), QSize(1280, 780), QSize(1440, 900)}) {
             fixture.window.resize(size);
             fixture.document().select(Block{Op::F, 1, 0, 0});
@@ -162,7 +163,7 @@ private Q_SLOTS:
     void hintsStandBesideEachOtherWhereThereAreTwoLanes()
     {
         Fixture fixture;
-        fixture.window.openRecordedExample();
+        fixture.window.files().openRecordedExample();
         QCOMPARE(fixture.window.timeline().laneCount(), 2);
         for (const QSize size : {QSize(1024, 640), QSize(1440, 900)}) {
             fixture.window.resize(size);

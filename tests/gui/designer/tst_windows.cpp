@@ -9,6 +9,7 @@
 #include "gui/compare/noisefields.h"
 #include "gui/designer/commandpalette.h"
 #include "gui/designer/designer.h"
+#include "gui/designer/designfiles.h"
 #include "gui/designer/familylist.h"
 #include "gui/designer/history.h"
 #include "gui/designer/mainwindow.h"
@@ -407,14 +408,14 @@ private Q_SLOTS:
     void theSessionComesBackWithItsFileAndWindows()
     {
         WindowsFixture fixture;
-        QVERIFY(!fixture.window->restoreFile());
+        QVERIFY(!fixture.window->files().restore());
         const QString path = fixture.folder.filePath(QStringLiteral("mine.json"));
-        QVERIFY(fixture.window->saveTo(path));
+        QVERIFY(fixture.window->files().saveTo(path));
         fixture.window->others().open<HistoryWindow>();
         fixture.window->others().find<HistoryWindow>()->resize(377, 299);
         fixture.window->close();
         fixture.open();
-        QVERIFY(fixture.window->restoreFile());
+        QVERIFY(fixture.window->files().restore());
         QCOMPARE(fixture.document().path(), path);
         QVERIFY(!fixture.window->others().find<HistoryWindow>());
         fixture.window->others().restore();
@@ -425,7 +426,7 @@ private Q_SLOTS:
         fixture.window->close();
         QFile::remove(path);
         fixture.open();
-        QVERIFY(!fixture.window->restoreFile());
+        QVERIFY(!fixture.window->files().restore());
     }
 
     void aScreenThatCannotBeReachedIsSaidAndNotACrash()
