@@ -68,12 +68,8 @@ QVBoxLayout* columnOf(QWidget* column)
 
 void MainWindow::build()
 {
-    const TopBar::Actions bar{m_actions->undo,        m_actions->redo,         m_actions->run,
-                              m_actions->newSchedule, m_actions->find,         m_actions->diagnostics,
-                              m_actions->recordedRun, m_actions->scheduleMenu, m_actions->exploreMenu,
-                              m_actions->overlayMenu, m_actions->allMenu};
     m_findings = new Findings(m_document, this);
-    m_topBar = new TopBar(m_document, *m_findings, bar, m_runs->controller(), this);
+    m_topBar = new TopBar(m_document, *m_findings, *m_actions, m_runs->controller(), this);
     m_runStrip = new RunStrip(m_runs->controller(), this);
     m_side = new SideSwitch(m_document, *m_settings, this);
     for (const Side side : allSides)

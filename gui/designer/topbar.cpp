@@ -2,6 +2,7 @@
 #include "gui/designer/topbar.h"
 
 #include "gui/designer/breadcrumb.h"
+#include "gui/designer/windowactions.h"
 #include "gui/run/runstrip.h"
 #include "gui/trace/tracewindow.h"
 #include "gui/widgets/labels.h"
@@ -33,11 +34,12 @@ constexpr int validityWidth = 112, overlayWidth = 132, runWidth = 78, symbolWidt
 
 } // namespace
 
-TopBar::TopBar(Document& document, Findings& findings, const Actions& actions, RunController& run, QWidget* parent)
+TopBar::TopBar(Document& document, Findings& findings, const WindowActions& actions, RunController& run,
+               QWidget* parent)
     : QWidget(parent), m_document(document), m_findings(findings), m_actions(actions),
       m_breadcrumb(new Breadcrumb(this)), m_state(makeCaption({}, TextSize::Normal, this)),
       m_undo(makeButton(actions.undo, QStringLiteral("↶"))), m_redo(makeButton(actions.redo, QStringLiteral("↷"))),
-      m_overlay(makeMenuButton(actions.overlay, {}, tr("Overlay"))),
+      m_overlay(makeMenuButton(actions.overlayMenu, {}, tr("Overlay"))),
       m_more(makeMenuButton(new QMenu(this), QStringLiteral("⋯"), tr("More"))),
       m_recorded(makeButton(actions.recordedRun, tr("See a recorded run"))), m_search(new QLineEdit(this)),
       m_validity(new QPushButton(this)), m_run(new QPushButton(QStringLiteral("▶ ") + tr("Run"), this)),
@@ -66,10 +68,10 @@ TopBar::TopBar(Document& document, Findings& findings, const Actions& actions, R
     m_run->setFixedSize(runWidth, buttonHeight);
     m_state->setFixedWidth(m_state->fontMetrics().horizontalAdvance(tr("edited")) + 2);
 
-    auto* menu = makeMenuButton(actions.all, tr("Menu ▾"), tr("Menu"));
+    auto* menu = makeMenuButton(actions.allMenu, tr("Menu ▾"), tr("Menu"));
     auto* make = makeButton(actions.newSchedule, tr("New…"));
-    auto* schedule = makeMenuButton(actions.schedule, tr("Schedule ▾"), tr("Schedule"));
-    auto* explore = makeMenuButton(actions.explore, tr("Explore ▾"), tr("Explore"));
+    auto* schedule = makeMenuButton(actions.scheduleMenu, tr("Schedule ▾"), tr("Schedule"));
+    auto* explore = makeMenuButton(actions.exploreMenu, tr("Explore ▾"), tr("Explore"));
     auto* layout = new QHBoxLayout(this);
     layout->setContentsMargins(barMargin, 0, barMargin, 0);
     layout->setSpacing(barSpacing);
@@ -81,8 +83,8 @@ TopBar::TopBar(Document& document, Findings& findings, const Actions& actions, R
         layout->addWidget(widget);
     // The button for the recorded example folds late, since new users find a recording there.
     m_foldables = {{m_search, actions.find, nullptr},         {make, actions.newSchedule, nullptr},
-                   {schedule, nullptr, actions.schedule},     {explore, nullptr, actions.explore},
-                   {m_overlay, nullptr, actions.overlay},     {m_redo, actions.redo, nullptr},
+                   {schedule, nullptr, actions.scheduleMenu}, {explore, nullptr, actions.exploreMenu},
+                   {m_overlay, nullptr, actions.overlayMenu}, {m_redo, actions.redo, nullptr},
                    {m_undo, actions.undo, nullptr},           {m_recorded, actions.recordedRun, nullptr},
                    {m_validity, actions.diagnostics, nullptr}};
     m_more->hide();
@@ -104,7 +106,7 @@ QSize TopBar::minimumSizeHint() const
     // The width of the parts that cannot fold, and of the button of the folded ones.
     int width = 2 * barMargin + narrowestCrumbs + m_state->width() + runWidth + symbolWidth + 5 * barSpacing;
     for (const QToolButton* button : findChildren<QToolButton*>(QString(), Qt::FindDirectChildrenOnly))
-        if (button->menu() == m_actions.all)
+        if (button->menu() == m_actions.allMenu)
             width += button->sizeHint().width();
     return {width, barHeight};
 }

@@ -20,23 +20,15 @@ constexpr int restMilliseconds = 60;
 
 DropPlanner::DropPlanner(Document& document, QObject* parent) : QObject(parent), m_document(document)
 {
-    m_worker.setMaxThreadCount(1);
     m_rest.setSingleShot(true);
     m_rest.setInterval(restMilliseconds);
     connect(&m_rest, &QTimer::timeout, this, [this] { m_start(); });
 }
 
-DropPlanner::~DropPlanner()
-{
-    stop();
-    m_worker.waitForDone();
-}
-
 void DropPlanner::stop()
 {
-    ++m_generation;
     m_rest.stop();
-    m_worker.clear();
+    m_work.drop();
 }
 
 void DropPlanner::forget()
@@ -435,19 +427,16 @@ void DropPlanner::later(DropPlan plan)
     if (!isLarge())
         return;
     plan.prediction.reset(); // it belongs to this thread
-    m_start = [this, plan = std::move(plan), generation = m_generation] {
-        m_worker.start([this, plan, generation, design = m_document.sharedDesign(),
-                        present = m_document.sharedPrediction(), members = m_document.memberPredictor()]() mutable {
-            plan.edit = Document::tryEdit(*plan.request, design, present.get());
-            finishExactly(*design, present.get(), *members, MemberPredictor::Patience::Any, plan);
-            QMetaObject::invokeMethod(
-                this,
-                [this, plan, generation] {
-                    if (generation == m_generation)
-                        Q_EMIT refined(plan);
-                },
-                Qt::QueuedConnection);
-        });
+    m_start = [this, plan = std::move(plan)] {
+        m_work.start(
+            [plan, design = m_document.sharedDesign(), present = m_document.sharedPrediction(),
+             members = m_document.memberPredictor()](const auto&) {
+                DropPlan exact = plan;
+                exact.edit = Document::tryEdit(*plan.request, design, present.get());
+                finishExactly(*design, present.get(), *members, MemberPredictor::Patience::Any, exact);
+                return exact;
+            },
+            [this](const DropPlan& exact) { Q_EMIT refined(exact); });
     };
     m_rest.start();
 }

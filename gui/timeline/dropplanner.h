@@ -8,9 +8,9 @@
 #include "core/predict/orderpreview.h"
 #include "core/program/transferedits.h"
 #include "gui/timeline/dropplan.h"
+#include "gui/widgets/latestwork.h"
 
 #include <QObject>
-#include <QThreadPool>
 #include <QTimer>
 
 #include <array>
@@ -24,7 +24,6 @@ class DropPlanner : public QObject {
 
 public:
     explicit DropPlanner(Document& document, QObject* parent = nullptr);
-    ~DropPlanner() override;
 
     /// `moving`: blocks that go with `block` when they stand on its device. `previous` may hand in the last plan;
     /// when it has the same place, it is returned as it is.
@@ -107,8 +106,7 @@ private:
         m_transferRange; ///< by device and place, of the one last asked about
     QTimer m_rest;
     std::function<void()> m_start;
-    int m_generation = 0;
-    QThreadPool m_worker;
+    LatestWork m_work;
 };
 
 } // namespace pipewright
