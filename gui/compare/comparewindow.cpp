@@ -9,6 +9,7 @@
 #include "gui/compare/noisefields.h"
 #include "gui/widgets/closingrow.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/onscreen.h"
 #include "gui/widgets/words.h"
 #include "traces/store/tracereader.h"
@@ -16,7 +17,6 @@
 #include <QEvent>
 #include <QFileDialog>
 #include <QFileInfo>
-#include <QHBoxLayout>
 #include <QLabel>
 #include <QMenu>
 #include <QPushButton>
@@ -74,9 +74,7 @@ CompareWindow::CompareWindow(Document& document, QWidget* parent)
     splitter->setSizes({420, 300});
     splitter->setStretchFactor(0, 1);
     splitter->setChildrenCollapsible(false);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(20, 16, 20, 16);
-    layout->setSpacing(12);
+    auto* layout = makeLayout<QVBoxLayout>(this, {20, 16, 20, 16}, 12);
     layout->addLayout(bar);
     layout->addWidget(m_offers);
     layout->addWidget(splitter, 1);
@@ -136,9 +134,7 @@ void CompareWindow::buildAddMenu()
 
 void CompareWindow::buildOffers()
 {
-    auto* row = new QHBoxLayout(m_offers);
-    row->setContentsMargins(0, 0, 0, 0);
-    row->setSpacing(8);
+    auto* row = makeLayout<QHBoxLayout>(m_offers, {0, 0, 0, 0}, 8);
     row->addWidget(makeCaption(tr("Compare with"), TextSize::Normal, m_offers));
     const auto offer = [&](const QString& text, const QString& tip, auto run) {
         auto* button = new QPushButton(text, m_offers);

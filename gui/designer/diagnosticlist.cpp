@@ -3,6 +3,7 @@
 
 #include "gui/widgets/closingrow.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/words.h"
 
 #include <QEvent>
@@ -10,7 +11,6 @@
 #include <QListWidget>
 #include <QPushButton>
 #include <QRegularExpression>
-#include <QVBoxLayout>
 
 namespace pipewright {
 
@@ -54,9 +54,7 @@ DiagnosticList::DiagnosticList(Document& document, Findings& findings, QWidget* 
     m_list->setSpacing(4);
     m_list->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
     m_summary->setFont(Theme::words(TextSize::Large, QFont::DemiBold));
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(24, 20, 24, 20);
-    layout->setSpacing(12);
+    auto* layout = makeLayout<QVBoxLayout>(this, {24, 20, 24, 20}, 12);
     layout->addWidget(m_summary);
     layout->addWidget(m_list, 1);
     m_remedyHeading->setWordWrap(true);

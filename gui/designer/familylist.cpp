@@ -4,6 +4,7 @@
 #include "core/design/redesign.h"
 #include "core/predict/bubblerates.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/words.h"
 
 #include <QEvent>
@@ -13,7 +14,6 @@
 #include <QScrollBar>
 #include <QStyledItemDelegate>
 #include <QTreeWidget>
-#include <QVBoxLayout>
 
 #include <algorithm>
 
@@ -152,9 +152,7 @@ FamilyList::FamilyList(Document& document, QWidget* parent)
     header->addWidget(makeHeading(tr("Families"), this), 1);
     header->addWidget(bubble);
     header->addWidget(m_memory);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->setSpacing(6);
+    auto* layout = makeLayout<QVBoxLayout>(this, {0, 0, 0, 0}, 6);
     layout->addLayout(header);
     layout->addWidget(m_list, 1);
 

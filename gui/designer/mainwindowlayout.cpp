@@ -26,6 +26,7 @@
 #include "gui/timeline/timelineview.h"
 #include "gui/trace/runerrors.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 
 #include <QAction>
 #include <QPushButton>
@@ -34,7 +35,6 @@
 #include <QSplitter>
 #include <QTabWidget>
 #include <QTreeWidget>
-#include <QVBoxLayout>
 
 #include <algorithm>
 
@@ -58,9 +58,7 @@ const QString rowsKey = QStringLiteral("splitters/rows");
 QVBoxLayout* columnOf(QWidget* column)
 {
     makePanel(column);
-    auto* layout = new QVBoxLayout(column);
-    layout->setContentsMargins(16, 16, 12, 12);
-    layout->setSpacing(20);
+    auto* layout = makeLayout<QVBoxLayout>(column, {16, 16, 12, 12}, 20);
     return layout;
 }
 
@@ -82,9 +80,7 @@ void MainWindow::build()
     m_columns->addWidget(m_right = buildRight());
     m_columns->setStretchFactor(1, 1);
     m_columns->setCollapsible(1, false);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->setSpacing(0);
+    auto* layout = makeLayout<QVBoxLayout>(this, {0, 0, 0, 0}, 0);
     layout->addWidget(m_topBar);
     layout->addWidget(makeHairline(Qt::Horizontal, this));
     layout->addWidget(m_runStrip);
@@ -122,9 +118,7 @@ QWidget* MainWindow::buildCentre()
     m_bubbles = new BubblePanel(column);
     m_legend = new Legend(*m_bubbles, lanes);
     m_minimap = new Minimap(*m_timeline, lanes);
-    auto* lanesLayout = new QVBoxLayout(lanes);
-    lanesLayout->setContentsMargins(0, 0, 0, 0);
-    lanesLayout->setSpacing(0);
+    auto* lanesLayout = makeLayout<QVBoxLayout>(lanes, {0, 0, 0, 0}, 0);
     lanesLayout->addWidget(m_legend);
     lanesLayout->addWidget(m_minimap);
     lanesLayout->addWidget(m_timeline, 1);
@@ -138,9 +132,7 @@ QWidget* MainWindow::buildCentre()
     m_rows->addWidget(m_memory);
     m_rows->addWidget(m_bubbles);
     m_rows->setCollapsible(0, false);
-    auto* layout = new QVBoxLayout(column);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->setSpacing(0);
+    auto* layout = makeLayout<QVBoxLayout>(column, {0, 0, 0, 0}, 0);
     layout->addWidget(m_rows, 1);
     layout->addStretch(0); // lanes and memory take the available space, as far as they can use it
     m_actions->addView(tr("Timeline"), m_timeline);
@@ -155,13 +147,10 @@ QWidget* MainWindow::buildRight()
     auto* panel = new QWidget(this);
     makePanel(panel);
     panel->setMinimumWidth(narrowestRight);
-    auto* panelLayout = new QVBoxLayout(panel);
-    panelLayout->setContentsMargins(0, 0, 0, 0);
-    panelLayout->setSpacing(0);
+    auto* panelLayout = makeLayout<QVBoxLayout>(panel, {0, 0, 0, 0}, 0);
     m_aboveSide = new QSpacerItem(0, aboveSide, QSizePolicy::Minimum, QSizePolicy::Fixed);
     panelLayout->addItem(m_aboveSide);
-    auto* row = new QHBoxLayout;
-    row->setContentsMargins(16, 0, 12, 0);
+    auto* row = makeLayout<QHBoxLayout>(nullptr, {16, 0, 12, 0});
     row->addWidget(m_side);
     panelLayout->addLayout(row);
 

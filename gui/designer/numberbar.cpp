@@ -5,10 +5,10 @@
 #include "core/predict/bubblerates.h"
 #include "core/predict/designcheck.h"
 #include "core/predict/throughput.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/words.h"
 
 #include <QEvent>
-#include <QHBoxLayout>
 #include <QLabel>
 #include <QLocale>
 #include <QTimer>
@@ -59,9 +59,7 @@ NumberBar::Item& NumberBar::item(const QString& name)
     auto* caption = makeCaption(name, TextSize::Small, this);
     auto* value = makeNumber({}, TextSize::Small, this);
     auto* pair = new QWidget(this);
-    auto* row = new QHBoxLayout(pair);
-    row->setSpacing(8);
-    row->setContentsMargins(0, 0, 20, 0);
+    auto* row = makeLayout<QHBoxLayout>(pair, {0, 0, 20, 0}, 8);
     row->addWidget(caption);
     row->addWidget(value);
     m_layout->insertWidget(static_cast<int>(m_items.size()), pair);

@@ -6,11 +6,11 @@
 #include "gui/run/runstrip.h"
 #include "gui/trace/tracewindow.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/words.h"
 
 #include <QAction>
 #include <QEvent>
-#include <QHBoxLayout>
 #include <QKeyEvent>
 #include <QLabel>
 #include <QLineEdit>
@@ -72,9 +72,7 @@ TopBar::TopBar(Document& document, Findings& findings, const WindowActions& acti
     auto* make = makeButton(actions.newSchedule, tr("New…"));
     auto* schedule = makeMenuButton(actions.scheduleMenu, tr("Schedule ▾"), tr("Schedule"));
     auto* explore = makeMenuButton(actions.exploreMenu, tr("Explore ▾"), tr("Explore"));
-    auto* layout = new QHBoxLayout(this);
-    layout->setContentsMargins(barMargin, 0, barMargin, 0);
-    layout->setSpacing(barSpacing);
+    auto* layout = makeLayout<QHBoxLayout>(this, {barMargin, 0, barMargin, 0}, barSpacing);
     for (QWidget* widget : std::initializer_list<QWidget*>{m_breadcrumb, m_state, menu, m_undo, m_redo, make, schedule,
                                                            explore, m_more, m_search})
         layout->addWidget(widget);

@@ -8,6 +8,7 @@
 #include "gui/widgets/closingrow.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/onscreen.h"
 #include "gui/widgets/words.h"
 
@@ -15,7 +16,6 @@
 #include <QDoubleSpinBox>
 #include <QEvent>
 #include <QFormLayout>
-#include <QHBoxLayout>
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
@@ -152,9 +152,7 @@ void SearchWindow::build()
     live->addWidget(m_curve, 1);
     live->addWidget(m_why);
     auto* top = new QWidget(this);
-    auto* topRow = new QHBoxLayout(top);
-    topRow->setContentsMargins(0, 0, 0, 0);
-    topRow->setSpacing(24);
+    auto* topRow = makeLayout<QHBoxLayout>(top, {0, 0, 0, 0}, 24);
     topRow->addLayout(settings);
     topRow->addLayout(live, 1);
     for (QWidget* field :
@@ -169,9 +167,7 @@ void SearchWindow::build()
     splitter->setStretchFactor(0, 1);
     splitter->setSizes({640, 480});
     splitter->setChildrenCollapsible(false);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(24, 18, 24, 18);
-    layout->setSpacing(14);
+    auto* layout = makeLayout<QVBoxLayout>(this, {24, 18, 24, 18}, 14);
     layout->addWidget(top);
     layout->addWidget(splitter, 1);
     layout->addLayout(makeClosingRow(*this, m_keep));

@@ -6,11 +6,11 @@
 #include "gui/search/tradeoffplot.h"
 #include "gui/widgets/closingrow.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/onscreen.h"
 #include "gui/widgets/words.h"
 
 #include <QEvent>
-#include <QHBoxLayout>
 #include <QHeaderView>
 #include <QLabel>
 #include <QProgressBar>
@@ -98,9 +98,7 @@ TradeOffWindow::TradeOffWindow(Document& document, QWidget* parent)
     middle->addWidget(m_list);
     QHBoxLayout* bottom = makeClosingRow(*this);
     bottom->insertWidget(0, hint, 1);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(24, 18, 24, 18);
-    layout->setSpacing(14);
+    auto* layout = makeLayout<QVBoxLayout>(this, {24, 18, 24, 18}, 14);
     layout->addLayout(top);
     layout->addLayout(middle, 1);
     layout->addLayout(bottom);

@@ -4,9 +4,9 @@
 #include "gui/document/document.h"
 #include "gui/document/namededits.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 
 #include <QEvent>
-#include <QVBoxLayout>
 
 #include <algorithm>
 
@@ -45,9 +45,7 @@ RefusalNote::RefusalNote(Document& document, QWidget* parent)
     setCursor(Qt::ArrowCursor);
     m_why->setWordWrap(true);
     m_why->setFixedWidth(widest);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(12, 9, 12, 10);
-    layout->setSpacing(8);
+    auto* layout = makeLayout<QVBoxLayout>(this, {12, 9, 12, 10}, 8);
     layout->addWidget(m_why);
     layout->addWidget(m_remedy, 0, Qt::AlignLeft);
     style();

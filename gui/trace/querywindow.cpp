@@ -3,12 +3,12 @@
 
 #include "core/base/diagnostic.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/onscreen.h"
 #include "gui/widgets/theme.h"
 
 #include <QElapsedTimer>
 #include <QFileInfo>
-#include <QHBoxLayout>
 #include <QHeaderView>
 #include <QKeyEvent>
 #include <QLabel>
@@ -19,7 +19,6 @@
 #include <QSplitter>
 #include <QTableWidget>
 #include <QTreeWidget>
-#include <QVBoxLayout>
 
 #include <algorithm>
 
@@ -103,8 +102,7 @@ QueryWindow::QueryWindow(QWidget* parent)
     splitter->setStretchFactor(1, 1);
     splitter->setSizes({280, 720});
     splitter->setChildrenCollapsible(false);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(12, 12, 12, 8);
+    auto* layout = makeLayout<QVBoxLayout>(this, {12, 12, 12, 8});
     layout->addWidget(splitter, 1);
     layout->addWidget(m_state);
     m_state->setAccessibleName(tr("State"));
@@ -153,8 +151,7 @@ QWidget* QueryWindow::buildQuestion()
     buttons->addWidget(m_run);
     buttons->addWidget(m_stop);
     buttons->addStretch(1);
-    auto* layout = new QVBoxLayout(side);
-    layout->setContentsMargins(10, 0, 0, 0);
+    auto* layout = makeLayout<QVBoxLayout>(side, {10, 0, 0, 0});
     layout->addWidget(m_statement);
     layout->addLayout(buttons);
     layout->addWidget(m_rows, 1);

@@ -10,6 +10,7 @@
 #include "gui/trace/tracetables.h"
 #include "gui/widgets/factlist.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/onscreen.h"
 #include "gui/widgets/picture.h"
 #include "gui/widgets/words.h"
@@ -24,7 +25,6 @@
 #include <QEvent>
 #include <QFileDialog>
 #include <QFileInfo>
-#include <QHBoxLayout>
 #include <QLabel>
 #include <QLineEdit>
 #include <QProgressBar>
@@ -166,9 +166,7 @@ void TraceWindow::build()
     m_step->hide();
     addShortcuts();
 
-    auto* bar = new QHBoxLayout;
-    bar->setContentsMargins(16, 10, 16, 10);
-    bar->setSpacing(10);
+    auto* bar = makeLayout<QHBoxLayout>(nullptr, {16, 10, 16, 10}, 10);
     bar->addWidget(m_title);
     bar->addStretch(1);
     bar->addWidget(m_step);
@@ -180,9 +178,7 @@ void TraceWindow::build()
     splitter->setStretchFactor(0, 1);
     splitter->setSizes({880, 440});
     splitter->setChildrenCollapsible(false);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->setSpacing(0);
+    auto* layout = makeLayout<QVBoxLayout>(this, {0, 0, 0, 0}, 0);
     layout->addLayout(bar);
     layout->addWidget(makeHairline(Qt::Horizontal, this));
     layout->addWidget(splitter, 1);
@@ -190,8 +186,7 @@ void TraceWindow::build()
     m_state->setContentsMargins(16, 5, 16, 5);
     m_state->setWordWrap(true); // the reason why a file cannot be opened may be long
     m_state->setAccessibleName(tr("State"));
-    auto* below = new QHBoxLayout;
-    below->setContentsMargins(0, 0, 16, 0);
+    auto* below = makeLayout<QHBoxLayout>(nullptr, {0, 0, 16, 0});
     below->addWidget(m_state, 1);
     below->addWidget(m_progress);
     below->addWidget(m_cancel);

@@ -2,10 +2,10 @@
 #include "gui/widgets/notedfield.h"
 
 #include "gui/widgets/fields.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/words.h"
 
 #include <QEvent>
-#include <QVBoxLayout>
 
 #include <algorithm>
 
@@ -19,9 +19,7 @@ bool isAbout(const Diagnostic& diagnostic, const char* option)
 NotedField::NotedField(QWidget* field, QWidget* parent)
     : QWidget(parent), m_field(field), m_note(makeCaption({}, TextSize::Small, this))
 {
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->setSpacing(3);
+    auto* layout = makeLayout<QVBoxLayout>(this, {0, 0, 0, 0}, 3);
     layout->addWidget(field);
     layout->addWidget(m_note);
     setFixedWidth(field->maximumWidth());

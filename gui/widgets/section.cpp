@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/widgets/section.h"
 
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/theme.h"
 
 #include <QEvent>
 #include <QToolButton>
-#include <QVBoxLayout>
 
 namespace pipewright {
 
@@ -17,9 +17,7 @@ Section::Section(const QString& title, QWidget* body, bool open, QWidget* parent
     m_heading->setAutoRaise(true);
     m_heading->setFont(Theme::heading());
     m_heading->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Fixed);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->setSpacing(8);
+    auto* layout = makeLayout<QVBoxLayout>(this, {0, 0, 0, 0}, 8);
     layout->addWidget(m_heading, 0, Qt::AlignLeft);
     layout->addWidget(m_body);
     connect(m_heading, &QToolButton::clicked, this, [this] { setOpen(!m_open); });
