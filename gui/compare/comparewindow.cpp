@@ -11,10 +11,10 @@
 #include "gui/widgets/labels.h"
 #include "gui/widgets/layouts.h"
 #include "gui/widgets/onscreen.h"
+#include "gui/widgets/themechange.h"
 #include "gui/widgets/words.h"
 #include "traces/store/tracereader.h"
 
-#include <QEvent>
 #include <QFileDialog>
 #include <QFileInfo>
 #include <QLabel>
@@ -46,6 +46,10 @@ CompareWindow::CompareWindow(Document& document, QWidget* parent)
       m_addMenu(new QMenu(this)), m_take(new QPushButton(tr("Use this schedule"), this)),
       m_remove(new QPushButton(tr("Remove"), this))
 {
+    onThemeChange(this, [this] {
+        if (isVisible())
+            fillTable();
+    });
     setWindowTitle(tr("Compare schedules"));
     setWindowFlag(Qt::WindowMinMaxButtonsHint);
     makePanel(this);
@@ -164,13 +168,6 @@ void CompareWindow::showEvent(QShowEvent* event)
     // Start by comparing with the state before the edits.
     if (m_entries.size() == 1 && m_opened && !(*m_opened == m_document.design()))
         addOpened();
-}
-
-void CompareWindow::changeEvent(QEvent* event)
-{
-    QDialog::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange && isVisible())
-        fillTable();
 }
 
 void CompareWindow::resizeEvent(QResizeEvent* event)

@@ -4,9 +4,9 @@
 #include "gui/widgets/closingrow.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/layouts.h"
+#include "gui/widgets/themechange.h"
 #include "gui/widgets/words.h"
 
-#include <QEvent>
 #include <QLabel>
 #include <QListWidget>
 #include <QPushButton>
@@ -46,6 +46,7 @@ DiagnosticList::DiagnosticList(Document& document, Findings& findings, QWidget* 
       m_list(new QListWidget(this)), m_remedyHeading(makeCaption({}, TextSize::Normal, this)),
       m_remedies(new QVBoxLayout)
 {
+    onThemeChange(this, [this] { refresh(); });
     setWindowTitle(tr("Conflicts"));
     makePanel(this);
     m_list->setAccessibleName(tr("Conflicts"));
@@ -130,13 +131,6 @@ void DiagnosticList::showEvent(QShowEvent* event)
 {
     QDialog::showEvent(event);
     showRemedies();
-}
-
-void DiagnosticList::changeEvent(QEvent* event)
-{
-    QDialog::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange)
-        refresh();
 }
 
 } // namespace pipewright

@@ -5,9 +5,9 @@
 #include "core/predict/bubblerates.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/layouts.h"
+#include "gui/widgets/themechange.h"
 #include "gui/widgets/words.h"
 
-#include <QEvent>
 #include <QHeaderView>
 #include <QLabel>
 #include <QPainter>
@@ -106,6 +106,7 @@ public:
 FamilyList::FamilyList(Document& document, QWidget* parent)
     : QWidget(parent), m_document(document), m_estimates(new FamilyEstimates(this)), m_list(new QTreeWidget(this))
 {
+    onThemeChange(this, [this] { m_list->viewport()->update(); });
     m_list->setAccessibleName(tr("Schedule families"));
     m_list->setColumnCount(3);
     m_list->setHeaderHidden(true);
@@ -297,13 +298,6 @@ void FamilyList::switchTo(std::size_t family)
     } catch (const Error& error) {
         Q_EMIT refused(error.diagnostics());
     }
-}
-
-void FamilyList::changeEvent(QEvent* event)
-{
-    QWidget::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange)
-        m_list->viewport()->update();
 }
 
 } // namespace pipewright

@@ -7,6 +7,7 @@
 #include "gui/trace/tracewindow.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/layouts.h"
+#include "gui/widgets/themechange.h"
 #include "gui/widgets/words.h"
 
 #include <QAction>
@@ -45,6 +46,7 @@ TopBar::TopBar(Document& document, Findings& findings, const WindowActions& acti
       m_validity(new QPushButton(this)), m_run(new QPushButton(QStringLiteral("▶ ") + tr("Run"), this)),
       m_runStatus(new RunStatus(run, this))
 {
+    onThemeChange(this, [this] { refresh(); });
     makePanel(this);
     setFixedHeight(barHeight);
     m_undo->setAccessibleName(tr("Undo"));
@@ -285,13 +287,6 @@ bool TopBar::eventFilter(QObject* watched, QEvent* event)
         QTimer::singleShot(0, this, &TopBar::fold);
     }
     return QWidget::eventFilter(watched, event);
-}
-
-void TopBar::changeEvent(QEvent* event)
-{
-    QWidget::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange)
-        refresh();
 }
 
 void TopBar::resizeEvent(QResizeEvent* event)

@@ -20,13 +20,13 @@
 #include "gui/widgets/labels.h"
 #include "gui/widgets/layouts.h"
 #include "gui/widgets/onscreen.h"
+#include "gui/widgets/themechange.h"
 #include "gui/widgets/valuetable.h"
 #include "gui/widgets/words.h"
 
 #include <QAction>
 #include <QCheckBox>
 #include <QComboBox>
-#include <QEvent>
 #include <QLabel>
 #include <QPushButton>
 #include <QScrollArea>
@@ -74,6 +74,10 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
       m_inGroups(makeCaption({}, TextSize::Small, this)), m_memory(new MemoryBars(this)),
       m_modelMemory(new MemoryBars(this)), m_source(makeCaption({}, TextSize::Small, this)), m_fault(new QLabel(this))
 {
+    onThemeChange(this, [this] {
+        if (isVisible())
+            refresh();
+    });
     setWindowTitle(tr("Model and cluster"));
     setWindowFlag(Qt::WindowMinMaxButtonsHint);
     makePanel(this);
@@ -344,13 +348,6 @@ void ModelWindow::showEvent(QShowEvent* event)
 {
     QDialog::showEvent(event);
     refresh();
-}
-
-void ModelWindow::changeEvent(QEvent* event)
-{
-    QDialog::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange && isVisible())
-        refresh();
 }
 
 void ModelWindow::commit(const QString& what, const std::function<Design()>& make)

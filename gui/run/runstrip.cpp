@@ -4,9 +4,9 @@
 #include "gui/run/runcontroller.h"
 #include "gui/run/runplot.h"
 #include "gui/widgets/layouts.h"
+#include "gui/widgets/themechange.h"
 #include "gui/widgets/words.h"
 
-#include <QEvent>
 #include <QLabel>
 #include <QPlainTextEdit>
 #include <QProgressBar>
@@ -73,6 +73,10 @@ RunStrip::RunStrip(RunController& controller, QWidget* parent)
           this)),
       m_log(new QPlainTextEdit(this)), m_close(new QToolButton(this))
 {
+    onThemeChange(this, [this] {
+        // The label gets the new style sheet after this widget.
+        QTimer::singleShot(0, this, [this] { setTone(m_state, m_tone); });
+    });
     makePanel(this);
     setAccessibleName(tr("The last run"));
     m_state->setWordWrap(true);
@@ -156,13 +160,6 @@ void RunStrip::addToResult(const QString& text)
 QString RunStrip::messages() const
 {
     return m_log->toPlainText();
-}
-
-void RunStrip::changeEvent(QEvent* event)
-{
-    QWidget::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange) // the label gets the new style sheet after this widget
-        QTimer::singleShot(0, this, [this] { setTone(m_state, m_tone); });
 }
 
 } // namespace pipewright

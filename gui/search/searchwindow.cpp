@@ -10,11 +10,11 @@
 #include "gui/widgets/labels.h"
 #include "gui/widgets/layouts.h"
 #include "gui/widgets/onscreen.h"
+#include "gui/widgets/themechange.h"
 #include "gui/widgets/words.h"
 
 #include <QComboBox>
 #include <QDoubleSpinBox>
-#include <QEvent>
 #include <QFormLayout>
 #include <QLabel>
 #include <QLineEdit>
@@ -56,6 +56,12 @@ SearchWindow::SearchWindow(Document& document, std::function<std::vector<Block>(
       m_state(makeCaption({}, TextSize::Normal, this)), m_why(makeCaption({}, TextSize::Small, this)),
       m_curve(new SearchCurve(this)), m_lanes(new CompareLanes(this)), m_table(makeCompareTable(this))
 {
+    onThemeChange(this, [this] {
+        if (isVisible()) {
+            setState(state(), m_bad);
+            refreshFound();
+        }
+    });
     setWindowTitle(tr("Search for a better order"));
     setWindowFlag(Qt::WindowMinMaxButtonsHint);
     makePanel(this);
@@ -178,15 +184,6 @@ void SearchWindow::showEvent(QShowEvent* event)
     QDialog::showEvent(event);
     refreshScope();
     refreshFound();
-}
-
-void SearchWindow::changeEvent(QEvent* event)
-{
-    QDialog::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange && isVisible()) {
-        setState(state(), m_bad);
-        refreshFound();
-    }
 }
 
 QString SearchWindow::state() const

@@ -8,9 +8,9 @@
 #include "gui/widgets/labels.h"
 #include "gui/widgets/layouts.h"
 #include "gui/widgets/onscreen.h"
+#include "gui/widgets/themechange.h"
 #include "gui/widgets/words.h"
 
-#include <QEvent>
 #include <QHeaderView>
 #include <QLabel>
 #include <QProgressBar>
@@ -47,6 +47,7 @@ TradeOffWindow::TradeOffWindow(Document& document, QWidget* parent)
       m_noise(new NoiseFields(this)), m_progress(new QProgressBar(this)),
       m_state(makeCaption({}, TextSize::Normal, this)), m_button(new QPushButton(this))
 {
+    onThemeChange(this, [this] { refreshList(); }); // its rows hold colours
     setWindowTitle(tr("Memory against bubble"));
     setWindowFlag(Qt::WindowMinMaxButtonsHint);
     makePanel(this);
@@ -150,13 +151,6 @@ void TradeOffWindow::showEvent(QShowEvent* event)
     if (!m_running && (m_points.empty() || isStale()))
         start();
     m_plot->setFocus();
-}
-
-void TradeOffWindow::changeEvent(QEvent* event)
-{
-    QDialog::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange)
-        refreshList(); // its rows hold colours
 }
 
 bool TradeOffWindow::isStale() const

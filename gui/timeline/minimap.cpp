@@ -2,6 +2,7 @@
 #include "gui/timeline/minimap.h"
 
 #include "gui/widgets/theme.h"
+#include "gui/widgets/themechange.h"
 #include "gui/widgets/timetext.h"
 #include "gui/widgets/words.h"
 
@@ -27,6 +28,7 @@ constexpr int narrowest = 6; // the frame is never drawn narrower, or it could n
 
 Minimap::Minimap(TimelineView& timeline, QWidget* parent) : QWidget(parent), m_timeline(timeline)
 {
+    onThemeChange(this, [this] { drop(); });
     fitHeight();
     setMouseTracking(true);
     setAccessibleName(tr("Overview"));
@@ -305,13 +307,6 @@ void Minimap::focusOutEvent(QFocusEvent* event)
 {
     QWidget::focusOutEvent(event);
     update();
-}
-
-void Minimap::changeEvent(QEvent* event)
-{
-    QWidget::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange)
-        drop();
 }
 
 } // namespace pipewright

@@ -5,8 +5,7 @@
 #include "gui/document/namededits.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/layouts.h"
-
-#include <QEvent>
+#include "gui/widgets/themechange.h"
 
 #include <algorithm>
 
@@ -39,6 +38,7 @@ void RemedyButton::offer(const EditRequest& refused)
 RefusalNote::RefusalNote(Document& document, QWidget* parent)
     : QFrame(parent), m_why(new Paragraph(this)), m_remedy(new RemedyButton(document, this))
 {
+    onThemeChange(this, [this] { style(); });
     constexpr int widest = 320;
     setObjectName(QStringLiteral("refusal"));
     setAccessibleName(tr("Refused edit"));
@@ -87,13 +87,6 @@ void RefusalNote::style()
         return; // a new sheet changes the palette, which asks for it again
     setStyleSheet(sheet);
     setTone(m_why, Tone::Bad);
-}
-
-void RefusalNote::changeEvent(QEvent* event)
-{
-    QFrame::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange)
-        style();
 }
 
 } // namespace pipewright

@@ -13,6 +13,7 @@
 #include "gui/widgets/layouts.h"
 #include "gui/widgets/onscreen.h"
 #include "gui/widgets/picture.h"
+#include "gui/widgets/themechange.h"
 #include "gui/widgets/words.h"
 #include "traces/export/report.h"
 #include "traces/import/traceimport.h"
@@ -22,7 +23,6 @@
 #include <QCryptographicHash>
 #include <QDateTime>
 #include <QDir>
-#include <QEvent>
 #include <QFileDialog>
 #include <QFileInfo>
 #include <QLabel>
@@ -95,6 +95,12 @@ TraceWindow::TraceWindow(QWidget* parent)
       m_names(makeSumTable(tr("Time by name"), {tr("name"), tr("count"), tr("total"), tr("longest")}, this)),
       m_lanes(makeSumTable(tr("Time by lane"), {tr("lane"), tr("slices"), tr("busy"), tr("share")}, this))
 {
+    onThemeChange(this, [this] {
+        showSelection();
+        m_timesOf.reset(); // its colours depend on the theme
+        if (m_opened.trace)
+            m_later.start();
+    });
     setWindowTitle(tr("Trace"));
     makePanel(this);
     m_worker.setMaxThreadCount(2); // summing must not wait for a cancelled opening
@@ -449,17 +455,6 @@ void TraceWindow::showQuery()
     m_query->show();
     m_query->raise();
     m_query->activateWindow();
-}
-
-void TraceWindow::changeEvent(QEvent* event)
-{
-    QWidget::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange) {
-        showSelection();
-        m_timesOf.reset(); // its colours depend on the theme
-        if (m_opened.trace)
-            m_later.start();
-    }
 }
 
 } // namespace pipewright

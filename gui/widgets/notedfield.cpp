@@ -3,9 +3,8 @@
 
 #include "gui/widgets/fields.h"
 #include "gui/widgets/layouts.h"
+#include "gui/widgets/themechange.h"
 #include "gui/widgets/words.h"
-
-#include <QEvent>
 
 #include <algorithm>
 
@@ -19,6 +18,7 @@ bool isAbout(const Diagnostic& diagnostic, const char* option)
 NotedField::NotedField(QWidget* field, QWidget* parent)
     : QWidget(parent), m_field(field), m_note(makeCaption({}, TextSize::Small, this))
 {
+    onThemeChange(this, [this] { setTone(m_note, m_said.isEmpty() ? Tone::Plain : m_tone); });
     auto* layout = makeLayout<QVBoxLayout>(this, {0, 0, 0, 0}, 3);
     layout->addWidget(field);
     layout->addWidget(m_note);
@@ -72,13 +72,6 @@ void NotedField::refresh()
     // Qt returns -1 for an empty note.
     m_note->setMinimumHeight(std::max(0, m_note->heightForWidth(m_note->maximumWidth())));
     m_note->setVisible(!lines.isEmpty());
-}
-
-void NotedField::changeEvent(QEvent* event)
-{
-    QWidget::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange)
-        setTone(m_note, m_said.isEmpty() ? Tone::Plain : m_tone);
 }
 
 } // namespace pipewright

@@ -24,9 +24,6 @@ public:
     void setNote(const Diagnostics& diagnostics, const char* option);
     QString note() const { return m_note->text(); } ///< includes an entry that the field itself refused
 
-protected:
-    void changeEvent(QEvent* event) override;
-
 private:
     void refresh();
 

@@ -3,8 +3,8 @@
 
 #include "gui/widgets/layouts.h"
 #include "gui/widgets/theme.h"
+#include "gui/widgets/themechange.h"
 
-#include <QEvent>
 #include <QToolButton>
 
 namespace pipewright {
@@ -12,6 +12,7 @@ namespace pipewright {
 Section::Section(const QString& title, QWidget* body, bool open, QWidget* parent)
     : QWidget(parent), m_title(title), m_heading(new QToolButton(this)), m_body(body), m_open(open)
 {
+    onThemeChange(this, [this] { refresh(); });
     m_heading->setFocusPolicy(Qt::TabFocus);
     m_heading->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
     m_heading->setAutoRaise(true);
@@ -50,13 +51,6 @@ void Section::refresh()
             .arg(Theme::of(*this).dim.name(), Theme::of(*this).accent.name());
     if (sheet != m_heading->styleSheet())
         m_heading->setStyleSheet(sheet);
-}
-
-void Section::changeEvent(QEvent* event)
-{
-    QWidget::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange)
-        refresh();
 }
 
 } // namespace pipewright
