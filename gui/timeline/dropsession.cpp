@@ -88,18 +88,17 @@ void DropSession::set(std::optional<DropPlan> next)
 void DropSession::show(bool confirmed)
 {
     const Prediction* prediction = m_plan ? m_plan->prediction.get() : nullptr;
-    ShownLayouts& layouts = m_shown.previews();
     m_headers.clear();
     if (!prediction) {
-        layouts.setPreview(nullptr);
+        m_shown.setPreview(nullptr);
         return;
     }
     m_headers = laneHeaders(design(), prediction, nullptr, Side::Predicted, pendingUntilDrop().words);
     if (m_plan->state == DropPlan::State::Approximate)
-        layouts.previewRetimed(*prediction, m_plan->device, std::get<ReorderDevice>(*m_plan->request).positions,
+        m_shown.previewRetimed(*prediction, m_plan->device, std::get<ReorderDevice>(*m_plan->request).positions,
                                m_plan->changedFrom);
     else if (!confirmed)
-        layouts.setPreview(m_plan->layout);
+        m_shown.setPreview(m_plan->layout);
 }
 
 void DropSession::commit()
