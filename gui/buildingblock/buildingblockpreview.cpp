@@ -10,7 +10,6 @@
 #include "gui/widgets/words.h"
 
 #include <QKeyEvent>
-#include <QLabel>
 #include <QPainter>
 
 #include <algorithm>

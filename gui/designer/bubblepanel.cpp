@@ -4,7 +4,6 @@
 #include "gui/widgets/labels.h"
 #include "gui/widgets/words.h"
 
-#include <QLabel>
 #include <QPainter>
 
 #include <algorithm>

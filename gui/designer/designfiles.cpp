@@ -37,13 +37,6 @@ DesignFiles::DesignFiles(const Desk& desk)
 {
 }
 
-void DesignFiles::take(const std::function<void()>& design)
-{
-    const WaitCursor wait;
-    design();
-    Q_EMIT opened();
-}
-
 bool DesignFiles::openFile(const QString& path)
 {
     return m_desk.attempt(tr("Cannot open the file"), [&] {
@@ -52,8 +45,10 @@ bool DesignFiles::openFile(const QString& path)
         } else if (isModel(path)) { // a design is made of it first
             newScheduleOf(path);
         } else {
-            take([&] { m_document.open(path); });
+            const WaitCursor wait;
+            m_document.open(path);
             addRecent({path});
+            Q_EMIT opened();
         }
     });
 }
@@ -112,9 +107,9 @@ void DesignFiles::openRecordedExample()
 {
     if (mayDiscard())
         m_desk.attempt(tr("The recorded run cannot be opened"), [&] {
-            take([&] {
-                m_document.open(QString::fromStdString(PresetLibrary().directory() + "/examples/zb-h1-byte-gpt.db"));
-            });
+            const WaitCursor wait;
+            m_document.open(QString::fromStdString(PresetLibrary().directory() + "/examples/zb-h1-byte-gpt.db"));
+            Q_EMIT opened();
         });
 }
 
@@ -152,10 +147,10 @@ void DesignFiles::newScheduleOf(const QString& modelFile)
             dialog.chooseModelFile(modelFile);
         if (dialog.exec() != QDialog::Accepted || !mayDiscard())
             return;
-        take([&] {
-            m_document.reset(dialog.design());
-            m_document.undoStack()->resetClean(); // not saved to a file yet
-        });
+        const WaitCursor wait;
+        m_document.reset(dialog.design());
+        m_document.undoStack()->resetClean(); // not saved to a file yet
+        Q_EMIT opened();
     });
 }
 

@@ -48,8 +48,6 @@ Q_SIGNALS:
     void recentChanged();
 
 private:
-    void take(const std::function<void()>& design);
-
     Desk m_desk;
     Document& m_document;
     RecentFiles m_recent;

@@ -5,7 +5,6 @@
 #include "gui/widgets/labels.h"
 #include "gui/widgets/layouts.h"
 
-#include <QLabel>
 #include <QPainter>
 #include <QStyledItemDelegate>
 #include <QUndoStack>

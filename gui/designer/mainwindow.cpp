@@ -90,7 +90,13 @@ MainWindow::MainWindow(const Options& options, QWidget* parent)
     m_overlays = new Overlays(desk, recordings, *m_frames, {m_actions->theme, m_actions->palette});
     m_runs = new DesignRuns(desk, *m_overlays, recordings, options.program);
     build();
-    connectViews();
+    connectActions();
+    connectPanels();
+    connectTimeline();
+    connectDocument();
+    connectRunErrors();
+    connectControllers();
+    refresh();
     if (!options.autosaveFolder.isEmpty()) {
         try {
             m_autosave = std::make_unique<Autosave>(m_document, options.autosaveFolder);
@@ -114,17 +120,6 @@ MainWindow::~MainWindow()
         if (child->isWidgetType())
             delete child;
     }
-}
-
-void MainWindow::connectViews()
-{
-    connectActions();
-    connectPanels();
-    connectTimeline();
-    connectDocument();
-    connectRunErrors();
-    connectControllers();
-    refresh();
 }
 
 void MainWindow::connectActions()

@@ -107,7 +107,6 @@ private:
     void addPanels();      ///< actions that hide parts of the window
     void arrangeColumns(); ///< as wide as the window allows, until somebody drags a border
     void arrangeRows();    ///< likewise, by the height that the lanes need
-    void connectViews();
     void connectActions();
     void connectPanels();
     void connectTimeline();

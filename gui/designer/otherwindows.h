@@ -14,7 +14,6 @@
 #include <map>
 #include <vector>
 
-class QAction;
 class QSettings;
 class QWidget;
 

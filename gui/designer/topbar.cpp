@@ -13,7 +13,6 @@
 #include <QAction>
 #include <QEvent>
 #include <QKeyEvent>
-#include <QLabel>
 #include <QLineEdit>
 #include <QMenu>
 #include <QPushButton>
@@ -58,7 +57,6 @@ TopBar::TopBar(Document& document, Findings& findings, const WindowActions& acti
     m_validity->setAccessibleName(tr("Conflicts"));
     m_run->setProperty("primary", true);
     m_run->setAccessibleName(tr("Run"));
-    m_run->setAutoDefault(false);
     m_search->setPlaceholderText(tr("Find F0.3  /"));
     m_search->setAccessibleName(tr("Find a block"));
     m_search->setToolTip(tr("A block by name: operation, stage, microbatch. The beginning is enough; Enter finds the "

@@ -10,36 +10,29 @@ namespace pipewright {
 
 namespace {
 
-QString geometryKey(const QString& window)
-{
-    return QStringLiteral("windows/") + window;
-}
-
+const QString geometryKey = QStringLiteral("windows/%1");
 /// The borders that can be dragged in a window, in the order they were made.
-QString splitterKey(const QString& window, qsizetype number)
-{
-    return QStringLiteral("splitters/%1/%2").arg(window).arg(number);
-}
+const QString splitterKey = QStringLiteral("splitters/%1/%2");
 
 } // namespace
 
 void WindowFrames::remember(QWidget* window, const QString& key)
 {
     window->setObjectName(key);
-    window->restoreGeometry(m_settings.value(geometryKey(key)).toByteArray());
+    window->restoreGeometry(m_settings.value(geometryKey.arg(key)).toByteArray());
     const QList<QSplitter*> splitters = window->findChildren<QSplitter*>();
     for (qsizetype i = 0; i < splitters.size(); ++i)
-        splitters[i]->restoreState(m_settings.value(splitterKey(key, i)).toByteArray());
+        splitters[i]->restoreState(m_settings.value(splitterKey.arg(key).arg(i)).toByteArray());
     window->installEventFilter(this);
 }
 
 bool WindowFrames::eventFilter(QObject* watched, QEvent* event)
 {
     if (event->type() == QEvent::Hide) {
-        m_settings.setValue(geometryKey(watched->objectName()), static_cast<QWidget*>(watched)->saveGeometry());
+        m_settings.setValue(geometryKey.arg(watched->objectName()), static_cast<QWidget*>(watched)->saveGeometry());
         const QList<QSplitter*> splitters = watched->findChildren<QSplitter*>();
         for (qsizetype i = 0; i < splitters.size(); ++i)
-            m_settings.setValue(splitterKey(watched->objectName(), i), splitters[i]->saveState());
+            m_settings.setValue(splitterKey.arg(watched->objectName()).arg(i), splitters[i]->saveState());
     }
     return QObject::eventFilter(watched, event);
 }

@@ -3,6 +3,7 @@
 // an edited design it is matched again, without opening the file; times are read from it only for another program.
 #pragma once
 
+#include "core/predict/predict.h"
 #include "core/predict/rangestatistics.h"
 #include "traces/analysis/blockkernels.h"
 #include "traces/analysis/comparison.h"

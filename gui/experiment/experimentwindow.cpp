@@ -22,7 +22,6 @@
 #include <QDoubleSpinBox>
 #include <QEvent>
 #include <QFileDialog>
-#include <QLabel>
 #include <QListWidget>
 #include <QMessageBox>
 #include <QProgressBar>

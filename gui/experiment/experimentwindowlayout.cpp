@@ -15,7 +15,6 @@
 #include <QDoubleSpinBox>
 #include <QFormLayout>
 #include <QHeaderView>
-#include <QLabel>
 #include <QListWidget>
 #include <QProgressBar>
 #include <QPushButton>

@@ -8,7 +8,6 @@
 #include "gui/widgets/layouts.h"
 
 #include <QCheckBox>
-#include <QLabel>
 
 namespace pipewright {
 

@@ -7,7 +7,6 @@
 #include "gui/widgets/layouts.h"
 #include "gui/widgets/words.h"
 
-#include <QLabel>
 
 namespace pipewright {
 namespace {

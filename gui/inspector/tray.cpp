@@ -7,7 +7,6 @@
 #include "gui/widgets/layouts.h"
 
 #include <QAction>
-#include <QLabel>
 #include <QPushButton>
 
 namespace pipewright {

@@ -9,7 +9,6 @@
 #include "gui/widgets/words.h"
 
 #include <QComboBox>
-#include <QLabel>
 #include <QPushButton>
 #include <QStandardItemModel>
 

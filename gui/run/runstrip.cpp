@@ -30,7 +30,6 @@ RunStatus::RunStatus(RunController& controller, QWidget* parent)
     m_bar->setTextVisible(false);
     m_bar->setFixedSize(90, 6);
     m_bar->setAccessibleName(tr("Progress"));
-    m_cancel->setAutoDefault(false);
     m_cancel->setFocusPolicy(Qt::TabFocus);
     auto* layout = makeLayout<QHBoxLayout>(this, {0, 0, 0, 0}, 8);
     layout->addWidget(m_text, 1);

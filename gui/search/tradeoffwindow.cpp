@@ -12,7 +12,6 @@
 #include "gui/widgets/words.h"
 
 #include <QHeaderView>
-#include <QLabel>
 #include <QProgressBar>
 #include <QPushButton>
 #include <QThreadPool>

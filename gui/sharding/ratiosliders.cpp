@@ -6,7 +6,6 @@
 #include "gui/widgets/labels.h"
 #include "gui/widgets/layouts.h"
 
-#include <QLabel>
 #include <QSignalBlocker>
 #include <QSlider>
 

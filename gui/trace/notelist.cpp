@@ -23,7 +23,6 @@ NoteList::NoteList(std::function<TraceNote()> stretch, QWidget* parent)
     m_list->setAccessibleName(tr("Notes"));
     m_list->setFrameShape(QFrame::NoFrame);
     m_list->setWordWrap(true);
-    m_remove->setAutoDefault(false);
     m_remove->setFocusPolicy(Qt::TabFocus);
     m_remove->setToolTip(tr("Remove the chosen note (Delete)"));
     auto* top = new QHBoxLayout;

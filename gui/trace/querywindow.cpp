@@ -11,7 +11,6 @@
 #include <QFileInfo>
 #include <QHeaderView>
 #include <QKeyEvent>
-#include <QLabel>
 #include <QLocale>
 #include <QPlainTextEdit>
 #include <QPushButton>
@@ -138,8 +137,6 @@ QWidget* QueryWindow::buildQuestion()
     m_statement->setTabChangesFocus(true);
     m_run->setToolTip(tr("Run the statement (Ctrl+Return)"));
     m_stop->setEnabled(false);
-    for (QPushButton* button : {m_run, m_stop})
-        button->setAutoDefault(false);
     m_rows->setAccessibleName(tr("Answer"));
     m_rows->setEditTriggers(QAbstractItemView::NoEditTriggers);
     m_rows->setFrameShape(QFrame::NoFrame);

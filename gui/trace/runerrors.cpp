@@ -118,7 +118,6 @@ void RunErrors::build()
     connect(first, &QPushButton::clicked, this, &RunErrors::chooseFirstRun);
     auto* buttons = new QHBoxLayout;
     for (QPushButton* button : {report, query, first}) {
-        button->setAutoDefault(false);
         button->setFocusPolicy(Qt::TabFocus);
         buttons->addWidget(button);
     }

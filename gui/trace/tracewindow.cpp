@@ -163,7 +163,6 @@ void TraceWindow::build()
     m_progress->setRange(0, 1000);
     m_progress->setAccessibleName(tr("Progress"));
     m_progress->hide();
-    m_cancel->setAutoDefault(false);
     m_cancel->hide();
     m_step->setAccessibleName(tr("Step"));
     m_step->setToolTip(tr("Show and explain one step"));
@@ -205,7 +204,6 @@ void TraceWindow::addButtons(QHBoxLayout& bar)
     const auto add = [&](const QString& text, const QString& tip) {
         auto* button = new QPushButton(text, this);
         button->setToolTip(tip);
-        button->setAutoDefault(false);
         button->setFocusPolicy(Qt::TabFocus);
         bar.addWidget(button);
         return button;

@@ -13,7 +13,6 @@
 
 #include <QComboBox>
 #include <QHeaderView>
-#include <QLabel>
 #include <QTabWidget>
 #include <QTreeWidget>
 
