@@ -7,7 +7,6 @@
 #include "gui/widgets/layouts.h"
 #include "gui/widgets/words.h"
 
-
 namespace pipewright {
 namespace {
 
