@@ -94,7 +94,10 @@ void DesignRuns::take(const ChildResult& result)
             Q_EMIT reported(tr("Measured memory is 1/%1 of the design's, as it was run.").arg(std::llround(1 / scale)));
         if (m_controller.choice().calibrate)
             m_overlays.calibrate();
-        Q_EMIT laidOver();
+        if (m_document.isOverlayPending()) // over the costs just taken
+            connect(&m_document, &Document::overlayChanged, this, &DesignRuns::laidOver, Qt::SingleShotConnection);
+        else
+            Q_EMIT laidOver();
     });
 }
 

@@ -20,14 +20,12 @@ struct Desk {
     /// False when the work throws; `title` and the reason are told then.
     template<typename Work>
     bool attempt(const QString& title, Work work) const
-    {
-        try {
-            work();
-            return true;
-        } catch (const std::exception& error) {
-            complain(title, proseText(error));
-            return false;
-        }
+    try {
+        work();
+        return true;
+    } catch (const std::exception& error) {
+        complain(title, proseText(error));
+        return false;
     }
 };
 

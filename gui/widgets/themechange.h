@@ -13,8 +13,7 @@ namespace pipewright {
 template<typename Refresh>
 void onThemeChange(QObject* widget, Refresh refresh)
 {
-    class Watch : public QObject {
-    public:
+    struct Watch : QObject {
         Watch(QObject* watched, Refresh refresh) : QObject(watched), m_refresh(std::move(refresh))
         {
             watched->installEventFilter(this);
@@ -25,8 +24,6 @@ void onThemeChange(QObject* widget, Refresh refresh)
                 m_refresh();
             return false;
         }
-
-    private:
         Refresh m_refresh;
     };
     new Watch(widget, std::move(refresh));

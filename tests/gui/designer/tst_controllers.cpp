@@ -147,13 +147,17 @@ private Q_SLOTS:
         RunOffice first;
         const QString recording = recordRun(first.document, first.path("recorded.db"), 1.25);
         RunOffice office(recording);
+        office.document.setOverlayPatience(0); // it comes later
+        bool isThere = false;
+        connect(&office.runs, &DesignRuns::laidOver, this, [&] { isThere = office.document.overlay() != nullptr; });
         QSignalSpy said(&office.overlays, &Overlays::said);
         QVERIFY(office.run(true));
         QVERIFY2(office.complaints.isEmpty(), qPrintable(office.complaints.join(QLatin1Char(' '))));
         QCOMPARE(office.document.undoStack()->count(), 1);
         QCOMPARE(said.count(), 1);
         QVERIFY(said[0][0].toString().startsWith(QLatin1String("Medians over 1 steps")));
-        QTRY_VERIFY(office.document.overlay()); // over the new prediction
+        QTRY_VERIFY(isThere); // over the new prediction
+        QCOMPARE(office.laidOver.count(), 1);
     }
 
     void aRecordingOfAnotherProgramIsTold()
