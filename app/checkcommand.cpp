@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/backendmemory.h"
 #include "app/command.h"
-#include "app/heldon.h"
 #include "app/modulecheck.h"
 #include "app/terminal.h"
 
@@ -110,7 +110,7 @@ void printValid(const std::string& file, const Design& design, const std::option
     if (const std::string pairs = pairLengthsText(design.schedule, design.costs); !pairs.empty())
         printText("overlapped pairs: {}\n", pairs);
     if (held && !held->memory.empty())
-        printText("{}\n", heldText(held->memory, backend));
+        printText("{}\n", backendMemoryText(held->memory, backend));
 }
 
 /// What PyTorch's ranks cannot run of the design.
@@ -148,7 +148,7 @@ std::optional<MemoryCheck> addBackend(const CheckOptions& options, const Design&
         return std::nullopt;
     const Diagnostics slow = whySlow(design, means, check.trains);
     found.insert(found.end(), slow.begin(), slow.end());
-    MemoryCheck memory = heldOn(design, options.backend, maths->second);
+    MemoryCheck memory = memoryWith(design, options.backend, maths->second);
     if (memory.memory.empty())
         found.push_back({Severity::Note, "--for",
                          "what the devices hold beside the buffers is not known here: " + memory.reason,

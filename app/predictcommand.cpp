@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/backendmemory.h"
 #include "app/command.h"
-#include "app/heldon.h"
 #include "app/inlinedesign.h"
 #include "app/noiseoptions.h"
 #include "app/table.h"
@@ -291,7 +291,7 @@ void print(const Design& design, const Prediction& prediction, const OfMembers* 
     }
     table.print();
     printText("{}\n", held.memory.empty() ? "what a run would allocate is not known: " + held.reason
-                                          : heldText(held.memory, backend));
+                                          : backendMemoryText(held.memory, backend));
     if (!program.versioned())
         return;
     printText("\nweights: {}, {}\n", titleOf(program.weightPolicy.rule), nameOf(program.weightPolicy.optimizer));
@@ -328,7 +328,7 @@ MemoryCheck heldMemory(const Design& design, const PredictOptions& given)
     constexpr std::int64_t mostBlocks = 100'000; // for more, all buffers take much longer than the prediction
     if (given.backend.empty() && design.schedule.blocks() > mostBlocks)
         return {{}, "the schedule is long; --for host counts it", {}};
-    return heldOn(design, given.backend.empty() ? "host" : given.backend, RunOptions::Maths::Automatic);
+    return memoryWith(design, given.backend.empty() ? "host" : given.backend, RunOptions::Maths::Automatic);
 }
 
 void rankFamilies(const Design& design, const PredictOptions& given)

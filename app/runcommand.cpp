@@ -173,7 +173,7 @@ RunOptions::Maths mathsOf(const RunCommandOptions& given)
                                      : RunOptions::Maths::Automatic;
 }
 
-RunOptions runOptions(const RunCommandOptions& given, bool speaks)
+RunOptions runOptions(const RunCommandOptions& given, bool writesTrace)
 {
     const CudaTransport link = cudaTransportNamed(given.link);
     requireOneOf("--device", given.device, {"host", "cuda"});
@@ -192,7 +192,7 @@ RunOptions runOptions(const RunCommandOptions& given, bool speaks)
     checkProgressStyle(given.progress);
     if (given.run.steps < 1)
         throw Error("--steps", fmt::format("{} steps", given.run.steps), "do at least one");
-    if (speaks && !given.run.trace.empty())
+    if (writesTrace && !given.run.trace.empty())
         checkOutput(given.run.trace, given.run.overwriteTrace);
 
     RunOptions options = given.run;

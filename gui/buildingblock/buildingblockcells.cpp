@@ -54,7 +54,7 @@ void paintPass(QPainter& painter, const TimelinePainter& blocks, const Theme& th
                const BuildingBlock& block, const BuildingBlock::Pass& pass, int repetition, bool isPale)
 {
     painter.setOpacity(isPale ? pale : 1);
-    blocks.block(painter, rect, {pass.op, pass.stage, 0, 0}, chunkOf(block, pass.stage), BlockText::None);
+    blocks.block(painter, rect, {pass.op, pass.stage, 0, 0}, chunkOf(block, pass.stage), BlockLabel::None);
     painter.setOpacity(1);
     painter.setPen(isPale ? theme.dim : theme.ink);
     const PassLabel label = labelOfPass(block, pass, repetition);

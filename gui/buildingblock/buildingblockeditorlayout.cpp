@@ -7,12 +7,12 @@
 #include "gui/widgets/closingrow.h"
 #include "gui/widgets/factlist.h"
 #include "gui/widgets/fields.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/onscreen.h"
 
 #include <QAction>
 #include <QCheckBox>
 #include <QComboBox>
-#include <QHBoxLayout>
 #include <QLabel>
 #include <QPushButton>
 #include <QScrollArea>
@@ -83,9 +83,7 @@ BuildingBlockEditor::BuildingBlockEditor(Document& document, QWidget* parent)
     buttons->insertWidget(1, redo);
     buttons->insertSpacing(2, 12);
     buttons->insertWidget(3, hint, 1);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(24, 18, 24, 18);
-    layout->setSpacing(14);
+    auto* layout = makeLayout<QVBoxLayout>(this, {24, 18, 24, 18}, 14);
     layout->addWidget(buildFields());
     layout->addWidget(scroll, 1);
     layout->addWidget(makeHairline(Qt::Horizontal, this));
@@ -114,9 +112,7 @@ QWidget* BuildingBlockEditor::buildFields()
                              "off: stamped as drawn"));
 
     auto* fields = new QWidget(this);
-    auto* row = new QHBoxLayout(fields);
-    row->setContentsMargins(0, 0, 0, 0);
-    row->setSpacing(8);
+    auto* row = makeLayout<QHBoxLayout>(fields, {0, 0, 0, 0}, 8);
     const auto add = [&](const QString& text, QWidget* field) {
         auto* label = makeCaption(text, TextSize::Normal, fields);
         label->setBuddy(field);
@@ -164,9 +160,7 @@ QWidget* BuildingBlockEditor::buildAnswers()
     right->addWidget(m_facts);
     right->addStretch(1);
     m_facts->setFixedWidth(300);
-    auto* columns = new QHBoxLayout(answers);
-    columns->setContentsMargins(0, 0, 0, 0);
-    columns->setSpacing(28);
+    auto* columns = makeLayout<QHBoxLayout>(answers, {0, 0, 0, 0}, 28);
     columns->addLayout(left, 1);
     columns->addLayout(right);
     return answers;

@@ -6,12 +6,11 @@
 #include "core/buildingblock/publishedblocklist.h"
 #include "gui/buildingblock/buildingblockcells.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/words.h"
 
 #include <QKeyEvent>
-#include <QLabel>
 #include <QPainter>
-#include <QVBoxLayout>
 
 #include <algorithm>
 
@@ -46,9 +45,7 @@ BuildingBlockPreview::BuildingBlockPreview(Document& document, QWidget* parent)
     m_picture->setCursor(Qt::PointingHandCursor);
     m_picture->setAccessibleName(tr("Edit the building block"));
     m_picture->installEventFilter(this);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->setSpacing(6);
+    auto* layout = makeLayout<QVBoxLayout>(this, {0, 0, 0, 0}, 6);
     layout->addWidget(makeHeading(tr("Building block"), this));
     layout->addWidget(m_picture);
     m_caption->setWordWrap(true); // a narrow column

@@ -9,15 +9,14 @@
 #include "gui/compare/noisefields.h"
 #include "gui/widgets/closingrow.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/onscreen.h"
+#include "gui/widgets/themechange.h"
 #include "gui/widgets/words.h"
 #include "traces/store/tracereader.h"
 
-#include <QEvent>
 #include <QFileDialog>
 #include <QFileInfo>
-#include <QHBoxLayout>
-#include <QLabel>
 #include <QMenu>
 #include <QPushButton>
 #include <QSplitter>
@@ -46,6 +45,10 @@ CompareWindow::CompareWindow(Document& document, QWidget* parent)
       m_addMenu(new QMenu(this)), m_take(new QPushButton(tr("Use this schedule"), this)),
       m_remove(new QPushButton(tr("Remove"), this))
 {
+    onThemeChange(this, [this] {
+        if (isVisible())
+            fillTable();
+    });
     setWindowTitle(tr("Compare schedules"));
     setWindowFlag(Qt::WindowMinMaxButtonsHint);
     makePanel(this);
@@ -74,9 +77,7 @@ CompareWindow::CompareWindow(Document& document, QWidget* parent)
     splitter->setSizes({420, 300});
     splitter->setStretchFactor(0, 1);
     splitter->setChildrenCollapsible(false);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(20, 16, 20, 16);
-    layout->setSpacing(12);
+    auto* layout = makeLayout<QVBoxLayout>(this, {20, 16, 20, 16}, 12);
     layout->addLayout(bar);
     layout->addWidget(m_offers);
     layout->addWidget(splitter, 1);
@@ -136,9 +137,7 @@ void CompareWindow::buildAddMenu()
 
 void CompareWindow::buildOffers()
 {
-    auto* row = new QHBoxLayout(m_offers);
-    row->setContentsMargins(0, 0, 0, 0);
-    row->setSpacing(8);
+    auto* row = makeLayout<QHBoxLayout>(m_offers, {0, 0, 0, 0}, 8);
     row->addWidget(makeCaption(tr("Compare with"), TextSize::Normal, m_offers));
     const auto offer = [&](const QString& text, const QString& tip, auto run) {
         auto* button = new QPushButton(text, m_offers);
@@ -168,13 +167,6 @@ void CompareWindow::showEvent(QShowEvent* event)
     // Start by comparing with the state before the edits.
     if (m_entries.size() == 1 && m_opened && !(*m_opened == m_document.design()))
         addOpened();
-}
-
-void CompareWindow::changeEvent(QEvent* event)
-{
-    QDialog::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange && isVisible())
-        fillTable();
 }
 
 void CompareWindow::resizeEvent(QResizeEvent* event)

@@ -4,8 +4,8 @@
 #include "core/design/costs.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 
-#include <QHBoxLayout>
 #include <QSignalBlocker>
 
 namespace pipewright {
@@ -25,9 +25,7 @@ NoiseFields::NoiseFields(QWidget* parent)
                                  "faster in a step"),
                               this))
 {
-    auto* row = new QHBoxLayout(this);
-    row->setContentsMargins(0, 0, 0, 0);
-    row->setSpacing(6);
+    auto* row = makeLayout<QHBoxLayout>(this, {0, 0, 0, 0}, 6);
     const auto add = [&](const QString& text, ShareField* field) {
         auto* caption = makeCaption(text, TextSize::Normal, this);
         caption->setBuddy(field);

@@ -4,8 +4,8 @@
 #include "core/design/design.h"
 #include "core/families/family.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 
-#include <QHBoxLayout>
 #include <QToolButton>
 
 #include <algorithm>
@@ -66,9 +66,7 @@ QString familyText(const Design& design)
 Breadcrumb::Breadcrumb(QWidget* parent) : QWidget(parent)
 {
     const QString names[] = {tr("Model"), tr("Cluster"), tr("Schedule")};
-    auto* layout = new QHBoxLayout(this);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->setSpacing(2);
+    auto* layout = makeLayout<QHBoxLayout>(this, {0, 0, 0, 0}, 2);
     for (const Part part : {Model, Cluster, Family}) {
         auto* button = m_buttons[part] = new QToolButton(this);
         button->setProperty("crumb", true);

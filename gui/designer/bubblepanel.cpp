@@ -4,8 +4,6 @@
 #include "gui/widgets/labels.h"
 #include "gui/widgets/words.h"
 
-#include <QEvent>
-#include <QLabel>
 #include <QPainter>
 
 #include <algorithm>
@@ -137,13 +135,6 @@ std::vector<BubblePanel::Cause> BubblePanel::causes() const
     for (std::size_t i = 0; i < causes.size() && i < m_parts.size(); ++i)
         causes[i].shares = m_parts[i];
     return causes;
-}
-
-void BubblePanel::changeEvent(QEvent* event)
-{
-    QWidget::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange)
-        update();
 }
 
 bool BubblePanel::hasLegendBelow() const

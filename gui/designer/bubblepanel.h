@@ -42,7 +42,6 @@ public:
 
 protected:
     void paintEvent(QPaintEvent* event) override;
-    void changeEvent(QEvent* event) override;
 
 private:
     int rows() const { return static_cast<int>(m_names.size()); }

@@ -3,6 +3,7 @@
 #include "gui/designer/commandpalette.h"
 
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 
 #include <QAction>
 #include <QKeyEvent>
@@ -10,7 +11,6 @@
 #include <QListWidget>
 #include <QPainter>
 #include <QStyledItemDelegate>
-#include <QVBoxLayout>
 
 #include <algorithm>
 
@@ -100,9 +100,7 @@ CommandPalette::CommandPalette(const QList<ShortcutList::Group>& groups, QWidget
     m_list->setItemDelegate(new CommandDelegate(m_list));
     m_list->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
     m_list->setMouseTracking(true);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(10, 10, 10, 10);
-    layout->setSpacing(8);
+    auto* layout = makeLayout<QVBoxLayout>(this, {10, 10, 10, 10}, 8);
     layout->addWidget(m_field);
     layout->addWidget(m_list, 1);
 

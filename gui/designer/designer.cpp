@@ -4,7 +4,9 @@
 #include "core/design/newdesign.h"
 #include "core/presets/presets.h"
 #include "gui/designer/designerapplication.h"
+#include "gui/designer/designfiles.h"
 #include "gui/designer/mainwindow.h"
+#include "gui/designer/otherwindows.h"
 #include "gui/designer/screencheck.h"
 #include "gui/document/autosave.h"
 #include "gui/timeline/timelineview.h"
@@ -79,7 +81,7 @@ try {
 
 bool isDesignWithTraces(const QStringList& files)
 try {
-    return !MainWindow::designAmong(files).isEmpty();
+    return !DesignFiles::designAmong(files).isEmpty();
 } catch (const Error&) {
     return false;
 }
@@ -131,7 +133,7 @@ int runDesigner(int argc, char** argv, const std::vector<std::string>& files)
     if (isDesignWithTraces(paths)) {
         MainWindow& window = makeWindow();
         window.openExample(); // shown behind the message when a file cannot be read
-        window.openFiles(paths);
+        window.files().openFiles(paths);
         paths.clear();
     }
     for (const QString& path : paths) {
@@ -141,7 +143,7 @@ int runDesigner(int argc, char** argv, const std::vector<std::string>& files)
         }
         MainWindow& window = makeWindow();
         window.openExample();
-        window.openFile(path);
+        window.files().openFile(path);
     }
     std::unique_ptr<TraceWindow> trace;
     if (!traces.isEmpty()) {
@@ -152,13 +154,13 @@ int runDesigner(int argc, char** argv, const std::vector<std::string>& files)
     const bool nothingAsked = windows.empty() && !trace;
     if (nothingAsked) {
         MainWindow& window = makeWindow();
-        if (!window.restoreFile())
+        if (!window.files().restore())
             window.openExample();
     }
     for (const auto& window : windows)
         window->show();
     if (nothingAsked)
-        windows.front()->restoreWindows();
+        windows.front()->others().restore();
     return QApplication::exec();
 }
 

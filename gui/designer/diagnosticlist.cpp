@@ -3,14 +3,14 @@
 
 #include "gui/widgets/closingrow.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
+#include "gui/widgets/themechange.h"
 #include "gui/widgets/words.h"
 
-#include <QEvent>
 #include <QLabel>
 #include <QListWidget>
 #include <QPushButton>
 #include <QRegularExpression>
-#include <QVBoxLayout>
 
 namespace pipewright {
 
@@ -46,6 +46,7 @@ DiagnosticList::DiagnosticList(Document& document, Findings& findings, QWidget* 
       m_list(new QListWidget(this)), m_remedyHeading(makeCaption({}, TextSize::Normal, this)),
       m_remedies(new QVBoxLayout)
 {
+    onThemeChange(this, [this] { refresh(); });
     setWindowTitle(tr("Conflicts"));
     makePanel(this);
     m_list->setAccessibleName(tr("Conflicts"));
@@ -54,9 +55,7 @@ DiagnosticList::DiagnosticList(Document& document, Findings& findings, QWidget* 
     m_list->setSpacing(4);
     m_list->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
     m_summary->setFont(Theme::words(TextSize::Large, QFont::DemiBold));
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(24, 20, 24, 20);
-    layout->setSpacing(12);
+    auto* layout = makeLayout<QVBoxLayout>(this, {24, 20, 24, 20}, 12);
     layout->addWidget(m_summary);
     layout->addWidget(m_list, 1);
     m_remedyHeading->setWordWrap(true);
@@ -132,13 +131,6 @@ void DiagnosticList::showEvent(QShowEvent* event)
 {
     QDialog::showEvent(event);
     showRemedies();
-}
-
-void DiagnosticList::changeEvent(QEvent* event)
-{
-    QDialog::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange)
-        refresh();
 }
 
 } // namespace pipewright

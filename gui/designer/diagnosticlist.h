@@ -23,7 +23,6 @@ public:
     QList<QPushButton*> remedyButtons() const { return m_buttons; }
 
 protected:
-    void changeEvent(QEvent* event) override;
     void showEvent(QShowEvent* event) override;
 
 private:

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/designer/editdifferences.h"
 
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/words.h"
 
 #include <QLabel>
-#include <QVBoxLayout>
 
 #include <algorithm>
 
@@ -30,9 +30,7 @@ EditDifferences::EditDifferences(Document& document, QWidget* parent)
 {
     setAccessibleName(tr("Differences made by this edit"));
     m_name->setWordWrap(true);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->setSpacing(10);
+    auto* layout = makeLayout<QVBoxLayout>(this, {0, 0, 0, 0}, 10);
     layout->addWidget(m_heading);
     layout->addWidget(m_name);
     layout->addWidget(m_facts);

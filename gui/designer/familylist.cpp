@@ -4,16 +4,16 @@
 #include "core/design/redesign.h"
 #include "core/predict/bubblerates.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
+#include "gui/widgets/themechange.h"
 #include "gui/widgets/words.h"
 
-#include <QEvent>
 #include <QHeaderView>
 #include <QLabel>
 #include <QPainter>
 #include <QScrollBar>
 #include <QStyledItemDelegate>
 #include <QTreeWidget>
-#include <QVBoxLayout>
 
 #include <algorithm>
 
@@ -106,6 +106,7 @@ public:
 FamilyList::FamilyList(Document& document, QWidget* parent)
     : QWidget(parent), m_document(document), m_estimates(new FamilyEstimates(this)), m_list(new QTreeWidget(this))
 {
+    onThemeChange(this, [this] { m_list->viewport()->update(); });
     m_list->setAccessibleName(tr("Schedule families"));
     m_list->setColumnCount(3);
     m_list->setHeaderHidden(true);
@@ -152,9 +153,7 @@ FamilyList::FamilyList(Document& document, QWidget* parent)
     header->addWidget(makeHeading(tr("Families"), this), 1);
     header->addWidget(bubble);
     header->addWidget(m_memory);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->setSpacing(6);
+    auto* layout = makeLayout<QVBoxLayout>(this, {0, 0, 0, 0}, 6);
     layout->addLayout(header);
     layout->addWidget(m_list, 1);
 
@@ -299,13 +298,6 @@ void FamilyList::switchTo(std::size_t family)
     } catch (const Error& error) {
         Q_EMIT refused(error.diagnostics());
     }
-}
-
-void FamilyList::changeEvent(QEvent* event)
-{
-    QWidget::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange)
-        m_list->viewport()->update();
 }
 
 } // namespace pipewright

@@ -31,7 +31,6 @@ Q_SIGNALS:
     void estimatesChanged();
 
 protected:
-    void changeEvent(QEvent* event) override;
     void resizeEvent(QResizeEvent* event) override;
 
 private:

@@ -3,13 +3,12 @@
 
 #include "gui/widgets/closingrow.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 
-#include <QLabel>
 #include <QPainter>
 #include <QStyledItemDelegate>
 #include <QUndoStack>
 #include <QUndoView>
-#include <QVBoxLayout>
 
 namespace pipewright {
 
@@ -60,9 +59,7 @@ HistoryWindow::HistoryWindow(QUndoStack* stack, QWidget* parent) : QDialog(paren
     m_view->setFrameShape(QFrame::NoFrame);
     m_view->setMouseTracking(true);
     m_view->setItemDelegate(new EditDelegate(stack, m_view));
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(18, 16, 18, 16);
-    layout->setSpacing(10);
+    auto* layout = makeLayout<QVBoxLayout>(this, {18, 16, 18, 16}, 10);
     layout->addWidget(makeHeading(tr("Edits, oldest first"), this));
     layout->addWidget(m_view, 1);
     auto* hint = makeCaption(tr("Click a line to go to the state after it."), TextSize::Small, this);

@@ -5,6 +5,7 @@
 #include "gui/designer/bubblepanel.h"
 #include "gui/timeline/blocksprites.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/themechange.h"
 
 #include <QHelpEvent>
 #include <QPainter>
@@ -40,6 +41,10 @@ QString tipOf(Op op)
 Legend::Legend(const BubblePanel& bubbles, QWidget* parent)
     : QWidget(parent), m_bubbles(bubbles), m_close(new QToolButton(this))
 {
+    onThemeChange(this, [this] {
+        addCauses(); // their colours belong to the previous theme
+        arrange();
+    });
     setAccessibleName(tr("Legend"));
     setFixedHeight(legendHeight);
     m_close->setText(QStringLiteral("×"));
@@ -250,15 +255,6 @@ bool Legend::event(QEvent* event)
 void Legend::resizeEvent(QResizeEvent* event)
 {
     QWidget::resizeEvent(event);
-    arrange();
-}
-
-void Legend::changeEvent(QEvent* event)
-{
-    QWidget::changeEvent(event);
-    if (event->type() != QEvent::PaletteChange)
-        return;
-    addCauses(); // their colours belong to the previous theme
     arrange();
 }
 

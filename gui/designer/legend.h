@@ -39,7 +39,6 @@ protected:
     bool event(QEvent* event) override;
     void paintEvent(QPaintEvent* event) override;
     void resizeEvent(QResizeEvent* event) override;
-    void changeEvent(QEvent* event) override;
 
 private:
     enum class Sign { Operation, Transfer, Sum, Idle, Cause, Predicted, Late };

@@ -1,22 +1,32 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Connections between the window's views; how it is laid out is in mainwindowlayout.cpp, files are in
-// mainwindowfiles.cpp.
+// Connections between the window's views; how it is laid out is in mainwindowlayout.cpp.
 #include "gui/designer/mainwindow.h"
 
+#include "core/json/jsonvalue.h"
 #include "executor/run/backendcheck.h"
 #include "executor/run/grouprun.h"
+#include "gui/buildingblock/buildingblockeditor.h"
 #include "gui/buildingblock/buildingblockpreview.h"
 #include "gui/compare/comparewindow.h"
 #include "gui/designer/breadcrumb.h"
 #include "gui/designer/bubblepanel.h"
+#include "gui/designer/commandpalette.h"
+#include "gui/designer/designer.h"
+#include "gui/designer/designfiles.h"
+#include "gui/designer/designruns.h"
 #include "gui/designer/diagnosticlist.h"
 #include "gui/designer/editdifferences.h"
 #include "gui/designer/familylist.h"
+#include "gui/designer/firsthints.h"
 #include "gui/designer/legend.h"
 #include "gui/designer/numberbar.h"
+#include "gui/designer/otherwindows.h"
+#include "gui/designer/overlays.h"
+#include "gui/designer/picturedialog.h"
 #include "gui/designer/sideswitch.h"
 #include "gui/designer/topbar.h"
 #include "gui/designer/windowactions.h"
+#include "gui/designer/windowframes.h"
 #include "gui/document/autosave.h"
 #include "gui/document/memberforecast.h"
 #include "gui/document/timelinelayout.h"
@@ -24,25 +34,32 @@
 #include "gui/inspector/suggestionlist.h"
 #include "gui/inspector/tray.h"
 #include "gui/memory/memorypanel.h"
-#include "gui/run/runcontroller.h"
+#include "gui/model/profiledialog.h"
+#include "gui/run/runsettings.h"
+#include "gui/run/runstrip.h"
 #include "gui/timeline/minimap.h"
 #include "gui/timeline/timelineview.h"
 #include "gui/trace/runerrors.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/theme.h"
 #include "gui/widgets/words.h"
 
 #include <QAction>
 #include <QApplication>
-#include <QLineEdit>
-#include <QMenu>
+#include <QCloseEvent>
+#include <QDir>
+#include <QDragEnterEvent>
 #include <QMessageBox>
+#include <QMimeData>
 #include <QPushButton>
-#include <QScreen>
 #include <QScrollArea>
-#include <QVBoxLayout>
+#include <QScrollBar>
+#include <QStandardPaths>
+#include <QTimer>
+#include <QUrl>
 
 #include <algorithm>
-#include <tuple>
+#include <limits>
 #include <utility>
 
 namespace pipewright {
@@ -52,7 +69,7 @@ MainWindow::MainWindow(const Options& options, QWidget* parent)
       m_settings(options.settingsFile.isEmpty()
                      ? std::make_unique<QSettings>()
                      : std::make_unique<QSettings>(options.settingsFile, QSettings::IniFormat)),
-      m_recent(*m_settings), m_actions(new WindowActions(m_document.undoStack(), this))
+      m_actions(new WindowActions(m_document.undoStack(), this)), m_frames(new WindowFrames(*m_settings, this))
 {
     setWindowTitle(tr("Pipewright[*]"));
     setAutoFillBackground(true);
@@ -63,9 +80,23 @@ MainWindow::MainWindow(const Options& options, QWidget* parent)
         return MemberPredictor::Stages{std::move(measured.stages), std::move(measured.design.costs),
                                        std::move(measured.design.dataflow)};
     }));
+    const Desk desk{m_document, *m_settings, this,
+                    [this](const QString& title, const QString& text) { complain(title, text); }};
+    const QString recordings =
+        options.traceFolder.isEmpty()
+            ? QDir(QStandardPaths::writableLocation(QStandardPaths::AppDataLocation)).filePath(QStringLiteral("runs"))
+            : options.traceFolder;
+    m_files = new DesignFiles(desk);
+    m_overlays = new Overlays(desk, recordings, *m_frames, {m_actions->theme, m_actions->palette});
+    m_runs = new DesignRuns(desk, *m_overlays, recordings, options.program);
     build();
-    connectViews();
-    refreshRecent();
+    connectActions();
+    connectPanels();
+    connectTimeline();
+    connectDocument();
+    connectRunErrors();
+    connectControllers();
+    refresh();
     if (!options.autosaveFolder.isEmpty()) {
         try {
             m_autosave = std::make_unique<Autosave>(m_document, options.autosaveFolder);
@@ -91,50 +122,30 @@ MainWindow::~MainWindow()
     }
 }
 
-void MainWindow::connectViews()
-{
-    connectActions();
-    connectPanels();
-    connectTimeline();
-    connectDocument();
-    connectRunErrors();
-    refresh();
-}
-
 void MainWindow::connectActions()
 {
-    const auto on = [this](QAction* action, auto slot) { connect(action, &QAction::triggered, this, slot); };
-    on(m_actions->newSchedule, &MainWindow::newSchedule);
-    on(m_actions->profile, &MainWindow::profileModule);
-    on(m_actions->open, &MainWindow::open);
-    on(m_actions->save, &MainWindow::save);
-    on(m_actions->saveAs, &MainWindow::saveAs);
-    on(m_actions->picture, &MainWindow::showPicture);
-    on(m_actions->quit, &QWidget::close);
-    on(m_actions->place, &MainWindow::placeNext);
-    on(m_actions->buildingBlock, &MainWindow::editBlock);
-    on(m_actions->compare, &MainWindow::compare);
-    on(m_actions->tradeOffs, &MainWindow::showTradeOffs);
-    on(m_actions->experiment, &MainWindow::showExperiment);
-    on(m_actions->sharding, &MainWindow::showSharding);
-    on(m_actions->search, &MainWindow::showSearch);
-    on(m_actions->improveSelection, &MainWindow::improveSelection);
-    on(m_actions->model, &MainWindow::showModel);
-    on(m_actions->history, &MainWindow::showHistory);
-    on(m_actions->palette, &MainWindow::showPalette);
-    on(m_actions->print, &MainWindow::print);
-    on(m_actions->run, &MainWindow::run);
-    on(m_actions->openOverlay, &MainWindow::openOverlay);
-    on(m_actions->calibrate, &MainWindow::calibrateFromOverlay);
-    on(m_actions->costsFrom, &MainWindow::chooseCosts);
-    connect(m_actions->traceLanes, &QAction::triggered, this, [this] {
-        if (m_document.overlay())
-            openTrace(m_document.overlay()->path);
-    });
-    on(m_actions->diagnostics, &MainWindow::showDiagnostics);
-    on(m_actions->recordedRun, &MainWindow::openRecordedExample);
-    on(m_actions->theme, &MainWindow::switchTheme);
-    on(m_actions->shortcuts, &MainWindow::showShortcuts);
+    const auto on = [](QAction* action, auto* receiver, auto slot) {
+        connect(action, &QAction::triggered, receiver, slot);
+    };
+    on(m_actions->newSchedule, m_files, &DesignFiles::newSchedule);
+    on(m_actions->open, m_files, &DesignFiles::open);
+    on(m_actions->save, m_files, &DesignFiles::save);
+    on(m_actions->saveAs, m_files, &DesignFiles::saveAs);
+    on(m_actions->print, m_files, &DesignFiles::print);
+    on(m_actions->recordedRun, m_files, &DesignFiles::openRecordedExample);
+    on(m_actions->openOverlay, m_overlays, &Overlays::choose);
+    on(m_actions->calibrate, m_overlays, &Overlays::calibrate);
+    on(m_actions->costsFrom, m_overlays, &Overlays::chooseCosts);
+    on(m_actions->traceLanes, m_overlays, &Overlays::openLanes);
+    on(m_actions->run, m_runs, [this] { m_runs->ask(*m_topBar->runButton()); });
+    on(m_actions->profile, this, &MainWindow::profileModule);
+    on(m_actions->picture, this, &MainWindow::showPicture);
+    on(m_actions->quit, this, &QWidget::close);
+    on(m_actions->place, this, &MainWindow::placeNext);
+    on(m_actions->palette, this, &MainWindow::showPalette);
+    on(m_actions->diagnostics, this, &MainWindow::showDiagnostics);
+    on(m_actions->theme, this, &MainWindow::switchTheme);
+    on(m_actions->shortcuts, this, &MainWindow::showShortcuts);
     connect(m_actions->clearOverlay, &QAction::triggered, &m_document, &Document::clearOverlay);
     connect(m_actions->emptyTimeline, &QAction::triggered, this, [this] {
         std::vector<Block> blocks;
@@ -156,8 +167,7 @@ void MainWindow::connectActions()
 
 void MainWindow::connectPanels()
 {
-    connect(m_blockPreview, &BuildingBlockPreview::opened, this, &MainWindow::editBlock);
-    connect(m_run, &RunController::finished, this, &MainWindow::takeRun);
+    connect(m_blockPreview, &BuildingBlockPreview::opened, m_others, [this] { m_others->open<BuildingBlockEditor>(); });
     connect(m_topBar, &TopBar::diagnosticsRequested, this, &MainWindow::showDiagnostics);
     connect(m_topBar, &TopBar::searched, this, &MainWindow::findBlock);
     connect(m_topBar, &TopBar::searchLeft, m_timeline, [this] { m_timeline->setFocus(); });
@@ -212,14 +222,36 @@ void MainWindow::connectDocument()
     connect(&m_document, &Document::pathChanged, this, [this] {
         setWindowFilePath(m_document.path());
         showTitle();
-        if (m_document.undoStack()->count() == 0)
-            m_opened = m_document.design();
-        if (m_compare)
-            m_compare->setOpened(m_opened);
     });
     connect(m_document.undoStack(), &QUndoStack::cleanChanged, this, [this](bool clean) { setWindowModified(!clean); });
     connect(&m_document, &Document::workingChanged, this, [this] {
         m_numbers->setHint(m_document.isWorking() ? tr("Working out the times of this edit …") : QString());
+    });
+}
+
+void MainWindow::connectControllers()
+{
+    const auto fillRecent = [this] { m_files->fill(*m_actions->recentMenu); };
+    connect(m_files, &DesignFiles::recentChanged, this, fillRecent);
+    fillRecent();
+    connect(m_files, &DesignFiles::opened, m_timeline, &TimelineView::showAll);
+    connect(m_files, &DesignFiles::tracesFound, m_overlays, &Overlays::openTraces);
+    connect(m_files, &DesignFiles::recordingsFound, m_overlays, &Overlays::layOver);
+    connect(m_overlays, &Overlays::opened, m_files, &DesignFiles::addRecent);
+    connect(m_overlays, &Overlays::said, m_numbers, &NumberBar::setHint);
+    connect(&m_runs->controller(), &RunController::finished, m_runs, &DesignRuns::take); // behind the strip's own
+    connect(m_runs, &DesignRuns::changed, this, &MainWindow::showRunnable);
+    connect(m_runs, &DesignRuns::reported, m_runStrip, &RunStrip::addToResult);
+    connect(m_runs, &DesignRuns::started, this, [this] {
+        // The focus goes to the timeline, so that the next key does not press Run again.
+        activateWindow();
+        m_timeline->setFocus();
+        m_hints->finish(FirstHints::Run);
+    });
+    connect(m_runs, &DesignRuns::laidOver, m_inspectorScroll, [this] {
+        // The run's results are below those of the selection.
+        QTimer::singleShot(0, m_inspectorScroll,
+                           [this] { m_inspectorScroll->verticalScrollBar()->setValue(m_runErrors->y() - 20); });
     });
 }
 
@@ -235,8 +267,8 @@ void MainWindow::connectRunErrors()
         m_timeline->setRange(std::pair(start, end));
         m_timeline->showRange(start, end);
     });
-    connect(m_runErrors, &RunErrors::reportRequested, this, &MainWindow::exportReport);
-    connect(m_runErrors, &RunErrors::queryRequested, this, &MainWindow::queryOverlay);
+    connect(m_runErrors, &RunErrors::reportRequested, m_overlays, &Overlays::exportReport);
+    connect(m_runErrors, &RunErrors::queryRequested, m_overlays, &Overlays::query);
     connect(m_runErrors, &RunErrors::failed, this,
             [this](const QString& why) { complain(tr("That is not possible"), why); });
 }
@@ -288,54 +320,6 @@ void MainWindow::alignCharts()
     m_bubbles->setReadings(m_timeline->readings());
 }
 
-void MainWindow::findBlock(const QString& text, int direction)
-{
-    const QString begin = text.trimmed().toUpper();
-    if (begin.isEmpty())
-        return;
-    struct Hit {
-        Nanoseconds start;
-        int device;
-        Block block;
-    };
-    std::vector<Hit> hits;
-    const std::optional<Block> exact = parseBlock(begin.toStdString());
-    const std::vector<Lane>& lanes = m_timeline->layout().lanes();
-    for (std::size_t device = 0; device < lanes.size(); ++device)
-        for (const LaneBlock& block : lanes[device].blocks())
-            if (exact ? block.block == *exact : blockText(block.block).startsWith(begin))
-                hits.push_back({block.start, static_cast<int>(device), block.block});
-    std::sort(hits.begin(), hits.end(),
-              [](const Hit& a, const Hit& b) { return std::tie(a.start, a.device) < std::tie(b.start, b.device); });
-    if (hits.empty()) {
-        // A block in the tray has no place in a lane, but it can be selected.
-        const std::vector<Block>& tray = m_document.unplaced();
-        if (exact && std::find(tray.begin(), tray.end(), *exact) != tray.end())
-            m_document.select(exact);
-        else
-            m_numbers->setHint(tr("No block is called that. One is written like F0.3: operation, stage, microbatch"));
-        return;
-    }
-    const auto count = static_cast<int>(hits.size());
-    const auto now =
-        std::find_if(hits.begin(), hits.end(), [this](const Hit& hit) { return m_document.selection() == hit.block; });
-    int index = direction > 0 ? 0 : count - 1;
-    if (now != hits.end())
-        index = (static_cast<int>(now - hits.begin()) + direction + count) % count;
-    const Block found = hits[index].block;
-    m_document.select(found);
-    m_timeline->ensureVisible(found);
-    if (count == 1) {
-        m_topBar->searchField()->clear();
-        m_timeline->setFocus();
-        return;
-    }
-    m_numbers->setHint(tr("%1, %2 of %3: Enter for the next, Shift+Enter for the one before")
-                           .arg(QString::fromStdString(toString(found)))
-                           .arg(index + 1)
-                           .arg(count));
-}
-
 void MainWindow::placeNext()
 {
     const Diagnostics faults = m_tray->placeNext();
@@ -343,13 +327,49 @@ void MainWindow::placeNext()
         m_numbers->setHint(proseText(faults.front()));
 }
 
+void MainWindow::showRunnable()
+{
+    m_actions->run->setEnabled(m_runs->isPossible());
+    m_topBar->runButton()->setEnabled(m_runs->isPossible());
+    m_topBar->setRunning(m_runs->controller().isRunning());
+}
+
+void MainWindow::showGradients()
+{
+    const Document::Overlay* overlay = m_document.overlay();
+    const JsonValue result = overlay == nullptr ? JsonValue() : JsonValue::fromText(overlay->resultJson);
+    const JsonValue& check = result.member("gradient_check");
+    if (!check.isObject() || check.contains("skipped")) { // the run did not check gradients
+        m_numbers->setGradients({}, true, {});
+    } else if (check.member("bit_equal").truth().value_or(false)) {
+        m_numbers->setGradients(tr("bit-equal ✓"), true,
+                                tr("Gradients of the last step against the sequential run, in %1").arg(overlay->path));
+    } else {
+        // What is not finite is written as null.
+        const double error =
+            check.member("max_relative_error").number().value_or(std::numeric_limits<double>::infinity());
+        m_numbers->setGradients(error > 0 ? tr("differ by %1").arg(error, 0, 'g', 2) : tr("equal but for rounding"),
+                                error <= check.member("within").number().value_or(-1),
+                                tr("Largest relative difference to the sequential run, in %1").arg(overlay->path));
+    }
+}
+
+void MainWindow::openExample()
+{
+    m_document.reset(exampleDesign());
+    m_timeline->showAll();
+}
+
+void MainWindow::showTitle()
+{
+    setWindowTitle(m_files->name() + QStringLiteral("[*]")); // Qt appends the program's name
+}
+
 void MainWindow::showDiagnostics()
 {
     if (!m_diagnostics)
         m_diagnostics = new DiagnosticList(m_document, *m_findings, this);
-    m_diagnostics->show();
-    m_diagnostics->raise();
-    m_diagnostics->activateWindow();
+    bringUp(*m_diagnostics);
 }
 
 void MainWindow::showShortcuts()
@@ -359,11 +379,88 @@ void MainWindow::showShortcuts()
     list->show();
 }
 
+void MainWindow::showPalette()
+{
+    auto* palette = new CommandPalette(m_actions->groups(), this);
+    palette->setAttribute(Qt::WA_DeleteOnClose);
+    palette->move(mapToGlobal(QPoint((width() - palette->width()) / 2, 64)));
+    palette->show();
+    palette->activateWindow();
+}
+
 void MainWindow::switchTheme()
 {
     const Theme& next = Theme::of(*this).isDark ? Theme::light() : Theme::dark();
     next.apply(*qApp);
     m_settings->setValue(QStringLiteral("theme"), next.isDark ? QStringLiteral("dark") : QStringLiteral("light"));
+}
+
+void MainWindow::showPicture()
+{
+    if (!m_picture) {
+        m_picture = new PictureDialog(
+            m_document, [this] { return m_others->find<CompareWindow>(); }, *m_settings, this);
+        m_frames->remember(m_picture, QStringLiteral("picture"));
+    }
+    bringUp(*m_picture);
+}
+
+void MainWindow::profileModule()
+{
+    if (!m_profile) {
+        const RunChoice last = RunChoice::load(*m_settings);
+        m_profile = new ProfileDialog(m_document, m_options.program, last.module, last.python, this);
+        connect(m_profile, &ProfileDialog::newScheduleWanted, m_files, &DesignFiles::newScheduleOf);
+        connect(m_profile, &ProfileDialog::profiled, this, [this](const QString& module, const QString& python) {
+            RunChoice choice = RunChoice::load(*m_settings); // Run offers the backend that was measured
+            choice.backend = QStringLiteral("torch");
+            choice.module = module;
+            choice.python = python;
+            choice.syntheticStages = false;
+            choice.save(*m_settings);
+            if (RunSettings* settings = m_runs->settings())
+                settings->setModule(module, python);
+            m_timeline->showAll();
+        });
+    }
+    bringUp(*m_profile);
+}
+
+void MainWindow::dragEnterEvent(QDragEnterEvent* event)
+{
+    const QList<QUrl> urls = event->mimeData()->urls();
+    if (!urls.isEmpty() && std::all_of(urls.begin(), urls.end(), [](const QUrl& url) { return url.isLocalFile(); }))
+        event->acceptProposedAction();
+}
+
+void MainWindow::dropEvent(QDropEvent* event)
+{
+    const QList<QUrl> urls = event->mimeData()->urls();
+    QStringList paths;
+    for (const QUrl& url : urls)
+        if (url.isLocalFile())
+            paths << url.toLocalFile();
+    if (paths.isEmpty())
+        return;
+    event->acceptProposedAction();
+    // Questions wait until the other program's drag has ended.
+    QMetaObject::invokeMethod(
+        this, [this, paths] { m_files->openFiles(paths); }, Qt::QueuedConnection);
+}
+
+void MainWindow::closeEvent(QCloseEvent* event)
+{
+    if (!m_runs->mayEnd() || !m_files->mayDiscard()) {
+        event->ignore();
+        return;
+    }
+    m_runs->controller().cancel(); // other windows may keep the program open
+    rememberLayout();
+    m_files->endSession();
+    m_others->endSession();
+    if (m_autosave)
+        m_autosave->finish();
+    event->accept();
 }
 
 void MainWindow::complain(const QString& title, const QString& text)

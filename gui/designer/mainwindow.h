@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The designer's window: one Document and its views. The window arranges them, keeps the charts on the timeline's axis,
-// shows the effect of a drag, and opens and saves files.
+// The designer's window: one Document and its views. The window arranges them, keeps the charts on the timeline's axis
+// and shows the effect of a drag. Files, recordings, runs and other windows have classes of their own.
 #pragma once
 
 #include "gui/designer/breadcrumb.h"
-#include "gui/designer/recentfiles.h"
-#include "gui/document/document.h"
+#include "gui/designer/desk.h"
 
-#include <QSettings>
 #include <QWidget>
 
 #include <memory>
 
-class QAction;
-class QMenu;
 class QScrollArea;
 class QSpacerItem;
 class QSplitter;
@@ -21,41 +17,33 @@ class QSplitter;
 namespace pipewright {
 
 class Autosave;
-class BuildingBlockEditor;
 class BuildingBlockPreview;
 class BubblePanel;
-class CompareWindow;
+class DesignFiles;
+class DesignRuns;
 class DiagnosticList;
 class EditDifferences;
-class ExperimentWindow;
 class FamilyList;
 class Findings;
 class FirstHints;
-class HistoryWindow;
 class Inspector;
 class Legend;
 class MemoryPanel;
-class ModelWindow;
 class Minimap;
 class NumberBar;
+class OtherWindows;
+class Overlays;
 class PictureDialog;
 class ProfileDialog;
-class RunController;
 class RunErrors;
-class RunSettings;
 class RunStrip;
-class SearchWindow;
 class SideSwitch;
 class SuggestionList;
 class TimelineView;
 class TopBar;
-class TraceWindow;
-class ShardingWindow;
-class TradeOffWindow;
 class Tray;
 class WindowActions;
-struct ChildResult;
-struct RunChoice;
+class WindowFrames;
 
 class MainWindow : public QWidget {
     Q_OBJECT
@@ -71,36 +59,26 @@ public:
     ~MainWindow() override;
 
     Document& document() { return m_document; }
-    /// Takes the costs of a recorded run or of a design of the same model for the present schedule.
-    void takeCostsFrom(const QString& path);
     TimelineView& timeline() { return *m_timeline; }
     Minimap& minimap() { return *m_minimap; }
     Tray& tray() { return *m_tray; }
     FamilyList& families() { return *m_families; }
-    BuildingBlockEditor* buildingBlockEditor()
-    {
-        return m_buildingBlockEditor;
-    } ///< null until opened; the same holds for the other windows
-    CompareWindow* compareWindow() { return m_compare; }
-    TradeOffWindow* tradeOffWindow() { return m_tradeOffs; }
-    SearchWindow* searchWindow() { return m_search; }
-    ModelWindow* modelWindow() { return m_model; }
-    HistoryWindow* historyWindow() { return m_history; }
-    PictureDialog* pictureDialog() { return m_picture; }
-    ProfileDialog* profileDialog() { return m_profile; }
+    DesignFiles& files() { return *m_files; }
+    Overlays& overlays() { return *m_overlays; }
+    DesignRuns& runs() { return *m_runs; }
+    OtherWindows& others() { return *m_others; }
+    PictureDialog* pictureDialog() { return m_picture; } ///< null until opened
+    ProfileDialog* profileDialog() { return m_profile; } ///< likewise
     Inspector& inspector() { return *m_inspector; }
     SuggestionList& suggestions() { return *m_suggestions; }
     EditDifferences& differences() { return *m_differences; }
-    bool reportTo(const QString& path); ///< HTML report of the overlaid run; false after an error message
     RunErrors& runErrors() { return *m_runErrors; }
     MemoryPanel& memory() { return *m_memory; }
     BubblePanel& bubbles() { return *m_bubbles; }
     NumberBar& numbers() { return *m_numbers; }
     TopBar& topBar() { return *m_topBar; }
     Legend& legend() { return *m_legend; }
-    RunController& runs() { return *m_run; }
     RunStrip& runStrip() { return *m_runStrip; }
-    RunSettings* runSettings() { return m_runSettings; } ///< null until Run was pressed
     FirstHints& hints() { return *m_hints; }
     QSplitter& columns() { return *m_columns; } ///< families, timeline and charts, inspector
     QSplitter& rows() { return *m_rows; }       ///< timeline, memory, bubbles
@@ -108,70 +86,13 @@ public:
     WindowActions& windowActions() { return *m_actions; }
     Autosave* autosave() { return m_autosave.get(); }
 
-    /// Opens a design or a recording; false (after telling the user) when it cannot be read.
-    bool openFile(const QString& path);
     /// The example at the start: a well-known model with its prediction, no recording and no unsaved changes.
     void openExample();
-    /// Imports another tool's recording and opens it in a trace window.
-    void openTrace(const QString& path) { openTraces({path}); }
-    TraceWindow* openTraces(const QStringList& paths); ///< of several ranks, in one window
-    /// Overlays recordings on the present design; traces of several ranks or of another tool are imported into one file
-    /// first.
-    void layOver(const QStringList& paths);
-    void overlay(const QString& recording); ///< shows a message on failure
-    /// Opens one file, the traces of several ranks, or a design and lays its recording or traces over it
-    /// (designAmong()); false after an error message.
-    bool openFiles(const QStringList& paths);
-    /// The one design among files of which the others can be laid over it: one recording, or traces of other tools.
-    /// Empty: these are other files. Throws Error: a trace is locked.
-    static QString designAmong(const QStringList& paths);
-    bool saveTo(const QString& path);
-    /// Session: the file open when the last window closed (false: none, or deleted), and the other windows.
-    bool restoreFile();
-    void restoreWindows();
-    QString documentName() const; ///< of the design, and of its file where there is one
-    void showTitle();
-    /// Asks what to do with unsaved changes; false when the user wants to stay.
-    bool mayDiscard();
-
-public Q_SLOTS:
-    void newSchedule() { newScheduleOf({}); }
-    void newScheduleOf(const QString& modelFile); ///< a file of the person's own; empty: a preset
-    void open();
-    bool save();
-    bool saveAs();
-    void run();
-    void openRecordedExample(); ///< a run of a small model, laid over its prediction
-    void openOverlay();
-    void openPart(Breadcrumb::Part part); ///< of the title: its page
-    void showGradients();                 ///< of the overlaid run
-    void calibrateFromOverlay();
-    void chooseCosts();
-    void exportReport();
-    void queryOverlay();
-    void showDiagnostics();
-    void showShortcuts();
-    void switchTheme();
-    void showPicture();
-    void profileModule(); ///< profiles the user's module, which becomes the design's model
-    void placeNext();
-    void editBlock();
-    void compare();
-    void showTradeOffs();
-    void showExperiment();
-    void showSharding();
-    void showSearch();
-    void improveSelection();
-    void showModel();
-    void showHistory();
-    void showPalette();
-    void print();
 
 protected:
     void closeEvent(QCloseEvent* event) override;
     void dragEnterEvent(QDragEnterEvent* event) override;
     void dropEvent(QDropEvent* event) override;
-    bool eventFilter(QObject* watched, QEvent* event) override;
     void showEvent(QShowEvent* event) override;
     void resizeEvent(QResizeEvent* event) override;
 
@@ -186,37 +107,40 @@ private:
     void addPanels();      ///< actions that hide parts of the window
     void arrangeColumns(); ///< as wide as the window allows, until somebody drags a border
     void arrangeRows();    ///< likewise, by the height that the lanes need
-    void connectViews();
     void connectActions();
     void connectPanels();
     void connectTimeline();
     void connectDocument();
     void connectRunErrors();
+    void connectControllers();
     void refresh();        ///< after any change of the design
     void refreshNumbers(); ///< of the drag's preview while there is one
     void alignCharts();
-    void refreshRecent();
+    void showTitle();
     void showGap(int device, qint64 start, qint64 end);
-    void takeSmallDesign(); ///< in place of a model that cannot be trained here
-    void startRun(const RunChoice& choice);
-    void takeRun(const ChildResult& result);            ///< overlays it if the order is still the present one
-    bool mayEndRun();                                   ///< asks while one is under way; false: stay
+    void showGradients();                               ///< of the overlaid run
     void showRunnable();                                ///< whether Run can be pressed
     void findBlock(const QString& text, int direction); ///< the next or previous block whose name starts with the text
+    void openPart(Breadcrumb::Part part);               ///< of the title: its page
+    void placeNext();
+    void showDiagnostics();
+    void showShortcuts();
+    void showPalette();
+    void showPicture();
+    void profileModule(); ///< profiles the user's module, which becomes the design's model
+    void switchTheme();
     void complain(const QString& title, const QString& text);
-    QString dataFolder(const QString& name) const;
-    void rememberOpenWindows();
-    /// Its geometry and the borders dragged in it are kept between sessions.
-    void rememberFrame(QWidget* window, const QString& key);
-    void rememberWindow(QWidget* window, const QString& key); ///< the same, and it has the window's actions
 
     Options m_options;
     std::unique_ptr<QSettings> m_settings;
-    RecentFiles m_recent;
     Document m_document;
     std::unique_ptr<Autosave> m_autosave;
 
     WindowActions* m_actions;
+    WindowFrames* m_frames;
+    DesignFiles* m_files;
+    Overlays* m_overlays;
+    DesignRuns* m_runs;
     Findings* m_findings = nullptr;
     TopBar* m_topBar = nullptr;
     SideSwitch* m_side = nullptr;
@@ -240,24 +164,13 @@ private:
     Legend* m_legend = nullptr;
     FirstHints* m_hints = nullptr;
     RunErrors* m_runErrors = nullptr;
-    RunController* m_run = nullptr;
     RunStrip* m_runStrip = nullptr;
-    RunSettings* m_runSettings = nullptr;
-    std::shared_ptr<const Design> m_ranDesign; ///< of the last run
     NumberBar* m_numbers = nullptr;
     DiagnosticList* m_diagnostics = nullptr;
-    // Other windows, created on first use.
-    BuildingBlockEditor* m_buildingBlockEditor = nullptr;
-    CompareWindow* m_compare = nullptr;
-    TradeOffWindow* m_tradeOffs = nullptr;
-    ExperimentWindow* m_experiment = nullptr;
-    ShardingWindow* m_sharding = nullptr;
-    SearchWindow* m_search = nullptr;
-    ModelWindow* m_model = nullptr;
-    HistoryWindow* m_history = nullptr;
+    OtherWindows* m_others = nullptr;
+    // Created on first use.
     PictureDialog* m_picture = nullptr;
     ProfileDialog* m_profile = nullptr;
-    Design m_opened; ///< the design as opened or made, before any edit
 };
 
 } // namespace pipewright

@@ -6,11 +6,13 @@
 
 #include "gui/buildingblock/buildingblockpreview.h"
 #include "gui/designer/bubblepanel.h"
+#include "gui/designer/designruns.h"
 #include "gui/designer/editdifferences.h"
 #include "gui/designer/familylist.h"
 #include "gui/designer/firsthints.h"
 #include "gui/designer/legend.h"
 #include "gui/designer/numberbar.h"
+#include "gui/designer/otherwindows.h"
 #include "gui/designer/sideswitch.h"
 #include "gui/designer/topbar.h"
 #include "gui/designer/windowactions.h"
@@ -19,12 +21,12 @@
 #include "gui/inspector/tray.h"
 #include "gui/memory/memorypanel.h"
 #include "gui/model/modelwindow.h"
-#include "gui/run/runcontroller.h"
 #include "gui/run/runstrip.h"
 #include "gui/timeline/minimap.h"
 #include "gui/timeline/timelineview.h"
 #include "gui/trace/runerrors.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 
 #include <QAction>
 #include <QPushButton>
@@ -33,7 +35,6 @@
 #include <QSplitter>
 #include <QTabWidget>
 #include <QTreeWidget>
-#include <QVBoxLayout>
 
 #include <algorithm>
 
@@ -57,9 +58,7 @@ const QString rowsKey = QStringLiteral("splitters/rows");
 QVBoxLayout* columnOf(QWidget* column)
 {
     makePanel(column);
-    auto* layout = new QVBoxLayout(column);
-    layout->setContentsMargins(16, 16, 12, 12);
-    layout->setSpacing(20);
+    auto* layout = makeLayout<QVBoxLayout>(column, {16, 16, 12, 12}, 20);
     return layout;
 }
 
@@ -67,16 +66,9 @@ QVBoxLayout* columnOf(QWidget* column)
 
 void MainWindow::build()
 {
-    const TopBar::Actions bar{m_actions->undo,        m_actions->redo,         m_actions->run,
-                              m_actions->newSchedule, m_actions->find,         m_actions->diagnostics,
-                              m_actions->recordedRun, m_actions->scheduleMenu, m_actions->exploreMenu,
-                              m_actions->overlayMenu, m_actions->allMenu};
-    m_run =
-        new RunController(m_options.traceFolder.isEmpty() ? dataFolder(QStringLiteral("runs")) : m_options.traceFolder,
-                          m_options.program, this);
     m_findings = new Findings(m_document, this);
-    m_topBar = new TopBar(m_document, *m_findings, bar, *m_run, this);
-    m_runStrip = new RunStrip(*m_run, this);
+    m_topBar = new TopBar(m_document, *m_findings, *m_actions, m_runs->controller(), this);
+    m_runStrip = new RunStrip(m_runs->controller(), this);
     m_side = new SideSwitch(m_document, *m_settings, this);
     for (const Side side : allSides)
         m_actions->addSide(m_side->action(side));
@@ -88,15 +80,14 @@ void MainWindow::build()
     m_columns->addWidget(m_right = buildRight());
     m_columns->setStretchFactor(1, 1);
     m_columns->setCollapsible(1, false);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->setSpacing(0);
+    auto* layout = makeLayout<QVBoxLayout>(this, {0, 0, 0, 0}, 0);
     layout->addWidget(m_topBar);
     layout->addWidget(makeHairline(Qt::Horizontal, this));
     layout->addWidget(m_runStrip);
     layout->addWidget(m_columns, 1);
     layout->addWidget(makeHairline(Qt::Horizontal, this));
     layout->addWidget(m_numbers);
+    m_others = new OtherWindows({m_document, *m_timeline, m_options.program, this}, *m_actions, *m_settings, *m_frames);
     m_hints = new FirstHints(*m_timeline, *m_topBar->runButton(), *m_settings, this);
     connect(m_hints, &FirstHints::runHintShown, this, &MainWindow::makeRoomForHint);
     addPanels();
@@ -127,9 +118,7 @@ QWidget* MainWindow::buildCentre()
     m_bubbles = new BubblePanel(column);
     m_legend = new Legend(*m_bubbles, lanes);
     m_minimap = new Minimap(*m_timeline, lanes);
-    auto* lanesLayout = new QVBoxLayout(lanes);
-    lanesLayout->setContentsMargins(0, 0, 0, 0);
-    lanesLayout->setSpacing(0);
+    auto* lanesLayout = makeLayout<QVBoxLayout>(lanes, {0, 0, 0, 0}, 0);
     lanesLayout->addWidget(m_legend);
     lanesLayout->addWidget(m_minimap);
     lanesLayout->addWidget(m_timeline, 1);
@@ -143,9 +132,7 @@ QWidget* MainWindow::buildCentre()
     m_rows->addWidget(m_memory);
     m_rows->addWidget(m_bubbles);
     m_rows->setCollapsible(0, false);
-    auto* layout = new QVBoxLayout(column);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->setSpacing(0);
+    auto* layout = makeLayout<QVBoxLayout>(column, {0, 0, 0, 0}, 0);
     layout->addWidget(m_rows, 1);
     layout->addStretch(0); // lanes and memory take the available space, as far as they can use it
     m_actions->addView(tr("Timeline"), m_timeline);
@@ -160,13 +147,10 @@ QWidget* MainWindow::buildRight()
     auto* panel = new QWidget(this);
     makePanel(panel);
     panel->setMinimumWidth(narrowestRight);
-    auto* panelLayout = new QVBoxLayout(panel);
-    panelLayout->setContentsMargins(0, 0, 0, 0);
-    panelLayout->setSpacing(0);
+    auto* panelLayout = makeLayout<QVBoxLayout>(panel, {0, 0, 0, 0}, 0);
     m_aboveSide = new QSpacerItem(0, aboveSide, QSizePolicy::Minimum, QSizePolicy::Fixed);
     panelLayout->addItem(m_aboveSide);
-    auto* row = new QHBoxLayout;
-    row->setContentsMargins(16, 0, 12, 0);
+    auto* row = makeLayout<QHBoxLayout>(nullptr, {16, 0, 12, 0});
     row->addWidget(m_side);
     panelLayout->addLayout(row);
 
@@ -312,8 +296,8 @@ void MainWindow::openPart(Breadcrumb::Part part)
     switch (part) {
     case Breadcrumb::Model:
     case Breadcrumb::Cluster:
-        showModel();
-        m_model->tabs()->setCurrentIndex(part == Breadcrumb::Model ? ModelWindow::Model : ModelWindow::Devices);
+        m_others->open<ModelWindow>().tabs()->setCurrentIndex(part == Breadcrumb::Model ? ModelWindow::Model
+                                                                                        : ModelWindow::Devices);
         return;
     case Breadcrumb::Family:
         m_actions->familiesPanel->setChecked(true);

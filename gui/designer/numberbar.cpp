@@ -5,10 +5,10 @@
 #include "core/predict/bubblerates.h"
 #include "core/predict/designcheck.h"
 #include "core/predict/throughput.h"
+#include "gui/widgets/layouts.h"
+#include "gui/widgets/themechange.h"
 #include "gui/widgets/words.h"
 
-#include <QEvent>
-#include <QHBoxLayout>
 #include <QLabel>
 #include <QLocale>
 #include <QTimer>
@@ -39,6 +39,15 @@ QString bubbleTip(const Sided& sided)
 NumberBar::NumberBar(QWidget* parent)
     : QWidget(parent), m_layout(new QHBoxLayout(this)), m_right(makeCaption({}, TextSize::Small, this))
 {
+    onThemeChange(this, [this] {
+        // Deferred, as the labels get the new style sheet after this widget.
+        QTimer::singleShot(0, this, [this] {
+            for (const Item& item : m_items) {
+                setTone(item.value, item.tone);
+                setTone(item.change, item.changeTone);
+            }
+        });
+    });
     makePanel(this);
     setFixedHeight(34);
     setAccessibleName(tr("Numbers of this schedule"));
@@ -59,9 +68,7 @@ NumberBar::Item& NumberBar::item(const QString& name)
     auto* caption = makeCaption(name, TextSize::Small, this);
     auto* value = makeNumber({}, TextSize::Small, this);
     auto* pair = new QWidget(this);
-    auto* row = new QHBoxLayout(pair);
-    row->setSpacing(8);
-    row->setContentsMargins(0, 0, 20, 0);
+    auto* row = makeLayout<QHBoxLayout>(pair, {0, 0, 20, 0}, 8);
     row->addWidget(caption);
     row->addWidget(value);
     m_layout->insertWidget(static_cast<int>(m_items.size()), pair);
@@ -312,20 +319,6 @@ QString NumberBar::value(const QString& name) const
             return item.value->text();
     }
     return {};
-}
-
-void NumberBar::changeEvent(QEvent* event)
-{
-    QWidget::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange) {
-        // Deferred, as the labels get the new style sheet after this widget.
-        QTimer::singleShot(0, this, [this] {
-            for (const Item& item : m_items) {
-                setTone(item.value, item.tone);
-                setTone(item.change, item.changeTone);
-            }
-        });
-    }
 }
 
 } // namespace pipewright

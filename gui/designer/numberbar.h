@@ -38,7 +38,6 @@ public:
     QString change(const QString& name) const;                         ///< "+2.1 %"; empty where there is none
 
 protected:
-    void changeEvent(QEvent* event) override;
     void resizeEvent(QResizeEvent* event) override;
 
 private:

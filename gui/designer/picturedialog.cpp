@@ -7,6 +7,7 @@
 #include "gui/widgets/closingrow.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/onscreen.h"
 #include "gui/widgets/picture.h"
 #include "gui/widgets/words.h"
@@ -17,7 +18,6 @@
 #include <QFileDialog>
 #include <QFileInfo>
 #include <QFormLayout>
-#include <QHBoxLayout>
 #include <QPainter>
 #include <QPushButton>
 #include <QSettings>
@@ -57,9 +57,7 @@ PictureDialog::PictureDialog(Document& document, std::function<CompareWindow*()>
     middle->setSpacing(20);
     middle->addWidget(buildForm(), 0, Qt::AlignTop);
     middle->addWidget(m_preview, 1);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(24, 18, 24, 18);
-    layout->setSpacing(12);
+    auto* layout = makeLayout<QVBoxLayout>(this, {24, 18, 24, 18}, 12);
     layout->addLayout(middle, 1);
     layout->addLayout(buttons);
     connect(m_save, &QPushButton::clicked, this, &PictureDialog::save);

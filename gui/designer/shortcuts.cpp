@@ -3,6 +3,7 @@
 
 #include "gui/widgets/closingrow.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 
 #include <QAction>
 #include <QHeaderView>
@@ -10,7 +11,6 @@
 #include <QPainter>
 #include <QStyledItemDelegate>
 #include <QTreeWidget>
-#include <QVBoxLayout>
 
 #include <algorithm>
 #include <cmath>
@@ -128,9 +128,7 @@ ShortcutList::ShortcutList(const QList<Group>& groups, QWidget* parent)
         }
     }
     m_list->expandAll();
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(24, 20, 24, 20);
-    layout->setSpacing(12);
+    auto* layout = makeLayout<QVBoxLayout>(this, {24, 20, 24, 20}, 12);
     layout->addWidget(m_search);
     layout->addWidget(m_list, 1);
     layout->addLayout(makeClosingRow(*this));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/designer/sideswitch.h"
 
+#include "gui/widgets/layouts.h"
+
 #include <QActionGroup>
-#include <QHBoxLayout>
 #include <QSettings>
 #include <QToolButton>
 
@@ -28,9 +29,7 @@ SideSwitch::SideSwitch(Document& document, QSettings& settings, QWidget* parent)
     : QWidget(parent), m_document(document), m_settings(settings), m_actions(new QActionGroup(this))
 {
     setAccessibleName(tr("Side of the numbers"));
-    auto* layout = new QHBoxLayout(this);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->setSpacing(1);
+    auto* layout = makeLayout<QHBoxLayout>(this, {0, 0, 0, 0}, 1);
     const struct {
         Side side;
         QString text, tip;

@@ -2,16 +2,17 @@
 #include "gui/designer/topbar.h"
 
 #include "gui/designer/breadcrumb.h"
+#include "gui/designer/windowactions.h"
 #include "gui/run/runstrip.h"
 #include "gui/trace/tracewindow.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
+#include "gui/widgets/themechange.h"
 #include "gui/widgets/words.h"
 
 #include <QAction>
 #include <QEvent>
-#include <QHBoxLayout>
 #include <QKeyEvent>
-#include <QLabel>
 #include <QLineEdit>
 #include <QMenu>
 #include <QPushButton>
@@ -33,16 +34,18 @@ constexpr int validityWidth = 112, overlayWidth = 132, runWidth = 78, symbolWidt
 
 } // namespace
 
-TopBar::TopBar(Document& document, Findings& findings, const Actions& actions, RunController& run, QWidget* parent)
+TopBar::TopBar(Document& document, Findings& findings, const WindowActions& actions, RunController& run,
+               QWidget* parent)
     : QWidget(parent), m_document(document), m_findings(findings), m_actions(actions),
       m_breadcrumb(new Breadcrumb(this)), m_state(makeCaption({}, TextSize::Normal, this)),
       m_undo(makeButton(actions.undo, QStringLiteral("↶"))), m_redo(makeButton(actions.redo, QStringLiteral("↷"))),
-      m_overlay(makeMenuButton(actions.overlay, {}, tr("Overlay"))),
+      m_overlay(makeMenuButton(actions.overlayMenu, {}, tr("Overlay"))),
       m_more(makeMenuButton(new QMenu(this), QStringLiteral("⋯"), tr("More"))),
       m_recorded(makeButton(actions.recordedRun, tr("See a recorded run"))), m_search(new QLineEdit(this)),
       m_validity(new QPushButton(this)), m_run(new QPushButton(QStringLiteral("▶ ") + tr("Run"), this)),
       m_runStatus(new RunStatus(run, this))
 {
+    onThemeChange(this, [this] { refresh(); });
     makePanel(this);
     setFixedHeight(barHeight);
     m_undo->setAccessibleName(tr("Undo"));
@@ -54,7 +57,6 @@ TopBar::TopBar(Document& document, Findings& findings, const Actions& actions, R
     m_validity->setAccessibleName(tr("Conflicts"));
     m_run->setProperty("primary", true);
     m_run->setAccessibleName(tr("Run"));
-    m_run->setAutoDefault(false);
     m_search->setPlaceholderText(tr("Find F0.3  /"));
     m_search->setAccessibleName(tr("Find a block"));
     m_search->setToolTip(tr("A block by name: operation, stage, microbatch. The beginning is enough; Enter finds the "
@@ -66,13 +68,11 @@ TopBar::TopBar(Document& document, Findings& findings, const Actions& actions, R
     m_run->setFixedSize(runWidth, buttonHeight);
     m_state->setFixedWidth(m_state->fontMetrics().horizontalAdvance(tr("edited")) + 2);
 
-    auto* menu = makeMenuButton(actions.all, tr("Menu ▾"), tr("Menu"));
+    auto* menu = makeMenuButton(actions.allMenu, tr("Menu ▾"), tr("Menu"));
     auto* make = makeButton(actions.newSchedule, tr("New…"));
-    auto* schedule = makeMenuButton(actions.schedule, tr("Schedule ▾"), tr("Schedule"));
-    auto* explore = makeMenuButton(actions.explore, tr("Explore ▾"), tr("Explore"));
-    auto* layout = new QHBoxLayout(this);
-    layout->setContentsMargins(barMargin, 0, barMargin, 0);
-    layout->setSpacing(barSpacing);
+    auto* schedule = makeMenuButton(actions.scheduleMenu, tr("Schedule ▾"), tr("Schedule"));
+    auto* explore = makeMenuButton(actions.exploreMenu, tr("Explore ▾"), tr("Explore"));
+    auto* layout = makeLayout<QHBoxLayout>(this, {barMargin, 0, barMargin, 0}, barSpacing);
     for (QWidget* widget : std::initializer_list<QWidget*>{m_breadcrumb, m_state, menu, m_undo, m_redo, make, schedule,
                                                            explore, m_more, m_search})
         layout->addWidget(widget);
@@ -81,8 +81,8 @@ TopBar::TopBar(Document& document, Findings& findings, const Actions& actions, R
         layout->addWidget(widget);
     // The button for the recorded example folds late, since new users find a recording there.
     m_foldables = {{m_search, actions.find, nullptr},         {make, actions.newSchedule, nullptr},
-                   {schedule, nullptr, actions.schedule},     {explore, nullptr, actions.explore},
-                   {m_overlay, nullptr, actions.overlay},     {m_redo, actions.redo, nullptr},
+                   {schedule, nullptr, actions.scheduleMenu}, {explore, nullptr, actions.exploreMenu},
+                   {m_overlay, nullptr, actions.overlayMenu}, {m_redo, actions.redo, nullptr},
                    {m_undo, actions.undo, nullptr},           {m_recorded, actions.recordedRun, nullptr},
                    {m_validity, actions.diagnostics, nullptr}};
     m_more->hide();
@@ -104,7 +104,7 @@ QSize TopBar::minimumSizeHint() const
     // The width of the parts that cannot fold, and of the button of the folded ones.
     int width = 2 * barMargin + narrowestCrumbs + m_state->width() + runWidth + symbolWidth + 5 * barSpacing;
     for (const QToolButton* button : findChildren<QToolButton*>(QString(), Qt::FindDirectChildrenOnly))
-        if (button->menu() == m_actions.all)
+        if (button->menu() == m_actions.allMenu)
             width += button->sizeHint().width();
     return {width, barHeight};
 }
@@ -145,18 +145,18 @@ void TopBar::refresh()
 
     showValidity();
     // A recording that no longer fits after an edit returns when the edit is undone.
-    const bool waits = !m_document.overlay() && !m_document.overlayPath().isEmpty();
-    const QString overlay = m_document.overlay()
-                                ? tr("Overlay: %1").arg(TraceWindow::titleOf(m_document.overlay()->path))
-                            : waits ? tr("Overlay: of another order")
-                                    : tr("Overlay: off");
+    const QString recording = m_document.overlayPath();
+    const bool waits = !recording.isEmpty() && !m_document.overlay() && !m_document.isOverlayPending();
+    const QString overlay = recording.isEmpty() ? tr("Overlay: off")
+                            : waits             ? tr("Overlay: of another order")
+                                                : tr("Overlay: %1").arg(TraceWindow::titleOf(recording));
     m_overlay->setText(m_overlay->fontMetrics().elidedText(overlay, Qt::ElideRight, overlayWidth - 40)
                        + QStringLiteral(" ▾"));
     m_overlay->setToolTip(
-        m_document.overlay() ? m_document.overlay()->path
+        recording.isEmpty() ? tr("Lay a recorded run over the prediction")
         : waits ? tr("%1 recorded the schedule before your edits. Undo them to see it, or run the schedule again")
-                      .arg(m_document.overlayPath())
-                : tr("Lay a recorded run over the prediction"));
+                      .arg(recording)
+                : recording);
     fold();
 }
 
@@ -285,13 +285,6 @@ bool TopBar::eventFilter(QObject* watched, QEvent* event)
         QTimer::singleShot(0, this, &TopBar::fold);
     }
     return QWidget::eventFilter(watched, event);
-}
-
-void TopBar::changeEvent(QEvent* event)
-{
-    QWidget::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange)
-        refresh();
 }
 
 void TopBar::resizeEvent(QResizeEvent* event)

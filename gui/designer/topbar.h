@@ -22,26 +22,13 @@ namespace pipewright {
 class Breadcrumb;
 class RunController;
 class RunStatus;
+class WindowActions;
 
 class TopBar : public QWidget {
     Q_OBJECT
 
 public:
-    struct Actions {
-        QAction* undo;
-        QAction* redo;
-        QAction* run;
-        QAction* newSchedule;
-        QAction* find;
-        QAction* diagnostics;
-        QAction* recordedRun;
-        QMenu* schedule;
-        QMenu* explore;
-        QMenu* overlay;
-        QMenu* all;
-    };
-
-    TopBar(Document& document, Findings& findings, const Actions& actions, RunController& run,
+    TopBar(Document& document, Findings& findings, const WindowActions& actions, RunController& run,
            QWidget* parent = nullptr);
     QPushButton* validity() const { return m_validity; }
     QPushButton* runButton() const { return m_run; }
@@ -63,7 +50,6 @@ Q_SIGNALS:
 
 protected:
     bool eventFilter(QObject* watched, QEvent* event) override;
-    void changeEvent(QEvent* event) override;
     void resizeEvent(QResizeEvent* event) override;
 
 private:
@@ -82,7 +68,7 @@ private:
 
     Document& m_document;
     Findings& m_findings;
-    Actions m_actions;
+    const WindowActions& m_actions;
     Breadcrumb* m_breadcrumb;
     QLabel* m_state;
     QToolButton* m_undo;

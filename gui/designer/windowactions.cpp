@@ -13,7 +13,8 @@ WindowActions::WindowActions(QUndoStack* stack, QWidget* window) : QObject(windo
 {
     makeFileActions();
     makeEditActions(stack);
-    makeExploreActions();
+    for (const OtherWindow& row : otherWindows())
+        windows.push_back(make(row.text, {row.shortcut}, row.tip));
     makeRunActions();
     makeViewActions();
     makeMenus();
@@ -45,8 +46,6 @@ void WindowActions::makeEditActions(QUndoStack* stack)
     redo = stack->createRedoAction(this, tr("Redo"));
     redo->setShortcuts({QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_Z), QKeySequence(Qt::CTRL | Qt::Key_Y)});
     m_window->addActions({undo, redo});
-    history = make(tr("History…"), {QKeySequence(Qt::CTRL | Qt::Key_H)},
-                   tr("Every edit; a click goes back to the state before or after it"));
     place = make(tr("Place the next unplaced block"), {QKeySequence(Qt::Key_N)},
                  tr("At the first position where it can run"));
     completeRest = make(tr("Complete the rest"), {QKeySequence(Qt::CTRL | Qt::Key_P)},
@@ -58,25 +57,13 @@ void WindowActions::makeEditActions(QUndoStack* stack)
     find = make(tr("Find a block"), {QKeySequence(Qt::Key_Slash)}, tr("By name, such as F0.3"));
 }
 
-void WindowActions::makeExploreActions()
+QList<QAction*> WindowActions::windowsIn(OtherWindow::Menu menu) const
 {
-    buildingBlock = make(tr("Building block…"), {QKeySequence(Qt::CTRL | Qt::Key_B)},
-                         tr("Draw the passes of one microbatch and unroll them into a schedule"));
-    compare = make(tr("Compare…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_C)},
-                   tr("Lay schedules side by side on one time axis"));
-    tradeOffs = make(tr("Memory against bubble…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_T)},
-                     tr("Every family and memory limit as a point; what nothing else beats"));
-    experiment =
-        make(tr("Train and compare policies…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_W)},
-             tr("Weight policies on the same data: loss curves, staleness, copies, and the learning rate they bear"));
-    sharding = make(tr("Shard a stage over devices…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_D)},
-                    tr("Mixed devices hold one stage together: which tensors are cut, by which shares, and why"));
-    search = make(tr("Search for a better order…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_F)},
-                  tr("The best order within a memory limit, with a bound on what is possible"));
-    improveSelection = make(tr("Improve the selected blocks…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_I)},
-                            tr("Search again for the order of these alone; all others keep theirs"));
-    model = make(tr("Model and cluster…"), {QKeySequence(Qt::CTRL | Qt::Key_M)},
-                 tr("Layers, their cut into stages, devices and links"));
+    QList<QAction*> actions;
+    for (std::size_t i = 0; i < windows.size(); ++i)
+        if (otherWindows()[i].menu == menu)
+            actions << windows[i];
+    return actions;
 }
 
 void WindowActions::makeRunActions()
@@ -127,29 +114,23 @@ void WindowActions::makeMenus()
 {
     fileMenu = new QMenu(tr("File"), m_window);
     recentMenu = new QMenu(tr("Open recent"), m_window);
-    for (QAction* action : {newSchedule, profile, open})
-        fileMenu->addAction(action);
+    fileMenu->addActions({newSchedule, profile, open});
     fileMenu->addMenu(recentMenu);
     fileMenu->addAction(recordedRun);
     fileMenu->addSeparator();
-    for (QAction* action : {save, saveAs, picture, print})
-        fileMenu->addAction(action);
+    fileMenu->addActions({save, saveAs, picture, print});
     fileMenu->addSeparator();
     fileMenu->addAction(quit);
     scheduleMenu = new QMenu(tr("Schedule"), m_window);
-    for (QAction* action : {undo, redo, history})
-        scheduleMenu->addAction(action);
+    scheduleMenu->addActions(QList<QAction*>{undo, redo} + windowsIn(OtherWindow::Menu::Schedule));
     scheduleMenu->addSeparator();
-    for (QAction* action : {place, completeRest, emptyTimeline, takeSuggestion, find, diagnostics})
-        scheduleMenu->addAction(action);
+    scheduleMenu->addActions({place, completeRest, emptyTimeline, takeSuggestion, find, diagnostics});
     scheduleMenu->addSeparator();
     scheduleMenu->addAction(run);
     exploreMenu = new QMenu(tr("Explore"), m_window);
-    for (QAction* action : {model, search, improveSelection, buildingBlock, compare, tradeOffs, experiment, sharding})
-        exploreMenu->addAction(action);
+    exploreMenu->addActions(windowsIn(OtherWindow::Menu::Explore));
     overlayMenu = new QMenu(tr("Overlay"), m_window);
-    for (QAction* action : {openOverlay, clearOverlay, calibrate, costsFrom, traceLanes})
-        overlayMenu->addAction(action);
+    overlayMenu->addActions({openOverlay, clearOverlay, calibrate, costsFrom, traceLanes});
     viewMenu = new QMenu(tr("View"), m_window);
     viewMenu->addAction(palette);
     viewMenu->addAction(theme);
@@ -196,8 +177,9 @@ QList<ShortcutList::Group> WindowActions::groups() const
 {
     QList<ShortcutList::Group> groups{
         {tr("File"), {newSchedule, profile, open, recordedRun, save, saveAs, picture, print, quit}},
-        {tr("Edit"), {undo, redo, history, place, completeRest, emptyTimeline, takeSuggestion, find}},
-        {tr("Explore"), {model, search, improveSelection, buildingBlock, compare, tradeOffs, experiment, sharding}},
+        {tr("Edit"), QList<QAction*>{undo, redo} + windowsIn(OtherWindow::Menu::Schedule)
+                         + QList<QAction*>{place, completeRest, emptyTimeline, takeSuggestion, find}},
+        {tr("Explore"), windowsIn(OtherWindow::Menu::Explore)},
         {tr("Run and compare"),
          QList<QAction*>{run, openOverlay, clearOverlay, calibrate, costsFrom, traceLanes} + m_sides},
         {tr("Window"), QList<QAction*>{palette, diagnostics, theme, shortcuts} + panels() + QList<QAction*>{hints}}};

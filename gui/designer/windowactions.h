@@ -4,9 +4,12 @@
 // keys, which are not listed.
 #pragma once
 
+#include "gui/designer/otherwindows.h"
 #include "gui/designer/shortcuts.h"
 
 #include <QObject>
+
+#include <vector>
 
 class QAction;
 class QKeySequence;
@@ -22,56 +25,18 @@ class WindowActions : public QObject {
 public:
     WindowActions(QUndoStack* stack, QWidget* window);
 
-    QAction* newSchedule;
-    QAction* profile;
-    QAction* open;
-    QAction* save;
-    QAction* saveAs;
-    QAction* picture;
-    QAction* quit;
-    QAction* undo;
-    QAction* redo;
-    QAction* place;
-    QAction* completeRest;
-    QAction* emptyTimeline;
-    QAction* takeSuggestion;
-    QAction* find;
-    QAction* buildingBlock;
-    QAction* compare;
-    QAction* tradeOffs;
-    QAction* experiment;
-    QAction* sharding;
-    QAction* search;
-    QAction* improveSelection;
-    QAction* model;
-    QAction* history;
-    QAction* palette;
-    QAction* print;
-    QAction* run;
-    QAction* openOverlay;
-    QAction* clearOverlay;
-    QAction* calibrate;
-    QAction* costsFrom;
-    QAction* traceLanes;
-    QAction* recordedRun;
-    QAction* hints;
-    // The parts of the window; checked while visible.
-    QAction* familiesPanel;
-    QAction* inspectorPanel;
-    QAction* memoryPanel;
-    QAction* bubblesPanel;
-    QAction* overview;
-    QAction* legend;
-    QAction* diagnostics;
-    QAction* theme;
-    QAction* shortcuts;
+    QAction *newSchedule, *profile, *open, *recordedRun, *save, *saveAs, *picture, *print, *quit;
+    QAction *undo, *redo, *place, *completeRest, *emptyTimeline, *takeSuggestion, *find;
+    std::vector<QAction*> windows; ///< of otherWindows(), in its order
+    QAction *run, *openOverlay, *clearOverlay, *calibrate, *costsFrom, *traceLanes;
+    QAction *palette, *diagnostics, *theme, *shortcuts, *hints;
+    /// The parts of the window; checked while visible.
+    QAction *familiesPanel, *inspectorPanel, *memoryPanel, *bubblesPanel, *overview, *legend;
 
-    QMenu* recentMenu;
-    QMenu* fileMenu;
+    QMenu *recentMenu, *fileMenu, *viewMenu;
     QMenu* scheduleMenu; ///< editing: the families are beside it in the window
     QMenu* exploreMenu;  ///< alternatives to the current schedule and their results
     QMenu* overlayMenu;
-    QMenu* viewMenu;
     QMenu* allMenu; ///< all of the above, for the menu button
 
     /// Lists a view's own actions in the View menu and in the shortcut list.
@@ -86,7 +51,7 @@ public:
 private:
     void makeFileActions();
     void makeEditActions(QUndoStack* stack);
-    void makeExploreActions();
+    QList<QAction*> windowsIn(OtherWindow::Menu menu) const;
     void makeRunActions();
     void makeViewActions();
     void makeMenus();

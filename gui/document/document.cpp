@@ -14,7 +14,6 @@
 #include <QCoreApplication>
 #include <QElapsedTimer>
 #include <QEvent>
-#include <QFile>
 #include <QStringList>
 
 #include <algorithm>
@@ -135,8 +134,8 @@ void Document::reset(Design design, const QString& path)
     m_undoStack.clear();
     m_undoStack.setClean(); // clear() does not do it on an empty stack that was marked unclean
     m_recent.clear();
+    m_recording.reset();
     m_overlay.reset();
-    m_overlayPath.clear();
     select(std::nullopt);
     show(std::make_shared<const Design>(std::move(design)));
     m_path = path;
@@ -159,7 +158,7 @@ void Document::show(std::shared_ptr<const Design> design, std::shared_ptr<Outcom
     }
 
     const bool hadOverlay = m_overlay != nullptr;
-    const bool hasOverlay = !m_overlayPath.isEmpty() && refreshOverlay();
+    layOver();
     // A block that an edit removed for good (another family, fewer microbatches) cannot stay selected; one
     // that went back to the tray can.
     const auto inTray = [this](const Block& block) {
@@ -172,7 +171,7 @@ void Document::show(std::shared_ptr<const Design> design, std::shared_ptr<Outcom
     Q_EMIT designChanged();
     if (lostSelection)
         Q_EMIT selectionChanged();
-    if (hadOverlay || hasOverlay)
+    if (hadOverlay || m_overlay)
         Q_EMIT overlayChanged();
 }
 
@@ -312,69 +311,53 @@ void Document::select(std::optional<Block> block)
     Q_EMIT selectionChanged();
 }
 
-namespace {
-
-std::shared_ptr<const Document::Overlay::Kernels> kernelsOf(const TraceReader& trace, const Program& program, int step)
-{
-    if (!trace.holdsGpuWork())
-        return nullptr;
-    GpuWork work = trace.gpuWork(program, step);
-    const Timeline measured = trace.timeline(program, step);
-    auto kernels = std::make_shared<Document::Overlay::Kernels>();
-    kernels->blocks = blockKernels(program, work, measured, KernelGroups::standard());
-    kernels->totals = totalsOf(program, kernels->blocks, work, measured);
-    if (kernels->ofGpus())
-        kernels->gaps = gpuGaps(program, work, measured);
-    kernels->names = std::move(work.names);
-    kernels->of.resize(program.devices.size());
-    for (TaskId task = 0; task < kernels->blocks.size(); ++task)
-        if (!kernels->blocks[task].kernels.empty())
-            kernels->of[program.tasks[task].device].push_back(task);
-    for (std::vector<TaskId>& tasks : kernels->of)
-        std::sort(tasks.begin(), tasks.end(), [&](TaskId a, TaskId b) {
-            return kernels->blocks[a].kernels.front().start < kernels->blocks[b].kernels.front().start;
-        });
-    return kernels;
-}
-
-} // namespace
-
 void Document::setOverlay(const QString& tracePath, int step)
 {
     if (!prediction())
         throw Error("overlay", "there is no prediction to lay a trace over",
                     "resolve the conflicts of the schedule first");
-    const QString before = m_overlayPath;
-    const int stepBefore = m_overlayStep;
-    m_overlayPath = tracePath;
-    m_overlayStep = step;
-    try {
-        const TraceReader trace(tracePath.toStdString());
-        auto overlay = std::make_unique<Overlay>();
-        overlay->path = tracePath;
-        const Program& program = prediction()->program;
-        StepVariation variation = stepVariation(trace, program);
-        overlay->steps = trace.steps();
-        overlay->lengths = stepLengths(overlay->steps);
-        overlay->medianStep = trace.medianStep();
-        overlay->step = m_overlayStep == medianStep ? overlay->medianStep : m_overlayStep;
-        overlay->measured =
-            overlay->step == typicalStep ? std::move(variation.typical) : trace.timeline(program, overlay->step);
-        overlay->comparison = compare(program, prediction()->timeline, overlay->measured, trace.peakBytes());
-        overlay->explanation = explain(program, m_design->costs, prediction()->timeline, overlay->measured,
-                                       coreWaitIn(overlay->steps, overlay->step == typicalStep ? -1 : overlay->step));
-        overlay->metrics = measure(program, overlay->explanation.completed);
-        overlay->spread = std::move(variation.spread);
-        overlay->resultJson = trace.resultJson();
-        if (overlay->step != typicalStep)
-            overlay->kernels = kernelsOf(trace, program, overlay->step);
-        m_overlay = std::move(overlay);
-    } catch (...) {
-        m_overlayPath = before;
-        m_overlayStep = stepBefore;
-        throw;
-    }
+    auto recording = std::make_shared<Recording>(tracePath, step);
+    m_overlay = recording->over(*m_design, m_outcome->prediction);
+    m_recording = std::move(recording);
+    m_laying.drop();
+    m_isOverlayPending = false;
     Q_EMIT overlayChanged();
+}
+
+void Document::layOver()
+{
+    m_overlay.reset();
+    m_laying.drop();
+    m_isOverlayPending = m_recording && prediction();
+    if (!m_isOverlayPending)
+        return;
+    m_laying.start(
+        [recording = m_recording, design = m_design, prediction = m_outcome->prediction](const auto&) {
+            try {
+                return recording->over(*design, prediction);
+            } catch (const std::exception&) {
+                return std::shared_ptr<Overlay>(); // the edited program does not fit the trace; undo restores it
+            }
+        },
+        [this](std::shared_ptr<Overlay> overlay) {
+            m_isOverlayPending = false;
+            m_overlay = std::move(overlay);
+            takePeaks(); // the members may have become known meanwhile
+            Q_EMIT overlayChanged();
+        });
+    // A small one is there within a frame, so that the lanes do not flicker.
+    const QSignalBlocker blocker(this); // show() emits the signals once everything is up to date
+    m_laying.finishWithin(m_overlayPatience);
+}
+
+void Document::takePeaks()
+{
+    if (!m_overlay || !prediction()->memoryOfMembers)
+        return;
+    std::vector<Bytes> peaks;
+    for (const DeviceMetrics& device : prediction()->metrics.devices)
+        peaks.push_back(device.peakBytes);
+    takePredictedPeaks(m_overlay->comparison, peaks);
 }
 
 std::optional<PendingMemory> Document::pendingMemory() const
@@ -397,12 +380,7 @@ void Document::setMembers(const std::shared_ptr<const Design>& of, const MemberP
     takeMembers(*known, members.prediction, members.stages->stages);
     m_outcome->before = std::exchange(m_outcome->prediction, std::move(known));
     m_outcome->ranges.reset();
-    if (m_overlay) {
-        std::vector<Bytes> peaks;
-        for (const DeviceMetrics& device : prediction()->metrics.devices)
-            peaks.push_back(device.peakBytes);
-        takePredictedPeaks(m_overlay->comparison, peaks);
-    }
+    takePeaks();
     Q_EMIT memoryChanged();
     if (m_overlay)
         Q_EMIT overlayChanged();
@@ -416,20 +394,6 @@ void Document::setNoMembers(const std::shared_ptr<const Design>& of, const QStri
     Q_EMIT memoryChanged();
 }
 
-bool Document::refreshOverlay()
-{
-    const std::unique_ptr<Overlay> before = std::move(m_overlay);
-    if (!prediction())
-        return false;
-    try {
-        const QSignalBlocker blocker(this); // apply() emits the signals once everything is up to date
-        setOverlay(m_overlayPath, m_overlayStep);
-        return true;
-    } catch (const Error&) {
-        return false; // the edited program does not fit the trace; undo restores it
-    }
-}
-
 void Document::setSide(Side side)
 {
     const Side before = this->side();
@@ -440,11 +404,10 @@ void Document::setSide(Side side)
 
 void Document::clearOverlay()
 {
-    m_overlayPath.clear();
-    if (m_overlay) {
-        m_overlay.reset();
-        Q_EMIT overlayChanged();
-    }
+    if (!std::exchange(m_recording, nullptr))
+        return;
+    layOver();
+    Q_EMIT overlayChanged();
 }
 
 } // namespace pipewright

@@ -5,14 +5,10 @@
 #pragma once
 
 #include "core/predict/editrequest.h"
-#include "core/predict/rangestatistics.h"
 #include "gui/document/memberpredictor.h"
+#include "gui/document/recording.h"
+#include "gui/widgets/latestwork.h"
 #include "gui/widgets/side.h"
-#include "traces/analysis/blockkernels.h"
-#include "traces/analysis/comparison.h"
-#include "traces/analysis/explanation.h"
-#include "traces/analysis/gpugaps.h"
-#include "traces/analysis/stepvariation.h"
 
 #include <QObject>
 #include <QString>
@@ -117,38 +113,15 @@ public:
     void select(std::optional<Block> block);
 
     // Overlay: a recorded trace of this design. Throws Error when the trace is of another program.
-    /// `step`: its number, or one of these two.
-    static constexpr int medianStep = -1;  ///< the recorded step of median length
-    static constexpr int typicalStep = -2; ///< every block at its median over the steps
+    using Overlay = pipewright::Overlay;
+    static constexpr int medianStep = Recording::medianStep, typicalStep = Recording::typicalStep;
     void setOverlay(const QString& tracePath, int step = medianStep);
     void clearOverlay();
-    QString overlayPath() const { return m_overlayPath; } ///< also while overlay() is null after an edit
-    struct Overlay {
-        QString path;
-        std::vector<StepRecord> steps; ///< all recorded steps
-        StepLengths lengths;
-        int medianStep = 0;
-        int step = 0;      ///< the one that is shown; typicalStep
-        Timeline measured; ///< of that step
-        Comparison comparison;
-        Explanation explanation;
-        Metrics metrics;                 ///< as of a prediction, of the measured step
-        std::string resultJson;          ///< what the run reported; empty when it did not finish
-        std::vector<Nanoseconds> spread; ///< per task: how much its duration varies from step to step
-        /// The kernels of the blocks; null when none were recorded, and for the typical step, which is not a recorded
-        /// step.
-        struct Kernels {
-            WorkKind kind() const { return totals.kind; }
-            bool ofGpus() const { return kind() == WorkKind::Kernels; }
-            std::vector<std::string> names;      ///< of kernels: BlockKernels::Kernel::name
-            std::vector<BlockKernels> blocks;    ///< by task
-            std::vector<std::vector<TaskId>> of; ///< by device: its tasks with kernels, by their first kernel
-            KernelTotals totals;
-            std::vector<GpuGaps> gaps; ///< by device
-        };
-        std::shared_ptr<const Kernels> kernels;
-        mutable std::shared_ptr<const RangeIndex> ranges; ///< of the recorded step; made when first asked for
-    };
+    /// Also while overlay() is null: after an edit that the recording does not fit, until it is undone …
+    QString overlayPath() const { return m_recording ? m_recording->path() : QString(); }
+    /// … and while the recording is laid over the edited design on another thread, which overlayChanged() ends.
+    bool isOverlayPending() const { return m_isOverlayPending; }
+    void setOverlayPatience(int milliseconds) { m_overlayPatience = milliseconds; } ///< for tests; as a rule a frame
     const Overlay* overlay() const { return m_overlay.get(); }
 
     /// The side that all views show: the chosen one, or Predicted while there is no overlay.
@@ -190,7 +163,8 @@ private:
     bool isLarge(const Design& design) const { return design.schedule.blocks() >= m_largeFrom; }
     /// Sets, predicts where no outcome is given, emits; called by commands and reset().
     void show(std::shared_ptr<const Design> design, std::shared_ptr<Outcome> outcome = nullptr);
-    bool refreshOverlay(); ///< lays the trace over the present prediction; false when it does not fit
+    void layOver(); ///< the recording over the present prediction
+    void takePeaks();
 
     std::shared_ptr<const Design> m_design = std::make_shared<const Design>();
     std::shared_ptr<Outcome> m_outcome = std::make_shared<Outcome>();
@@ -201,12 +175,14 @@ private:
     QThreadPool m_worker;
     std::int64_t m_largeFrom = manyBlocks;
     std::optional<Block> m_selection;
-    std::unique_ptr<Overlay> m_overlay;
+    std::shared_ptr<Recording> m_recording; ///< kept when an edit makes it unfit, for undo
+    std::shared_ptr<Overlay> m_overlay;
+    bool m_isOverlayPending = false;
+    int m_overlayPatience = 16; ///< milliseconds
     Side m_side = Side::Both;
-    int m_overlayStep = medianStep; ///< as requested
-    QString m_overlayPath;          ///< kept when an edit makes the trace unfit, for undo
     QUndoStack m_undoStack;
     QString m_path;
+    LatestWork m_laying;
 };
 
 /// What people call a device in lanes, menus and messages: "GPU 1".

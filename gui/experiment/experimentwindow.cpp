@@ -13,6 +13,7 @@
 #include "gui/experiment/stabilityplot.h"
 #include "gui/widgets/closingrow.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/onscreen.h"
 #include "gui/widgets/valuetable.h"
 #include "gui/widgets/words.h"
@@ -21,8 +22,6 @@
 #include <QDoubleSpinBox>
 #include <QEvent>
 #include <QFileDialog>
-#include <QHBoxLayout>
-#include <QLabel>
 #include <QListWidget>
 #include <QMessageBox>
 #include <QProgressBar>
@@ -74,9 +73,7 @@ ExperimentWindow::ExperimentWindow(Document& document, QWidget* parent) : QDialo
     beside->setSpacing(20);
     beside->addWidget(settings);
     beside->addWidget(tabs, 1);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(24, 18, 24, 18);
-    layout->setSpacing(14);
+    auto* layout = makeLayout<QVBoxLayout>(this, {24, 18, 24, 18}, 14);
     layout->addLayout(beside, 1);
     layout->addLayout(makeClosingRow(*this));
 

@@ -8,14 +8,13 @@
 #include "gui/experiment/stabilityplot.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/valuetable.h"
 
 #include <QComboBox>
 #include <QDoubleSpinBox>
 #include <QFormLayout>
-#include <QHBoxLayout>
 #include <QHeaderView>
-#include <QLabel>
 #include <QListWidget>
 #include <QProgressBar>
 #include <QPushButton>
@@ -120,9 +119,7 @@ QWidget* ExperimentWindow::makeSettings()
     row(tr("Optimizer"), m_optimizer);
     row(tr("Learning rate"), m_rate);
     row(tr("Momentum"), m_momentum);
-    auto* layout = new QVBoxLayout(column);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->setSpacing(10);
+    auto* layout = makeLayout<QVBoxLayout>(column, {0, 0, 0, 0}, 10);
     layout->addWidget(makeHeading(tr("Policies"), column));
     layout->addWidget(m_policies, 1);
     layout->addLayout(form);
@@ -178,9 +175,7 @@ QWidget* ExperimentWindow::makeTraining()
     top->addWidget(m_state, 1);
     top->addWidget(m_progress, 1);
     top->addWidget(m_save);
-    auto* layout = new QVBoxLayout(page);
-    layout->setContentsMargins(0, 14, 0, 0);
-    layout->setSpacing(12);
+    auto* layout = makeLayout<QVBoxLayout>(page, {0, 14, 0, 0}, 12);
     layout->addLayout(top);
     layout->addWidget(m_plot, 3);
     layout->addWidget(m_results, 2);
@@ -205,9 +200,7 @@ QWidget* ExperimentWindow::makeLesson()
         6,
         tr("Largest learning rate at which one weight with this staleness settles, loss w²/2, SGD with this momentum"));
     m_stability = new StabilityPlot(page);
-    auto* layout = new QVBoxLayout(page);
-    layout->setContentsMargins(0, 14, 0, 0);
-    layout->setSpacing(12);
+    auto* layout = makeLayout<QVBoxLayout>(page, {0, 14, 0, 0}, 12);
     layout->addWidget(m_lesson);
     layout->addWidget(m_stages, 2);
     layout->addWidget(m_stability, 3);
@@ -235,9 +228,7 @@ QWidget* ExperimentWindow::makeCosts()
     m_costs->setColumnTip(6, tr("Moved between devices: weights"));
     m_costs->setColumnTip(7, tr("Moved between devices: activations between stages, and their gradients"));
     m_costs->setColumnTip(8, tr("The most transfers that follow one another, no block between them"));
-    auto* layout = new QVBoxLayout(page);
-    layout->setContentsMargins(0, 14, 0, 0);
-    layout->setSpacing(12);
+    auto* layout = makeLayout<QVBoxLayout>(page, {0, 14, 0, 0}, 12);
     layout->addWidget(words);
     layout->addWidget(m_costs, 1);
     return page;

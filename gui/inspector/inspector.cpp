@@ -18,11 +18,11 @@
 #include "gui/widgets/factlist.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/section.h"
 #include "gui/widgets/words.h"
 
 #include <QComboBox>
-#include <QGridLayout>
 #include <QLabel>
 
 #include <algorithm>
@@ -77,9 +77,7 @@ Inspector::Inspector(TimelineView& timeline, QWidget* parent)
     chipRow->addWidget(m_chip, 0, Qt::AlignTop);
     chipRow->addLayout(names, 1);
 
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->setSpacing(12);
+    auto* layout = makeLayout<QVBoxLayout>(this, {0, 0, 0, 0}, 12);
     layout->addLayout(chipRow);
     auto* reasons = new QVBoxLayout;
     reasons->setSpacing(6);
@@ -92,8 +90,7 @@ Inspector::Inspector(TimelineView& timeline, QWidget* parent)
     layout->addWidget(new PairParts(m_document, this));
     layout->addWidget(new RangeFacts(timeline, this));
     auto* facts = new QWidget(this);
-    auto* factRows = new QVBoxLayout(facts);
-    factRows->setContentsMargins(0, 0, 0, 0);
+    auto* factRows = makeLayout<QVBoxLayout>(facts, {0, 0, 0, 0});
     factRows->addWidget(m_facts);
     factRows->addWidget(new KernelList(m_document, facts));
     m_factSection = new Section(tr("Facts"), facts, true, this);
@@ -101,9 +98,7 @@ Inspector::Inspector(TimelineView& timeline, QWidget* parent)
     m_editSection = new Section(tr("Edit by numbers"), buildFields(), false, this);
     layout->addWidget(m_editSection);
     auto* view = new QWidget(this);
-    auto* viewRows = new QVBoxLayout(view);
-    viewRows->setContentsMargins(0, 0, 0, 0);
-    viewRows->setSpacing(12);
+    auto* viewRows = makeLayout<QVBoxLayout>(view, {0, 0, 0, 0}, 12);
     viewRows->addWidget(buildLaneFields());
     viewRows->addWidget(new LaneFields(timeline, view));
     auto* times = new TimeFields(timeline, view);
@@ -155,8 +150,7 @@ QWidget* Inspector::buildFields()
                            "along, as in a drag with Ctrl; or it "
                            "changes places with the block that stands there, as in a drag with Shift"));
     m_pin->setPlaceholderText(tr("none"));
-    auto* fields = new QGridLayout(m_fields);
-    fields->setContentsMargins(0, 0, 0, 0);
+    auto* fields = makeLayout<QGridLayout>(m_fields, {0, 0, 0, 0});
     fields->setHorizontalSpacing(10);
     fields->setVerticalSpacing(6);
     fields->setColumnStretch(1, 1);
@@ -187,8 +181,7 @@ QWidget* Inspector::buildFields()
 
 QWidget* Inspector::buildLaneFields()
 {
-    auto* row = new QHBoxLayout(m_warmUpRow);
-    row->setContentsMargins(0, 0, 0, 0);
+    auto* row = makeLayout<QHBoxLayout>(m_warmUpRow, {0, 0, 0, 0});
     auto* caption = makeCaption(tr("warm-up, forwards"), TextSize::Normal, m_warmUpRow);
     caption->setBuddy(m_warmUp);
     row->addWidget(caption, 1);

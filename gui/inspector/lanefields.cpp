@@ -5,10 +5,9 @@
 #include "gui/timeline/timelineview.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 
 #include <QCheckBox>
-#include <QHBoxLayout>
-#include <QLabel>
 
 namespace pipewright {
 
@@ -32,9 +31,7 @@ LaneFields::LaneFields(TimelineView& timeline, QWidget* parent)
     m_all->setAccessibleName(tr("Height of all lanes"));
     m_all->setToolTip(tr("The height is given to every lane, as in a drag with Shift"));
     m_caption->setBuddy(m_row);
-    auto* layout = new QHBoxLayout(this);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->setSpacing(8);
+    auto* layout = makeLayout<QHBoxLayout>(this, {0, 0, 0, 0}, 8);
     layout->addWidget(m_caption, 1);
     layout->addWidget(m_row);
     layout->addWidget(m_height);

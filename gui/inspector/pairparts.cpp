@@ -3,10 +3,10 @@
 
 #include "gui/inspector/partrows.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/words.h"
 
 #include <QPushButton>
-#include <QVBoxLayout>
 
 #include <algorithm>
 
@@ -21,9 +21,7 @@ PairParts::PairParts(Document& document, QWidget* parent)
     m_part->setFont(Theme::words(TextSize::Small));
     setTone(m_part, Tone::Dim);
     m_forget->setToolTip(tr("Forgets the stated order of this pair's parts: the shortest is then found again"));
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->setSpacing(6);
+    auto* layout = makeLayout<QVBoxLayout>(this, {0, 0, 0, 0}, 6);
     layout->addWidget(m_heading);
     layout->addWidget(m_text);
     layout->addWidget(m_rows);

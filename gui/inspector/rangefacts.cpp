@@ -3,10 +3,9 @@
 
 #include "gui/timeline/timelineview.h"
 #include "gui/widgets/factlist.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/section.h"
 #include "gui/widgets/words.h"
-
-#include <QVBoxLayout>
 
 #include <algorithm>
 #include <utility>
@@ -57,8 +56,7 @@ RangeFacts::RangeFacts(TimelineView& timeline, QWidget* parent)
       m_section(new Section(tr("Range"), m_facts, true, this))
 {
     setAccessibleName(tr("Numbers of the measured range"));
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(0, 0, 0, 0);
+    auto* layout = makeLayout<QVBoxLayout>(this, {0, 0, 0, 0});
     layout->addWidget(m_section);
     connect(&timeline, &TimelineView::rangeChanged, this, &RangeFacts::refresh);
     connect(&timeline.document(), &Document::designChanged, this, &RangeFacts::refresh);

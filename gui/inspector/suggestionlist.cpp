@@ -4,10 +4,10 @@
 
 #include "core/families/family.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/themechange.h"
 #include "gui/widgets/words.h"
 
 #include <QApplication>
-#include <QEvent>
 #include <QFrame>
 #include <QHBoxLayout>
 #include <QLabel>
@@ -106,6 +106,7 @@ SuggestionList::SuggestionList(Document& document, QWidget* parent)
     : QWidget(parent), m_document(document), m_layout(new QVBoxLayout(this)),
       m_nothing(makeCaption({}, TextSize::Small, this))
 {
+    onThemeChange(this, [this] { rebuild(); });
     setAccessibleName(tr("Suggested edits"));
     m_layout->setContentsMargins(0, 0, 0, 0);
     m_layout->setSpacing(6);
@@ -316,13 +317,6 @@ void SuggestionList::take(std::size_t card)
     Design design = m_document.design();
     design.schedule = chosen.edit->schedule;
     m_document.replaceDesign(std::move(design), chosen.text);
-}
-
-void SuggestionList::changeEvent(QEvent* event)
-{
-    QWidget::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange)
-        rebuild();
 }
 
 } // namespace pipewright

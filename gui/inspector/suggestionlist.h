@@ -43,9 +43,6 @@ Q_SIGNALS:
     void familyChosen(std::size_t family);
     void searched(); ///< the result for the latest change is shown
 
-protected:
-    void changeEvent(QEvent* event) override;
-
 private:
     void restart();
     void search();

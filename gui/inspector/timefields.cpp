@@ -4,19 +4,15 @@
 #include "gui/timeline/timelineview.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/words.h"
-
-#include <QGridLayout>
-#include <QLabel>
-#include <QVBoxLayout>
 
 namespace pipewright {
 namespace {
 
 QGridLayout* gridOf(QWidget* rows)
 {
-    auto* grid = new QGridLayout(rows);
-    grid->setContentsMargins(0, 0, 0, 0);
+    auto* grid = makeLayout<QGridLayout>(rows, {0, 0, 0, 0});
     grid->setHorizontalSpacing(10);
     grid->setVerticalSpacing(6);
     grid->setColumnStretch(0, 1);
@@ -68,9 +64,7 @@ TimeFields::TimeFields(TimelineView& timeline, QWidget* parent)
     QGridLayout* rows = gridOf(m_range);
     addFields(*rows, 0, tr("measured"), m_from, m_to);
     addFields(*rows, 1, tr("its length"), nullptr, m_length);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->setSpacing(6);
+    auto* layout = makeLayout<QVBoxLayout>(this, {0, 0, 0, 0}, 6);
     layout->addWidget(always);
     layout->addWidget(m_range);
 

@@ -4,10 +4,9 @@
 #include "core/schedule/edits.h"
 #include "gui/inspector/blockchip.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 
 #include <QAction>
-#include <QGridLayout>
-#include <QLabel>
 #include <QPushButton>
 
 namespace pipewright {
@@ -24,9 +23,7 @@ Tray::Tray(Document& document, QWidget* parent)
                               "begin, or with as many microbatches "
                               "in flight as they have (Ctrl+P)"));
 
-    auto* chips = new QGridLayout(m_chipArea);
-    chips->setContentsMargins(0, 0, 0, 0);
-    chips->setSpacing(8);
+    auto* chips = makeLayout<QGridLayout>(m_chipArea, {0, 0, 0, 0}, 8);
     chips->setColumnStretch(columns, 1);
     auto* completeAll = new QAction(m_complete->text(), this);
     connect(completeAll, &QAction::triggered, m_complete, &QPushButton::click);
@@ -46,9 +43,7 @@ Tray::Tray(Document& document, QWidget* parent)
     auto* header = new QHBoxLayout;
     header->addWidget(makeHeading(tr("Tray"), this));
     header->addWidget(m_count);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->setSpacing(10);
+    auto* layout = makeLayout<QVBoxLayout>(this, {0, 0, 0, 0}, 10);
     layout->addLayout(header);
     layout->addWidget(m_chipArea);
     layout->addWidget(m_hint);

@@ -3,6 +3,7 @@
 
 #include "gui/widgets/chart.h"
 #include "gui/widgets/theme.h"
+#include "gui/widgets/themechange.h"
 #include "gui/widgets/words.h"
 
 #include <QHelpEvent>
@@ -24,6 +25,7 @@ constexpr int nameWidth = 76, labelWidth = 170;
 
 MemoryBars::MemoryBars(QWidget* parent) : QWidget(parent), m_chart(new Chart(this))
 {
+    onThemeChange(this, [this] { refresh(); });
     setAccessibleName(tr("Memory of every device at its peak"));
     m_chart->setAttribute(Qt::WA_TransparentForMouseEvents);
     m_chart->setPlotMargins(nameWidth, legendHeight, labelWidth, 0);
@@ -116,13 +118,6 @@ void MemoryBars::resizeEvent(QResizeEvent* event)
 {
     QWidget::resizeEvent(event);
     m_chart->setGeometry(rect());
-}
-
-void MemoryBars::changeEvent(QEvent* event)
-{
-    QWidget::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange)
-        refresh();
 }
 
 bool MemoryBars::event(QEvent* event)

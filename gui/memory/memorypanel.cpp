@@ -427,13 +427,6 @@ void MemoryPanel::leaveEvent(QEvent* event)
     update();
 }
 
-void MemoryPanel::changeEvent(QEvent* event)
-{
-    QWidget::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange)
-        update();
-}
-
 } // namespace pipewright
 
 #include "moc_memorypanel.cpp"

@@ -11,12 +11,12 @@
 #include "gui/widgets/factlist.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/notedfield.h"
 #include "gui/widgets/words.h"
 
 #include <QComboBox>
 #include <QFormLayout>
-#include <QHBoxLayout>
 #include <QSignalBlocker>
 
 namespace pipewright {
@@ -113,9 +113,7 @@ ModelFields::ModelFields(QWidget* parent)
     m_predicted->setFixedWidth(260);
     columns->addLayout(facts);
     columns->addStretch(1);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(0, 12, 0, 0);
-    layout->setSpacing(14);
+    auto* layout = makeLayout<QVBoxLayout>(this, {0, 12, 0, 0}, 14);
     layout->addLayout(columns);
     layout->addWidget(m_note);
 

@@ -18,15 +18,15 @@
 #include "gui/widgets/closingrow.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/onscreen.h"
+#include "gui/widgets/themechange.h"
 #include "gui/widgets/valuetable.h"
 #include "gui/widgets/words.h"
 
 #include <QAction>
 #include <QCheckBox>
 #include <QComboBox>
-#include <QEvent>
-#include <QHBoxLayout>
 #include <QLabel>
 #include <QPushButton>
 #include <QScrollArea>
@@ -74,6 +74,10 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
       m_inGroups(makeCaption({}, TextSize::Small, this)), m_memory(new MemoryBars(this)),
       m_modelMemory(new MemoryBars(this)), m_source(makeCaption({}, TextSize::Small, this)), m_fault(new QLabel(this))
 {
+    onThemeChange(this, [this] {
+        if (isVisible())
+            refresh();
+    });
     setWindowTitle(tr("Model and cluster"));
     setWindowFlag(Qt::WindowMinMaxButtonsHint);
     makePanel(this);
@@ -89,9 +93,7 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
     setTone(m_fault, Tone::Bad);
     QHBoxLayout* bottom = makeClosingRow(*this);
     bottom->insertWidget(0, m_source, 1);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(24, 14, 24, 18);
-    layout->setSpacing(12);
+    auto* layout = makeLayout<QVBoxLayout>(this, {24, 14, 24, 18}, 12);
     layout->addWidget(m_tabs, 1);
     layout->addWidget(m_fault);
     layout->addLayout(bottom);
@@ -162,9 +164,7 @@ QWidget* ModelWindow::buildModel()
     scroll->setFrameShape(QFrame::NoFrame);
     scroll->setFocusPolicy(Qt::NoFocus);
     makePanel(scroll->viewport());
-    auto* layout = new QVBoxLayout(page);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->setSpacing(10);
+    auto* layout = makeLayout<QVBoxLayout>(page, {0, 0, 0, 0}, 10);
     layout->addWidget(m_model);
     layout->addWidget(makeHeading(tr("Memory at each device's fullest moment, predicted"), page));
     layout->addWidget(scroll, 1);
@@ -192,9 +192,7 @@ QWidget* ModelWindow::buildStages()
     auto* hint = makeCaption(
         tr("Drag a border, or choose it with ← → and move it with Alt+← Alt+→. Violet: embedding and head."),
         TextSize::Small, page);
-    auto* layout = new QVBoxLayout(page);
-    layout->setContentsMargins(0, 12, 0, 0);
-    layout->setSpacing(10);
+    auto* layout = makeLayout<QVBoxLayout>(page, {0, 12, 0, 0}, 10);
     layout->addLayout(header);
     // Extra space goes to the parts that can use it.
     layout->addWidget(m_partition, 1);
@@ -210,9 +208,7 @@ QWidget* ModelWindow::buildDevices()
 {
     auto* page = new QWidget(this);
     m_mapping->setWordWrap(true);
-    auto* layout = new QVBoxLayout(page);
-    layout->setContentsMargins(0, 12, 0, 0);
-    layout->setSpacing(10);
+    auto* layout = makeLayout<QVBoxLayout>(page, {0, 12, 0, 0}, 10);
     addClusterPresets(*m_clusterPreset);
     auto* preset = new QHBoxLayout;
     preset->setSpacing(10);
@@ -290,9 +286,7 @@ QWidget* ModelWindow::buildLinks()
         bar->addWidget(widget);
     bar->addStretch(1);
     bar->addWidget(m_communication);
-    auto* layout = new QVBoxLayout(page);
-    layout->setContentsMargins(0, 12, 0, 0);
-    layout->setSpacing(10);
+    auto* layout = makeLayout<QVBoxLayout>(page, {0, 12, 0, 0}, 10);
     m_buses->setWordWrap(true);
     layout->addWidget(m_links, 100);
     layout->addWidget(m_buses); // below the rows
@@ -308,9 +302,7 @@ QWidget* ModelWindow::buildGroups()
 {
     auto* page = new QWidget(this);
     m_inGroups->setWordWrap(true);
-    auto* layout = new QVBoxLayout(page);
-    layout->setContentsMargins(0, 12, 0, 0);
-    layout->setSpacing(10);
+    auto* layout = makeLayout<QVBoxLayout>(page, {0, 12, 0, 0}, 10);
     layout->addWidget(m_inGroups);
     layout->addWidget(m_groups);
     layout->addWidget(makeHeading(tr("Nodes"), page));
@@ -356,13 +348,6 @@ void ModelWindow::showEvent(QShowEvent* event)
 {
     QDialog::showEvent(event);
     refresh();
-}
-
-void ModelWindow::changeEvent(QEvent* event)
-{
-    QDialog::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange && isVisible())
-        refresh();
 }
 
 void ModelWindow::commit(const QString& what, const std::function<Design()>& make)

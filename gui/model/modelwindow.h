@@ -71,7 +71,6 @@ public:
 
 protected:
     void showEvent(QShowEvent* event) override;
-    void changeEvent(QEvent* event) override;
 
 private:
     void addClusterPresets(QComboBox& combo);

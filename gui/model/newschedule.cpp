@@ -12,6 +12,7 @@
 #include "gui/model/parallelismfields.h"
 #include "gui/widgets/factlist.h"
 #include "gui/widgets/fields.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/notedfield.h"
 #include "gui/widgets/words.h"
 
@@ -27,7 +28,6 @@
 #include <QScrollArea>
 #include <QSpinBox>
 #include <QStyle>
-#include <QVBoxLayout>
 
 #include <utility>
 
@@ -106,9 +106,7 @@ NewScheduleDialog::NewScheduleDialog(QWidget* parent, std::shared_ptr<MemberPred
     columns->addWidget(scroll);
     columns->addWidget(makeHairline(Qt::Vertical, this));
     columns->addWidget(buildPreview(), 1);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(24, 20, 24, 20);
-    layout->setSpacing(18);
+    auto* layout = makeLayout<QVBoxLayout>(this, {24, 20, 24, 20}, 18);
     layout->addLayout(columns, 1);
     layout->addWidget(m_buttons);
 
@@ -220,9 +218,7 @@ QWidget* NewScheduleDialog::buildForm()
 QWidget* NewScheduleDialog::buildPreview()
 {
     auto* widget = new QWidget(this);
-    auto* layout = new QVBoxLayout(widget);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->setSpacing(12);
+    auto* layout = makeLayout<QVBoxLayout>(widget, {0, 0, 0, 0}, 12);
     m_numbers = new FactList(widget);
     m_state = makeCaption({}, TextSize::Small, widget);
     m_faults = new QLabel(widget);
@@ -415,7 +411,7 @@ Diagnostics NewScheduleDialog::markFields(const Diagnostics& diagnostics)
         row->setNote(shown ? rest : Diagnostics{}, option);
         bool error = false, said = false;
         for (auto each = rest.begin(); shown && each != rest.end();) {
-            const bool mine = speaksOf(*each, option);
+            const bool mine = isAbout(*each, option);
             said = said || mine;
             error = error || (mine && each->severity == Severity::Error);
             each = mine ? rest.erase(each) : each + 1; // shown once

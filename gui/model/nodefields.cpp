@@ -7,7 +7,6 @@
 
 #include <QDoubleSpinBox>
 #include <QFormLayout>
-#include <QLabel>
 #include <QSignalBlocker>
 #include <QSpinBox>
 

@@ -7,7 +7,6 @@
 
 #include <QCheckBox>
 #include <QFormLayout>
-#include <QLabel>
 #include <QSignalBlocker>
 #include <QSpinBox>
 

@@ -8,16 +8,15 @@
 #include "gui/widgets/closingrow.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/words.h"
 
 #include <QComboBox>
 #include <QFileInfo>
-#include <QGridLayout>
 #include <QLabel>
 #include <QLineEdit>
 #include <QProgressBar>
 #include <QPushButton>
-#include <QVBoxLayout>
 
 namespace pipewright {
 
@@ -114,9 +113,7 @@ ProfileDialog::ProfileDialog(Document& document, const QString& program, const Q
     }
     QHBoxLayout* buttons = makeClosingRow(*this, m_profile);
     buttons->insertWidget(0, m_new);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(24, 18, 24, 18);
-    layout->setSpacing(12);
+    auto* layout = makeLayout<QVBoxLayout>(this, {24, 18, 24, 18}, 12);
     layout->addLayout(form);
     layout->addWidget(makeHairline(Qt::Horizontal, this));
     layout->addWidget(m_bar);

@@ -5,11 +5,10 @@
 #include "core/json/jsonvalue.h"
 #include "core/presets/clusterfile.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/words.h"
 
 #include <QComboBox>
-#include <QHBoxLayout>
-#include <QLabel>
 #include <QPushButton>
 #include <QStandardItemModel>
 
@@ -34,9 +33,7 @@ ThisMachine::ThisMachine(std::function<int()> devices, QWidget* parent)
                             "messages between each two; the design then takes them"));
     m_state->setAccessibleName(tr("Measuring"));
     m_state->setWordWrap(true);
-    auto* layout = new QHBoxLayout(this);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->setSpacing(10);
+    auto* layout = makeLayout<QHBoxLayout>(this, {0, 0, 0, 0}, 10);
     layout->addWidget(m_button);
     layout->addWidget(m_choice);
     layout->addWidget(m_state, 1);

@@ -3,7 +3,6 @@
 
 #include "gui/widgets/theme.h"
 
-#include <QEvent>
 #include <QPainter>
 #include <QPolygonF>
 
@@ -106,13 +105,6 @@ void RunPlot::paintEvent(QPaintEvent*)
         painter.drawEllipse(line.front(), 2, 2);
     else
         painter.drawPolyline(line);
-}
-
-void RunPlot::changeEvent(QEvent* event)
-{
-    QWidget::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange)
-        update();
 }
 
 } // namespace pipewright

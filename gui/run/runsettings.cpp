@@ -9,19 +9,17 @@
 #include "gui/widgets/closingrow.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/notedfield.h"
 #include "gui/widgets/words.h"
 
 #include <QCheckBox>
 #include <QComboBox>
 #include <QFileDialog>
-#include <QGridLayout>
-#include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
 #include <QSpinBox>
 #include <QStandardItemModel>
-#include <QVBoxLayout>
 
 #include <algorithm>
 
@@ -64,9 +62,7 @@ RunSettings::RunSettings(const QString& program, const RunChoice& choice, QWidge
     for (QPushButton* remedy : {m_remedy, m_small})
         remedies->addWidget(remedy);
     remedies->addStretch(1);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(24, 18, 24, 18);
-    layout->setSpacing(12);
+    auto* layout = makeLayout<QVBoxLayout>(this, {24, 18, 24, 18}, 12);
     layout->addWidget(buildForm());
     layout->addWidget(makeHairline(Qt::Horizontal, this));
     layout->addWidget(m_verdict);
@@ -304,7 +300,7 @@ RunSettings::Verdict RunSettings::judge() const
         } catch (const Error& error) {
             Diagnostics rest, ofFields;
             for (const Diagnostic& each : error.diagnostics())
-                (speaksOf(each, moduleOption) || speaksOf(each, replicasOption) ? ofFields : rest).push_back(each);
+                (isAbout(each, moduleOption) || isAbout(each, replicasOption) ? ofFields : rest).push_back(each);
             return {.text = proseText(rest), .ofFields = ofFields};
         }
     }

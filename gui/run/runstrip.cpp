@@ -3,10 +3,10 @@
 
 #include "gui/run/runcontroller.h"
 #include "gui/run/runplot.h"
+#include "gui/widgets/layouts.h"
+#include "gui/widgets/themechange.h"
 #include "gui/widgets/words.h"
 
-#include <QEvent>
-#include <QHBoxLayout>
 #include <QLabel>
 #include <QPlainTextEdit>
 #include <QProgressBar>
@@ -30,11 +30,8 @@ RunStatus::RunStatus(RunController& controller, QWidget* parent)
     m_bar->setTextVisible(false);
     m_bar->setFixedSize(90, 6);
     m_bar->setAccessibleName(tr("Progress"));
-    m_cancel->setAutoDefault(false);
     m_cancel->setFocusPolicy(Qt::TabFocus);
-    auto* layout = new QHBoxLayout(this);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->setSpacing(8);
+    auto* layout = makeLayout<QHBoxLayout>(this, {0, 0, 0, 0}, 8);
     layout->addWidget(m_text, 1);
     layout->addWidget(m_bar);
     layout->addWidget(m_cancel);
@@ -75,6 +72,10 @@ RunStrip::RunStrip(RunController& controller, QWidget* parent)
           this)),
       m_log(new QPlainTextEdit(this)), m_close(new QToolButton(this))
 {
+    onThemeChange(this, [this] {
+        // The label gets the new style sheet after this widget.
+        QTimer::singleShot(0, this, [this] { setTone(m_state, m_tone); });
+    });
     makePanel(this);
     setAccessibleName(tr("The last run"));
     m_state->setWordWrap(true);
@@ -99,16 +100,12 @@ RunStrip::RunStrip(RunController& controller, QWidget* parent)
     words->addWidget(m_state);
     words->addWidget(m_log, 1);
     words->addStretch(0);
-    auto* layout = new QHBoxLayout;
-    layout->setContentsMargins(18, 8, 10, 6);
-    layout->setSpacing(18);
+    auto* layout = makeLayout<QHBoxLayout>(nullptr, {18, 8, 10, 6}, 18);
     layout->addLayout(words, 3);
     layout->addWidget(m_loss, 2);
     layout->addWidget(m_times, 2);
     layout->addWidget(m_close, 0, Qt::AlignTop);
-    auto* under = new QVBoxLayout(this);
-    under->setContentsMargins(0, 0, 0, 0);
-    under->setSpacing(0);
+    auto* under = makeLayout<QVBoxLayout>(this, {0, 0, 0, 0}, 0);
     under->addLayout(layout, 1);
     under->addWidget(makeHairline(Qt::Horizontal, this));
     setFixedHeight(100);
@@ -162,13 +159,6 @@ void RunStrip::addToResult(const QString& text)
 QString RunStrip::messages() const
 {
     return m_log->toPlainText();
-}
-
-void RunStrip::changeEvent(QEvent* event)
-{
-    QWidget::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange) // the label gets the new style sheet after this widget
-        QTimer::singleShot(0, this, [this] { setTone(m_state, m_tone); });
 }
 
 } // namespace pipewright

@@ -47,9 +47,6 @@ public:
     RunPlot& loss() { return *m_loss; }
     RunPlot& times() { return *m_times; }
 
-protected:
-    void changeEvent(QEvent* event) override;
-
 private:
     void say(const QString& text, Tone tone);
 

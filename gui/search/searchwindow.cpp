@@ -8,15 +8,14 @@
 #include "gui/widgets/closingrow.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/onscreen.h"
+#include "gui/widgets/themechange.h"
 #include "gui/widgets/words.h"
 
 #include <QComboBox>
 #include <QDoubleSpinBox>
-#include <QEvent>
 #include <QFormLayout>
-#include <QHBoxLayout>
-#include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
 #include <QSplitter>
@@ -56,6 +55,12 @@ SearchWindow::SearchWindow(Document& document, std::function<std::vector<Block>(
       m_state(makeCaption({}, TextSize::Normal, this)), m_why(makeCaption({}, TextSize::Small, this)),
       m_curve(new SearchCurve(this)), m_lanes(new CompareLanes(this)), m_table(makeCompareTable(this))
 {
+    onThemeChange(this, [this] {
+        if (isVisible()) {
+            setState(state(), m_bad);
+            refreshFound();
+        }
+    });
     setWindowTitle(tr("Search for a better order"));
     setWindowFlag(Qt::WindowMinMaxButtonsHint);
     makePanel(this);
@@ -152,9 +157,7 @@ void SearchWindow::build()
     live->addWidget(m_curve, 1);
     live->addWidget(m_why);
     auto* top = new QWidget(this);
-    auto* topRow = new QHBoxLayout(top);
-    topRow->setContentsMargins(0, 0, 0, 0);
-    topRow->setSpacing(24);
+    auto* topRow = makeLayout<QHBoxLayout>(top, {0, 0, 0, 0}, 24);
     topRow->addLayout(settings);
     topRow->addLayout(live, 1);
     for (QWidget* field :
@@ -169,9 +172,7 @@ void SearchWindow::build()
     splitter->setStretchFactor(0, 1);
     splitter->setSizes({640, 480});
     splitter->setChildrenCollapsible(false);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(24, 18, 24, 18);
-    layout->setSpacing(14);
+    auto* layout = makeLayout<QVBoxLayout>(this, {24, 18, 24, 18}, 14);
     layout->addWidget(top);
     layout->addWidget(splitter, 1);
     layout->addLayout(makeClosingRow(*this, m_keep));
@@ -182,15 +183,6 @@ void SearchWindow::showEvent(QShowEvent* event)
     QDialog::showEvent(event);
     refreshScope();
     refreshFound();
-}
-
-void SearchWindow::changeEvent(QEvent* event)
-{
-    QDialog::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange && isVisible()) {
-        setState(state(), m_bad);
-        refreshFound();
-    }
 }
 
 QString SearchWindow::state() const

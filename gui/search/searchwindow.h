@@ -60,7 +60,6 @@ Q_SIGNALS:
     void finished(); ///< the search ended: found, refused or cancelled
 
 protected:
-    void changeEvent(QEvent* event) override;
     void showEvent(QShowEvent* event) override;
 
 private:

@@ -4,6 +4,7 @@
 
 #include "gui/widgets/chart.h"
 #include "gui/widgets/theme.h"
+#include "gui/widgets/themechange.h"
 #include "gui/widgets/words.h"
 
 #include <QKeyEvent>
@@ -38,6 +39,7 @@ double roundStep(double least)
 
 TradeOffPlot::TradeOffPlot(QWidget* parent) : QWidget(parent), m_chart(new Chart(this))
 {
+    onThemeChange(this, [this] { refresh(); });
     setFocusPolicy(Qt::StrongFocus);
     setMouseTracking(true);
     setAccessibleName(tr("Peak memory against bubble"));
@@ -404,13 +406,6 @@ void TradeOffPlot::keyPressEvent(QKeyEvent* event)
                                     ? (direction > 0 ? 0 : last)
                                     : std::clamp<std::ptrdiff_t>(now - order.begin() + direction, 0, last);
     setCurrent(order[next]);
-}
-
-void TradeOffPlot::changeEvent(QEvent* event)
-{
-    QWidget::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange)
-        refresh();
 }
 
 } // namespace pipewright

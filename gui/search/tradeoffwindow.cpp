@@ -6,13 +6,12 @@
 #include "gui/search/tradeoffplot.h"
 #include "gui/widgets/closingrow.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/onscreen.h"
+#include "gui/widgets/themechange.h"
 #include "gui/widgets/words.h"
 
-#include <QEvent>
-#include <QHBoxLayout>
 #include <QHeaderView>
-#include <QLabel>
 #include <QProgressBar>
 #include <QPushButton>
 #include <QThreadPool>
@@ -47,6 +46,7 @@ TradeOffWindow::TradeOffWindow(Document& document, QWidget* parent)
       m_noise(new NoiseFields(this)), m_progress(new QProgressBar(this)),
       m_state(makeCaption({}, TextSize::Normal, this)), m_button(new QPushButton(this))
 {
+    onThemeChange(this, [this] { refreshList(); }); // its rows hold colours
     setWindowTitle(tr("Memory against bubble"));
     setWindowFlag(Qt::WindowMinMaxButtonsHint);
     makePanel(this);
@@ -98,9 +98,7 @@ TradeOffWindow::TradeOffWindow(Document& document, QWidget* parent)
     middle->addWidget(m_list);
     QHBoxLayout* bottom = makeClosingRow(*this);
     bottom->insertWidget(0, hint, 1);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(24, 18, 24, 18);
-    layout->setSpacing(14);
+    auto* layout = makeLayout<QVBoxLayout>(this, {24, 18, 24, 18}, 14);
     layout->addLayout(top);
     layout->addLayout(middle, 1);
     layout->addLayout(bottom);
@@ -152,13 +150,6 @@ void TradeOffWindow::showEvent(QShowEvent* event)
     if (!m_running && (m_points.empty() || isStale()))
         start();
     m_plot->setFocus();
-}
-
-void TradeOffWindow::changeEvent(QEvent* event)
-{
-    QDialog::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange)
-        refreshList(); // its rows hold colours
 }
 
 bool TradeOffWindow::isStale() const

@@ -4,9 +4,8 @@
 
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 
-#include <QGridLayout>
-#include <QLabel>
 #include <QSignalBlocker>
 #include <QSlider>
 
@@ -23,8 +22,7 @@ constexpr int steps = 1000;
 
 RatioSliders::RatioSliders(QWidget* parent) : QWidget(parent)
 {
-    auto* grid = new QGridLayout(this);
-    grid->setContentsMargins(0, 0, 0, 0);
+    auto* grid = makeLayout<QGridLayout>(this, {0, 0, 0, 0});
     grid->setColumnStretch(1, 1);
 }
 

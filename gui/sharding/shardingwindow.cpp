@@ -9,17 +9,15 @@
 #include "gui/sharding/ratiosliders.h"
 #include "gui/widgets/closingrow.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/onscreen.h"
 #include "gui/widgets/valuetable.h"
 #include "gui/widgets/words.h"
 
 #include <QComboBox>
-#include <QHBoxLayout>
 #include <QHeaderView>
-#include <QLabel>
 #include <QPushButton>
 #include <QTreeWidget>
-#include <QVBoxLayout>
 
 #include <cmath>
 #include <numeric>
@@ -140,9 +138,7 @@ void ShardingWindow::build()
     middle->setSpacing(20);
     middle->addLayout(left, 3);
     middle->addLayout(right, 2);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(24, 18, 24, 18);
-    layout->setSpacing(14);
+    auto* layout = makeLayout<QVBoxLayout>(this, {24, 18, 24, 18}, 14);
     layout->addLayout(top);
     layout->addLayout(middle, 1);
     layout->addLayout(makeClosingRow(*this));

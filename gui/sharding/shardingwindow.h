@@ -19,7 +19,6 @@
 #include <stop_token>
 
 class QComboBox;
-class QHBoxLayout;
 class QLabel;
 class QPushButton;
 class QTreeWidget;

@@ -11,7 +11,6 @@
 #include "gui/widgets/words.h"
 
 #include <QComboBox>
-#include <QLabel>
 #include <QTreeWidget>
 #include <QUndoStack>
 

@@ -252,7 +252,7 @@ void BlockRaster::mergedColumns(const LaneGeometry& geometry)
 
 void BlockRaster::label(const BlockRect& item, const LaneBlock& block)
 {
-    if (item.text == BlockText::None)
+    if (item.label == BlockLabel::None)
         return;
     // In the middle of what is seen of the block.
     const double left = m_left / m_scale, right = (m_left + m_width) / m_scale;
@@ -271,7 +271,7 @@ void BlockRaster::label(const BlockRect& item, const LaneBlock& block)
     };
     const bool pass = isPass(block.block.op);
     put(letter(block.block.op));
-    if (item.text == BlockText::Name) { // as blockText() writes it
+    if (item.label == BlockLabel::Name) { // as blockText() writes it
         write(block.block.stage);
         if (pass) {
             put('.');
@@ -279,13 +279,13 @@ void BlockRaster::label(const BlockRect& item, const LaneBlock& block)
         }
         if (!fits(m_letters, written()))
             end = text.data() + 1;
-    } else if (item.text == BlockText::LetterStageAndNumber) {
+    } else if (item.label == BlockLabel::LetterStageAndNumber) {
         write(block.block.stage);
     }
     if (!fits(m_letters, written()))
         return;
     const std::size_t letters = written().size();
-    if (item.text >= BlockText::LetterAndNumber && pass)
+    if (item.label >= BlockLabel::LetterAndNumber && pass)
         write(block.block.microbatch);
     std::string_view number = written().substr(letters);
     if (!fits(m_numbers, number))

@@ -123,28 +123,29 @@ QString nameOfPlace(const Design& design, int device, int index, const Block& bl
 void finishExactly(const Design& design, const Prediction* present, MemberPredictor& members,
                    MemberPredictor::Patience patience, DropPlan& plan)
 {
-    plan.legal = !hasErrors(plan.edit.diagnostics);
+    using State = DropPlan::State;
+    const bool refused = hasErrors(plan.edit.diagnostics);
     const std::optional<EditRequest> remedy =
-        plan.legal ? std::nullopt : remedyFor(*plan.request, plan.edit.design, present);
-    plan.changes = plan.legal && plan.edit.design.get() != &design && !(*plan.edit.design == design);
-    plan.pending = plan.live = false;
-    if (plan.legal && plan.changes) {
+        refused ? remedyFor(*plan.request, plan.edit.design, present) : std::nullopt;
+    const bool changes = plan.edit.design.get() != &design && !(*plan.edit.design == design);
+    plan.state = refused ? State::Refused : changes ? State::Exact : State::Unchanged;
+    if (plan.state == State::Exact) {
         try {
             plan.prediction = std::make_shared<const Prediction>(members.predictPlaced(*plan.edit.design, patience));
             plan.layout = std::make_shared<const TimelineLayout>(plan.prediction->program, plan.prediction->timeline,
                                                                  plan.edit.design->schedule.devices());
         } catch (const Error& error) {
-            plan.legal = plan.changes = false;
+            plan.state = State::Refused;
             plan.edit.diagnostics = error.diagnostics();
         }
     }
-    if (!plan.legal)
+    if (plan.state == State::Refused)
         plan.title = explain(plan.edit.diagnostics, &plan.detail);
-    if (remedy)
+    if (remedy) // in the words of the button that a refused drop shows
         plan.detail = TimelineView::tr("drop it here to be offered: %1").arg(editName(*remedy, design, present, {}));
-    else if (plan.legal && !plan.changes)
+    else if (plan.state == State::Unchanged)
         plan.detail = TimelineView::tr("no change");
-    else if (plan.legal && present)
+    else if (plan.state == State::Exact && present)
         plan.detail = describeChange(design, *present, *plan.prediction);
 }
 

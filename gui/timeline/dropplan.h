@@ -10,6 +10,7 @@
 
 #include <QString>
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -25,24 +26,29 @@ struct DropTarget {
 };
 
 struct DropPlan {
+    enum class State : std::uint8_t {
+        Refused,     ///< nothing can be dropped; also what a plan begins with
+        Unchanged,   ///< legal, and everything stays as it is
+        Pending,     ///< legality and prediction are being worked out; it may be dropped
+        Approximate, ///< legal; the prediction is an OrderPreview's: tasks are numbered as in the present Program
+        Exact,       ///< legal; the edit and its prediction are those of the drop
+    };
+    State state = State::Refused;
     std::optional<EditRequest> request; ///< what a drop would do; none where nothing can be dropped
     Block block;                        ///< the one that is held; others may move with it
     int device = -1;
     int index = -1; ///< block: index in the device's present order to insert before; transfer: its new place
-    /// The request applied; while `live` or `pending` only its diagnostics, since a large design takes long to edit.
+    /// The request applied; while Pending or Approximate only its diagnostics, since a large design takes long to edit.
     Document::Edit edit;
-    std::shared_ptr<const Prediction> prediction; ///< of the edited design; null when illegal or unchanged
-    std::shared_ptr<const TimelineLayout> layout; ///< of the prediction, unless it is live
-    bool live = false;      ///< the prediction is an OrderPreview's: tasks are numbered as in the present Program …
-    TaskId changedFrom = 0; ///< … and have their present times below this number
-    bool pending = false;   ///< legality and prediction are being worked out
-    bool legal = false;
-    bool changes = false;
+    std::shared_ptr<const Prediction> prediction; ///< of the edited design, while Approximate or Exact
+    std::shared_ptr<const TimelineLayout> layout; ///< of an exact prediction
+    TaskId changedFrom = 0;                       ///< Approximate: tasks below this number have their present times
     /// Where a single block may stand among its neighbours: from the end of one block to the start of another.
     std::optional<std::pair<Nanoseconds, Nanoseconds>> room;
     QString title;  ///< "I0.3 before F0.7", "moves stage 2 (24 blocks) to GPU 1", or what is wrong
     QString detail; ///< "step −2.1 %, peak +1.2 GiB", or what would help
 
+    bool isLegal() const { return state != State::Refused; }
     bool isSamePlace(const DropPlan& other) const;
     template<typename Kind>
     bool is() const

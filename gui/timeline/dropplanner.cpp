@@ -20,23 +20,15 @@ constexpr int restMilliseconds = 60;
 
 DropPlanner::DropPlanner(Document& document, QObject* parent) : QObject(parent), m_document(document)
 {
-    m_worker.setMaxThreadCount(1);
     m_rest.setSingleShot(true);
     m_rest.setInterval(restMilliseconds);
     connect(&m_rest, &QTimer::timeout, this, [this] { m_start(); });
 }
 
-DropPlanner::~DropPlanner()
-{
-    stop();
-    m_worker.waitForDone();
-}
-
 void DropPlanner::stop()
 {
-    ++m_generation;
     m_rest.stop();
-    m_worker.clear();
+    m_work.drop();
 }
 
 void DropPlanner::forget()
@@ -100,7 +92,7 @@ DropPlan DropPlanner::planStage(DropPlan plan, int home, const DropPlan* previou
     plan.title =
         tr("moves stage %1 (%2 blocks) to %3").arg(block.stage).arg(count).arg(deviceLabel(design, plan.device));
     later(plan);
-    plan.pending = plan.legal = plan.changes = true;
+    plan.state = State::Pending;
     if (!isLarge())
         decideExactly(plan);
     return plan;
@@ -124,7 +116,7 @@ DropPlan DropPlanner::planPlacing(DropPlan plan, int home, const TimelineLayout&
         return *previous;
     plan.title = nameOfPlace(design, plan.device, plan.index, block);
     later(plan);
-    plan.pending = plan.legal = plan.changes = true;
+    plan.state = State::Pending;
     if (!isLarge()) {
         plan.edit = m_document.tryEdit(*plan.request);
         if (hasErrors(plan.edit.diagnostics))
@@ -180,7 +172,7 @@ DropPlan DropPlanner::planMove(DropPlan plan, Held held)
         decideMove(attempt, held, whyNotBeyond(held.device, held.index, position > held.range->last));
     else
         decideMove(attempt, held);
-    if (attempt.legal)
+    if (attempt.isLegal())
         return attempt;
     if (std::optional<DropPlan> near = snapped(std::move(plan), held))
         return *std::move(near);
@@ -243,7 +235,7 @@ std::optional<DropPlan> DropPlanner::snapped(DropPlan plan, const Held& held)
             continue;
         DropPlan attempt = plan;
         decideMove(attempt, held);
-        if (attempt.legal)
+        if (attempt.isLegal())
             return attempt;
     }
     return std::nullopt;
@@ -312,8 +304,7 @@ DropPlan DropPlanner::planTransfer(const Transfer& transfer, const MoveTransfer&
         return plan;
     }
     later(plan);
-    plan.pending = plan.legal = true;
-    plan.changes = move.to != move.from;
+    plan.state = State::Pending;
     return plan;
 }
 
@@ -328,7 +319,7 @@ DropPlan DropPlanner::planCollective(const MoveCollective& move, const QString& 
         return plan;
     }
     later(plan);
-    plan.pending = plan.legal = plan.changes = true;
+    plan.state = State::Pending;
     return plan;
 }
 
@@ -360,13 +351,14 @@ void DropPlanner::decideOrder(DropPlan& plan, const DropPlan* previous, const Di
 {
     const std::vector<std::uint32_t>& positions = std::get<ReorderDevice>(*plan.request).positions;
     // The preview keeps one result, which may belong to a later attempt.
-    if (previous && previous->isSamePlace(plan) && (!previous->live || m_evaluated == positions)) {
+    if (previous && previous->isSamePlace(plan)
+        && (previous->state != State::Approximate || m_evaluated == positions)) {
         plan = *previous;
         return;
     }
     if (std::is_sorted(positions.begin(), positions.end())) {
         stop();
-        plan.legal = true;
+        plan.state = State::Unchanged;
         plan.detail = tr("no change");
         plan.edit.design = m_document.sharedDesign();
         return;
@@ -378,7 +370,7 @@ void DropPlanner::decideOrder(DropPlan& plan, const DropPlan* previous, const Di
     OrderPreview* quick = preview();
     if (!quick) {
         later(plan);
-        plan.pending = plan.legal = plan.changes = true;
+        plan.state = State::Pending;
         return;
     }
     const Prediction* prediction = nullptr;
@@ -388,14 +380,12 @@ void DropPlanner::decideOrder(DropPlan& plan, const DropPlan* previous, const Di
     } else {
         plan.edit.diagnostics = known;
     }
-    plan.live = true;
-    plan.legal = plan.changes = prediction != nullptr;
     if (!prediction) {
         stop();
-        plan.prediction.reset();
         plan.title = explain(plan.edit.diagnostics, &plan.detail);
         return;
     }
+    plan.state = State::Approximate;
     plan.prediction = {m_preview, prediction}; // points into the preview and keeps it alive
     plan.changedFrom = quick->firstChanged();
     plan.detail = describeChange(m_document.design(), *m_document.prediction(), *prediction);
@@ -420,14 +410,14 @@ void DropPlanner::decideRipple(DropPlan& plan, const ReorderDevice& alone, const
     DropPlan first = plan;
     first.request = alone;
     decideOrder(first, nullptr, known);
-    if (!first.legal) {
+    if (!first.isLegal()) {
         plan.title = first.title;
         plan.detail = first.detail;
         plan.edit.diagnostics = first.edit.diagnostics;
         return;
     }
     later(plan);
-    plan.pending = plan.legal = plan.changes = true;
+    plan.state = State::Pending;
 }
 
 /// Computes the exact plan on another thread after a short time without a request for another plan.
@@ -437,27 +427,24 @@ void DropPlanner::later(DropPlan plan)
     if (!isLarge())
         return;
     plan.prediction.reset(); // it belongs to this thread
-    m_start = [this, plan = std::move(plan), generation = m_generation] {
-        m_worker.start([this, plan, generation, design = m_document.sharedDesign(),
-                        present = m_document.sharedPrediction(), members = m_document.memberPredictor()]() mutable {
-            plan.edit = Document::tryEdit(*plan.request, design, present.get());
-            finishExactly(*design, present.get(), *members, MemberPredictor::Patience::Any, plan);
-            QMetaObject::invokeMethod(
-                this,
-                [this, plan, generation] {
-                    if (generation == m_generation)
-                        Q_EMIT refined(plan);
-                },
-                Qt::QueuedConnection);
-        });
+    m_start = [this, plan = std::move(plan)] {
+        m_work.start(
+            [plan, design = m_document.sharedDesign(), present = m_document.sharedPrediction(),
+             members = m_document.memberPredictor()](const auto&) {
+                DropPlan exact = plan;
+                exact.edit = Document::tryEdit(*plan.request, design, present.get());
+                finishExactly(*design, present.get(), *members, MemberPredictor::Patience::Any, exact);
+                return exact;
+            },
+            [this](const DropPlan& exact) { Q_EMIT refined(exact); });
     };
     m_rest.start();
 }
 
 Document::Edit DropPlanner::editOf(const DropPlan& plan) const
 {
-    const bool isDone = !plan.live && !plan.pending;
-    return isDone || !plan.request ? plan.edit : m_document.tryEdit(*plan.request);
+    const bool isAhead = plan.state == State::Pending || plan.state == State::Approximate;
+    return isAhead ? m_document.tryEdit(*plan.request) : plan.edit;
 }
 
 } // namespace pipewright

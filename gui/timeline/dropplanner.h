@@ -8,9 +8,9 @@
 #include "core/predict/orderpreview.h"
 #include "core/program/transferedits.h"
 #include "gui/timeline/dropplan.h"
+#include "gui/widgets/latestwork.h"
 
 #include <QObject>
-#include <QThreadPool>
 #include <QTimer>
 
 #include <array>
@@ -24,7 +24,6 @@ class DropPlanner : public QObject {
 
 public:
     explicit DropPlanner(Document& document, QObject* parent = nullptr);
-    ~DropPlanner() override;
 
     /// `moving`: blocks that go with `block` when they stand on its device. `previous` may hand in the last plan;
     /// when it has the same place, it is returned as it is.
@@ -44,7 +43,7 @@ public:
     /// Making the edit of this plan takes long; Document::applyLater() does it in the background.
     static bool isSlow(const DropPlan& plan)
     {
-        return plan.pending && (plan.is<RippleBlock>() || plan.is<MoveCollective>());
+        return plan.state == State::Pending && (plan.is<RippleBlock>() || plan.is<MoveCollective>());
     }
     /// Drops the computation in progress: no further plan is requested.
     void stop();
@@ -60,6 +59,7 @@ Q_SIGNALS:
     void refined(const DropPlan& plan); ///< the last plan, worked out exactly
 
 private:
+    using State = DropPlan::State;
     bool isLarge() const { return m_document.evaluationMilliseconds() >= m_largeFrom; }
     OrderPreview* preview();
     /// What the steps of plan() share: the held block, the blocks that move with it, and where it may stand.
@@ -106,8 +106,7 @@ private:
         m_transferRange; ///< by device and place, of the one last asked about
     QTimer m_rest;
     std::function<void()> m_start;
-    int m_generation = 0;
-    QThreadPool m_worker;
+    LatestWork m_work;
 };
 
 } // namespace pipewright

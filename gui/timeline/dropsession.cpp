@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/timeline/dropsession.h"
 
-#include "gui/document/namededits.h"
 #include "gui/timeline/blockselection.h"
 #include "gui/timeline/laneplaces.h"
 #include "gui/timeline/shownschedule.h"
@@ -22,13 +21,12 @@ DropSession::DropSession(Document& document, ShownSchedule& shown, const Timelin
 
 const Prediction* DropSession::prediction() const
 {
-    return m_plan && m_plan->legal ? m_plan->prediction.get() : nullptr;
+    return m_plan ? m_plan->prediction.get() : nullptr;
 }
 
 const Design& DropSession::design() const
 {
-    const bool known = prediction() && !m_plan->live && m_plan->edit.design;
-    return known ? *m_plan->edit.design : m_document.design();
+    return m_plan && m_plan->state == DropPlan::State::Exact ? *m_plan->edit.design : m_document.design();
 }
 
 void DropSession::hold(const Block& block, QPoint position, Qt::KeyboardModifiers modifiers)
@@ -70,21 +68,14 @@ void DropSession::holdCollective(const MoveCollective& move, const QString& titl
 void DropSession::set(std::optional<DropPlan> next)
 {
     const bool samePlace = m_plan && next && m_plan->isSamePlace(*next);
-    const bool same = samePlace && m_plan->prediction == next->prediction && m_plan->live == next->live;
+    const bool same = samePlace && m_plan->prediction == next->prediction && m_plan->state == next->state;
     const bool predicts = !same && ((m_plan && m_plan->prediction) || (next && next->prediction));
     // The exact result confirms the approximate one, so the lanes already show it.
-    const bool confirmed = samePlace && m_plan->live && next->prediction && !next->live;
+    const bool confirmed =
+        samePlace && m_plan->state == DropPlan::State::Approximate && next->state == DropPlan::State::Exact;
     const bool beginsOrEnds = m_plan.has_value() != next.has_value();
     m_plan = std::move(next);
     m_shown.setPlanning(m_plan.has_value());
-    // The remedy, in the words of the button that a refused drop shows.
-    const bool quick = m_document.evaluationMilliseconds() < DropPlanner::quickMilliseconds;
-    if (quick && m_plan && m_plan->request && !m_plan->legal && !m_plan->pending && !samePlace)
-        if (const std::optional<EditRequest> remedy =
-                remedyFor(*m_plan->request, m_document.sharedDesign(), m_document.prediction()))
-            m_plan->detail = tr("drop it here to be offered: %1")
-                                 .arg(editName(*remedy, m_document.design(), m_document.prediction(),
-                                               {m_document.sharedDesign(), {}, {}}));
     if (!m_plan)
         m_planner.stop();
     if (predicts)
@@ -97,25 +88,23 @@ void DropSession::set(std::optional<DropPlan> next)
 void DropSession::show(bool confirmed)
 {
     const Prediction* prediction = m_plan ? m_plan->prediction.get() : nullptr;
-    ShownLayouts& layouts = m_shown.previews();
     m_headers.clear();
     if (!prediction) {
-        layouts.setPreview(nullptr);
+        m_shown.setPreview(nullptr);
         return;
     }
-    m_headers = laneHeaders(m_plan->live ? m_document.design() : *m_plan->edit.design, prediction, nullptr,
-                            Side::Predicted, pendingUntilDrop().words);
-    if (m_plan->live)
-        layouts.previewRetimed(*prediction, m_plan->device, std::get<ReorderDevice>(*m_plan->request).positions,
+    m_headers = laneHeaders(design(), prediction, nullptr, Side::Predicted, pendingUntilDrop().words);
+    if (m_plan->state == DropPlan::State::Approximate)
+        m_shown.previewRetimed(*prediction, m_plan->device, std::get<ReorderDevice>(*m_plan->request).positions,
                                m_plan->changedFrom);
     else if (!confirmed)
-        layouts.setPreview(m_plan->layout);
+        m_shown.setPreview(m_plan->layout);
 }
 
-bool DropSession::commit()
+void DropSession::commit()
 {
     if (!m_plan)
-        return false;
+        return;
     const DropPlan done = *m_plan;
     m_planner.stop(); // the commit computes it
     if (DropPlanner::isSlow(done)) {
@@ -124,17 +113,17 @@ bool DropSession::commit()
         if (!m_isArriving)
             clear();
         m_document.select(done.block);
-        return done.changes;
+        return;
     }
     Document::Edit edit = m_planner.editOf(done);
-    if (!done.request || !done.legal || hasErrors(edit.diagnostics)) {
+    if (!done.request || !done.isLegal() || hasErrors(edit.diagnostics)) {
         clear();
         if (done.request)
-            Q_EMIT refused(done.legal ? edit.diagnostics : done.edit.diagnostics, *done.request);
-        return false;
+            Q_EMIT refused(edit.diagnostics, *done.request);
+        return;
     }
     std::shared_ptr<Document::Outcome> outcome;
-    if (!done.live && !done.pending && done.prediction && done.layout)
+    if (done.state == DropPlan::State::Exact)
         outcome = std::make_shared<Document::Outcome>(
             Document::Outcome{done.prediction, {}, m_document.evaluationMilliseconds(), done.layout});
     m_document.commit(std::move(edit), std::move(outcome));
@@ -144,7 +133,6 @@ bool DropSession::commit()
     else
         clear();
     m_document.select(done.block);
-    return done.changes;
 }
 
 void DropSession::scheduleChanged()

@@ -33,7 +33,7 @@ public:
     void holdTransfer(const Transfer& transfer, const MoveTransfer& move, const QString& title);
     void holdCollective(const MoveCollective& move, const QString& title);
     void clear() { set(std::nullopt); }
-    bool commit(); ///< true when the Document changed
+    void commit();
     void scheduleChanged();
     void abandon(); ///< the dropped edit was refused
     void setLargeFrom(double milliseconds) { m_planner.setLargeFrom(milliseconds); }

@@ -97,7 +97,7 @@ void LaneCanvas::paintLane(QPainter& painter, int device, const QRect& exposed)
     const QRect lane = places.lane(device);
     const DropPlan* const plan = m.drop.plan();
     const bool target = plan && plan->device == device && plan->request;
-    LaneGround ground{lane, target && plan->legal && !plan->room, std::nullopt, {}};
+    LaneGround ground{lane, target && plan->isLegal() && !plan->room, std::nullopt, {}};
     if (target && plan->room)
         ground.room = {axis.xOf(static_cast<double>(plan->room->first)),
                        axis.xOf(static_cast<double>(plan->room->second))};
@@ -164,7 +164,7 @@ void LaneCanvas::paintBlocks(QPainter& painter, int device, const LaneGround& gr
 {
     const QRectF area = m.map.places().blocks(device);
     const Lane& blocks = m.shown.layout().lanes()[device];
-    const bool isPreview = m.shown.layouts().preview() != nullptr;
+    const bool isPreview = m.shown.preview() != nullptr;
     const LaneGeometry geometry = geometryOf(m.shown.layout(), device, area);
     const std::optional<LaneGeometry> outlined = this->outlined(device, area);
     m_painter->blocks(painter, m.map.axis(), ground, m.scroll.ticks(), area, blocks, geometry,
@@ -223,9 +223,8 @@ void LaneCanvas::paintStripNames(QPainter& painter, const QRect& visible, bool p
 
 std::optional<LaneGeometry> LaneCanvas::outlined(int device, const QRectF& area) const
 {
-    const ShownLayouts& layouts = m.shown.layouts();
     if (m.shown.showsMeasured()) {
-        const TimelineLayout* const outlines = layouts.outlines();
+        const TimelineLayout* const outlines = m.shown.outlines();
         if (!m.shown.showsBoth() || shows(Mark::Heat) || !outlines || device >= std::ssize(outlines->lanes()))
             return std::nullopt; // heat is painted over them, see paintMeasured()
         return laneGeometry(outlines->lanes()[device], m.map.axis(), area,
@@ -233,8 +232,8 @@ std::optional<LaneGeometry> LaneCanvas::outlined(int device, const QRectF& area)
     }
     // A preview is compared with the present state, and the present state with the one before it. Blocks that did not
     // move need no outline.
-    const TimelineLayout* from = layouts.preview()     ? &m.shown.present()
-                                 : shows(Mark::Before) ? layouts.before()
+    const TimelineLayout* from = m.shown.preview()     ? &m.shown.present()
+                                 : shows(Mark::Before) ? m.shown.before()
                                                        : nullptr;
     if (!from || device >= std::ssize(from->lanes()))
         return std::nullopt;
@@ -258,7 +257,7 @@ void LaneCanvas::paintMeasured(QPainter& painter, int device, const Lane& blocks
 {
     if (shows(Mark::Heat)) {
         veilByError(painter, blocks, area);
-        const TimelineLayout* const outlines = m.shown.layouts().outlines();
+        const TimelineLayout* const outlines = m.shown.outlines();
         if (outlines && device < std::ssize(outlines->lanes())) // else blocks() has painted them
             m_painter->outlines(painter,
                                 laneGeometry(outlines->lanes()[device], m.map.axis(), area,

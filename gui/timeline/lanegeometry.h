@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What one lane looks like in one window of time, as rectangles: the part of painting that can be tested
-// without looking. As long as the visible blocks are three pixels wide on average they are drawn one by
-// one; beyond that, all but the wide ones are merged into columns that show the share of every operation
-// (and, as emptiness, of idle time) inside them. Cost and result are bounded by the pixels of the window,
-// not by the blocks (LaneGeometry::visited counts them).
+// without looking. Blocks are drawn one by one or merged (levelofdetail), with labels where they have room
+// (blocklabel). Cost and result are bounded by the pixels of the window, not by the blocks
+// (LaneGeometry::visited counts them).
 #pragma once
 
-#include "gui/document/timelinelayout.h"
+#include "gui/timeline/blocklabel.h"
 #include "gui/widgets/timecoordinates.h"
 
 #include <QRectF>
@@ -17,19 +16,10 @@
 
 namespace pipewright {
 
-/// How blocks are labelled: one form for a lane at a zoom level, and less only where a block is too short for it.
-enum class BlockText {
-    None,
-    Letter,              ///< "F"
-    Name,                ///< "F3.0" on one line: where a lane is too low for two
-    LetterAndNumber,     ///< "F" over the microbatch
-    LetterStageAndNumber ///< "F4", with the stage, over the microbatch: on devices that hold several stages
-};
-
 struct BlockRect {
     QRectF rect;           ///< on device pixels
     std::size_t index = 0; ///< into the lane's blocks
-    BlockText text = BlockText::None;
+    BlockLabel label = BlockLabel::None;
 };
 
 struct LaneGeometry {

@@ -2,6 +2,7 @@
 #include "gui/timeline/minimap.h"
 
 #include "gui/widgets/theme.h"
+#include "gui/widgets/themechange.h"
 #include "gui/widgets/timetext.h"
 #include "gui/widgets/words.h"
 
@@ -27,6 +28,7 @@ constexpr int narrowest = 6; // the frame is never drawn narrower, or it could n
 
 Minimap::Minimap(TimelineView& timeline, QWidget* parent) : QWidget(parent), m_timeline(timeline)
 {
+    onThemeChange(this, [this] { drop(); });
     fitHeight();
     setMouseTracking(true);
     setAccessibleName(tr("Overview"));
@@ -72,8 +74,8 @@ void Minimap::addActions()
     add(tr("Frame later"), {Qt::Key_Right, Qt::Key_D}, [this] { pan(step); });
     add(tr("Frame earlier by its width"), {Qt::Key_PageUp}, [this] { pan(-1); });
     add(tr("Frame later by its width"), {Qt::Key_PageDown}, [this] { pan(1); });
-    add(tr("Frame to the beginning"), {Qt::Key_Home}, [this] { beginAt(whole().start); });
-    add(tr("Frame to the end"), {Qt::Key_End}, [this] { beginAt(whole().end()); });
+    add(tr("Frame to the beginning"), {Qt::Key_Home}, [this] { beginAt(stripAxis().start); });
+    add(tr("Frame to the end"), {Qt::Key_End}, [this] { beginAt(stripAxis().end()); });
     const auto zoom = [this](double factor) {
         m_timeline.zoomBy(factor, m_timeline.axis().left + m_timeline.axis().width / 2.0);
     };
@@ -131,7 +133,7 @@ void Minimap::drop()
     update();
 }
 
-TimeAxis Minimap::whole() const
+TimeAxis Minimap::stripAxis() const
 {
     TimeAxis axis;
     axis.left = TimelineView::plotLeft();
@@ -141,7 +143,7 @@ TimeAxis Minimap::whole() const
 
 QRect Minimap::frame() const
 {
-    const TimeAxis axis = whole();
+    const TimeAxis axis = stripAxis();
     const auto at = [&axis](double time) {
         return static_cast<int>(std::lround(std::clamp(axis.xOf(time), double(axis.left), double(axis.right()))));
     };
@@ -169,7 +171,7 @@ void Minimap::render()
     m_picture.setDevicePixelRatio(scale);
     m_picture.fill(theme.background);
     QPainter painter(&m_picture);
-    rows().paint(painter, whole(), theme, scale);
+    rows().paint(painter, stripAxis(), theme, scale);
 }
 
 void Minimap::paintEvent(QPaintEvent*)
@@ -189,7 +191,7 @@ void Minimap::paintEvent(QPaintEvent*)
     painter.fillRect(QRect(left, 0, window.left() - left, height() - 1), veil);
     painter.fillRect(QRect(window.right() + 1, 0, width() - window.right() - 1, height() - 1), veil);
     if (const auto range = m_timeline.range()) {
-        const TimeAxis axis = whole();
+        const TimeAxis axis = stripAxis();
         const double from = axis.xOf(static_cast<double>(range->first)),
                      to = axis.xOf(static_cast<double>(range->second));
         QColor wash = theme.accent;
@@ -228,7 +230,7 @@ bool Minimap::event(QEvent* event)
 
 Nanoseconds Minimap::timeAt(double x) const
 {
-    return std::clamp<Nanoseconds>(std::llround(whole().timeAt(x)), 0, m_timeline.total());
+    return std::clamp<Nanoseconds>(std::llround(stripAxis().timeAt(x)), 0, m_timeline.total());
 }
 
 Minimap::Grip Minimap::gripAt(int x) const
@@ -272,7 +274,7 @@ void Minimap::mouseMoveEvent(QMouseEvent* event)
     }
     if (m_grip == Grip::Range)
         return m_timeline.setRange(std::pair(m_from, timeAt(x)));
-    const TimeAxis axis = whole();
+    const TimeAxis axis = stripAxis();
     const TimeAxis now = m_timeline.axis();
     if (m_grip == Grip::Frame)
         return beginAt(axis.timeAt(x - m_offset));
@@ -305,13 +307,6 @@ void Minimap::focusOutEvent(QFocusEvent* event)
 {
     QWidget::focusOutEvent(event);
     update();
-}
-
-void Minimap::changeEvent(QEvent* event)
-{
-    QWidget::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange)
-        drop();
 }
 
 } // namespace pipewright

@@ -34,13 +34,12 @@ protected:
     void mouseDoubleClickEvent(QMouseEvent* event) override;
     void focusInEvent(QFocusEvent* event) override;
     void focusOutEvent(QFocusEvent* event) override;
-    void changeEvent(QEvent* event) override;
 
 private:
     enum class Grip { None, Frame, Left, Right, Range };
     void fitHeight();
     Nanoseconds timeAt(double x) const; ///< within the schedule
-    TimeAxis whole() const;             ///< the axis of this strip
+    TimeAxis stripAxis() const;
     Grip gripAt(int x) const;
     void addActions();
     void pan(double share);                  ///< by so much of what is shown

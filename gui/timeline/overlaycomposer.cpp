@@ -44,9 +44,9 @@ void OverlayComposer::update()
         addArrows(content, *subject);
     addReadings(content);
     if (plan && !m.drop.isArriving()) {
-        content.legal = plan->legal || !plan->request;
+        content.legal = plan->isLegal() || !plan->request;
         content.title = plan->title;
-        content.detail = plan->pending ? tr("working out what it changes …") : plan->detail;
+        content.detail = plan->state == DropPlan::State::Pending ? tr("working out what it changes …") : plan->detail;
     }
     if (m_showsCrosshair && m_isHovering && !plan && !(gesture && gesture->hidesCrosshair()))
         addCrosshair(content);
@@ -152,7 +152,7 @@ void OverlayComposer::addGhost(OverlayContent& content, const Block& block) cons
     ghost.rect = QRectF(std::round(m_cursor.x() - grab.x()), top, width, height);
     content.ghost = ghost;
     const DropPlan* const plan = m.drop.plan();
-    if (plan && plan->device >= 0 && !plan->legal && plan->index >= 0) {
+    if (plan && plan->device >= 0 && !plan->isLegal() && plan->index >= 0) {
         const QRectF area = places.blocks(plan->device);
         content.caret = QLineF(m_cursor.x(), area.top() - 4, m_cursor.x(), area.bottom() + 4);
     }

@@ -11,7 +11,6 @@
 
 namespace pipewright {
 
-class BlockSelection;
 class DropSession;
 class Readings;
 class ShownSchedule;

@@ -4,9 +4,8 @@
 #include "gui/document/document.h"
 #include "gui/document/namededits.h"
 #include "gui/widgets/labels.h"
-
-#include <QEvent>
-#include <QVBoxLayout>
+#include "gui/widgets/layouts.h"
+#include "gui/widgets/themechange.h"
 
 #include <algorithm>
 
@@ -39,15 +38,14 @@ void RemedyButton::offer(const EditRequest& refused)
 RefusalNote::RefusalNote(Document& document, QWidget* parent)
     : QFrame(parent), m_why(new Paragraph(this)), m_remedy(new RemedyButton(document, this))
 {
+    onThemeChange(this, [this] { style(); });
     constexpr int widest = 320;
     setObjectName(QStringLiteral("refusal"));
     setAccessibleName(tr("Refused edit"));
     setCursor(Qt::ArrowCursor);
     m_why->setWordWrap(true);
     m_why->setFixedWidth(widest);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(12, 9, 12, 10);
-    layout->setSpacing(8);
+    auto* layout = makeLayout<QVBoxLayout>(this, {12, 9, 12, 10}, 8);
     layout->addWidget(m_why);
     layout->addWidget(m_remedy, 0, Qt::AlignLeft);
     style();
@@ -89,13 +87,6 @@ void RefusalNote::style()
         return; // a new sheet changes the palette, which asks for it again
     setStyleSheet(sheet);
     setTone(m_why, Tone::Bad);
-}
-
-void RefusalNote::changeEvent(QEvent* event)
-{
-    QFrame::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange)
-        style();
 }
 
 } // namespace pipewright

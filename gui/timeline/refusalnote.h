@@ -36,9 +36,6 @@ public:
     /// Shows itself near a point of its parent when there is a remedy; false: there is none.
     bool offer(const EditRequest& refused, const QString& why, QPoint near);
 
-protected:
-    void changeEvent(QEvent* event) override;
-
 private:
     void style();
     Paragraph* m_why;

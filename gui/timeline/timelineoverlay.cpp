@@ -97,7 +97,7 @@ void TimelineOverlay::paintEvent(QPaintEvent*)
         const TimelinePainter& blockPainter = *m_blockPainter;
         painter.setOpacity(0.85);
         blockPainter.block(painter, ghost.rect, ghost.block, ghost.chunk,
-                           ghost.rect.width() >= 11 ? BlockText::LetterAndNumber : BlockText::None);
+                           ghost.rect.width() >= 11 ? BlockLabel::LetterAndNumber : BlockLabel::None);
         painter.setOpacity(1);
         blockPainter.selection(painter, ghost.rect, m_content.legal ? theme.accent : theme.bad);
     }

@@ -326,10 +326,10 @@ bool TimelinePainter::hasNumber(const QRectF& rect, const Block& block) const
     return isPass(block.op) && m_sprites.number(block.microbatch).size().width() <= rect.width() - 2;
 }
 
-void TimelinePainter::letter(QPainter& painter, const QRectF& rect, const Block& block, BlockText text) const
+void TimelinePainter::letter(QPainter& painter, const QRectF& rect, const Block& block, BlockLabel label) const
 {
-    const bool above = text >= BlockText::LetterAndNumber && hasNumber(rect, block);
-    const QStaticText& words = m_sprites.letter(block.op, text == BlockText::LetterStageAndNumber ? block.stage : -1);
+    const bool above = label >= BlockLabel::LetterAndNumber && hasNumber(rect, block);
+    const QStaticText& words = m_sprites.letter(block.op, label == BlockLabel::LetterStageAndNumber ? block.stage : -1);
     place(painter, words,
           QPointF(rect.center().x(), rect.center().y() - (above ? BlockSprites::halfLineOf(rect.height()) : 0)));
 }
@@ -349,16 +349,17 @@ void TimelinePainter::place(QPainter& painter, const QStaticText& text, QPointF 
     painter.drawStaticText(QPointF(whole(centre.x() - size.width() / 2), whole(centre.y() - size.height() / 2)), text);
 }
 
-void TimelinePainter::block(QPainter& painter, const QRectF& rect, const Block& block, int chunk, BlockText text) const
+void TimelinePainter::block(QPainter& painter, const QRectF& rect, const Block& block, int chunk,
+                            BlockLabel label) const
 {
     fill(painter, rect, block.op, chunk);
     painter.setPen(m_theme.ink);
-    if (text == BlockText::None)
+    if (label == BlockLabel::None)
         return;
     painter.setFont(m_sprites.letterFont());
-    letter(painter, rect, block, text);
+    letter(painter, rect, block, label);
     painter.setFont(m_sprites.numberFont());
-    if (text >= BlockText::LetterAndNumber)
+    if (label >= BlockLabel::LetterAndNumber)
         number(painter, rect, block);
 }
 

@@ -89,7 +89,7 @@ public:
     void group(QPainter& painter, const Lane& lane, const LaneGeometry& geometry,
                const std::function<bool(const LaneBlock&)>& selected) const;
     /// One block by itself, as in the lanes; for ghosts and for swatches elsewhere.
-    void block(QPainter& painter, const QRectF& rect, const Block& block, int chunk, BlockText text) const;
+    void block(QPainter& painter, const QRectF& rect, const Block& block, int chunk, BlockLabel label) const;
 
     bool isFor(const Theme& theme, double scale) const { return m_sprites.isFor(theme, scale); }
 
@@ -98,7 +98,7 @@ private:
     void pairFrames(QPainter& painter, const Lane& lane, const LaneGeometry& geometry) const;
     void fill(QPainter& painter, const QRectF& rect, Op op, int chunk) const;
     bool hasNumber(const QRectF& rect, const Block& block) const;
-    void letter(QPainter& painter, const QRectF& rect, const Block& block, BlockText text) const;
+    void letter(QPainter& painter, const QRectF& rect, const Block& block, BlockLabel label) const;
     void number(QPainter& painter, const QRectF& rect, const Block& block) const;
     void place(QPainter& painter, const QStaticText& text, QPointF centre) const;
     void drawRuler(QPainter& painter, const TimeAxis& axis, const QRect& area, const std::vector<double>& times) const;

@@ -366,7 +366,7 @@ QString TimelineView::nameOfBlock(const Block& block) const
     const std::optional<LaneBlock> found = d->shown.find(block, &device);
     if (!found)
         return {};
-    const TimelineLayout* const recorded = d->shown.layouts().measured();
+    const TimelineLayout* const recorded = d->shown.measured();
     const LaneBlock* const measured = recorded ? recorded->blockOf(block) : nullptr;
     const LaneBlock* const predicted = d->shown.showsMeasured() ? d->shown.present().blockOf(block) : &*found;
     return blockName(d->document.design(), predicted ? *predicted : *found, device, predicted ? measured : nullptr,
@@ -383,7 +383,7 @@ QString TimelineView::describe(const Block& block) const
     facts.device = place->device;
     facts.predicted = *present.blockOf(block);
     facts.slack = d->canvas.slackOf(facts.predicted.task);
-    if (const TimelineLayout* const recorded = d->shown.layouts().measured())
+    if (const TimelineLayout* const recorded = d->shown.measured())
         facts.measured = recorded->blockOf(block);
     facts.side = d->shown.side();
     return blockToolTip(d->document.design(), facts);

@@ -251,7 +251,7 @@ void TimelineView::dragMoveEvent(QDragMoveEvent* event)
     }
     holdFromTray(*block, *event);
     // A plan that is still being worked out is not refused; the drop itself decides.
-    if (d->drop.plan()->legal)
+    if (d->drop.plan()->isLegal())
         event->acceptProposedAction();
     else
         event->ignore();
@@ -270,7 +270,7 @@ void TimelineView::dropEvent(QDropEvent* event)
         return;
     }
     holdFromTray(*block, *event);
-    const bool legal = d->drop.plan()->legal;
+    const bool legal = d->drop.plan()->isLegal();
     d->drop.commit();
     setFocus(Qt::OtherFocusReason);
     if (legal)

@@ -2,6 +2,7 @@
 #include "gui/trace/activityview.h"
 
 #include "gui/timeline/timelinepainter.h"
+#include "gui/widgets/themechange.h"
 #include "gui/widgets/wheelstep.h"
 
 #include <QEvent>
@@ -27,6 +28,7 @@ constexpr int margin = 12;
 ActivityView::ActivityView(QWidget* parent)
     : QAbstractScrollArea(parent), m_trace(std::make_shared<const StoredActivities>()), m_rows(*m_trace)
 {
+    onThemeChange(this, [this] { viewport()->update(); });
     setFrameShape(QFrame::NoFrame);
     setFocusPolicy(Qt::StrongFocus);
     setAccessibleName(tr("Lanes of the trace"));
@@ -159,13 +161,6 @@ void ActivityView::resizeEvent(QResizeEvent* event)
 void ActivityView::scrollContentsBy(int, int)
 {
     viewport()->update();
-}
-
-void ActivityView::changeEvent(QEvent* event)
-{
-    QAbstractScrollArea::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange)
-        viewport()->update();
 }
 
 void ActivityView::wheelEvent(QWheelEvent* event)

@@ -2,14 +2,13 @@
 #include "gui/trace/notelist.h"
 
 #include "core/base/diagnostic.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/words.h"
 
-#include <QHBoxLayout>
 #include <QLineEdit>
 #include <QListWidget>
 #include <QPushButton>
 #include <QShortcut>
-#include <QVBoxLayout>
 
 #include <utility>
 
@@ -24,14 +23,12 @@ NoteList::NoteList(std::function<TraceNote()> stretch, QWidget* parent)
     m_list->setAccessibleName(tr("Notes"));
     m_list->setFrameShape(QFrame::NoFrame);
     m_list->setWordWrap(true);
-    m_remove->setAutoDefault(false);
     m_remove->setFocusPolicy(Qt::TabFocus);
     m_remove->setToolTip(tr("Remove the chosen note (Delete)"));
     auto* top = new QHBoxLayout;
     top->addWidget(m_field, 1);
     top->addWidget(m_remove);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(0, 6, 0, 0);
+    auto* layout = makeLayout<QVBoxLayout>(this, {0, 6, 0, 0});
     layout->addLayout(top);
     layout->addWidget(m_list, 1);
     connect(m_field, &QLineEdit::returnPressed, this, [this] { add(m_field->text()); });

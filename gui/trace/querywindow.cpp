@@ -3,15 +3,14 @@
 
 #include "core/base/diagnostic.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/onscreen.h"
 #include "gui/widgets/theme.h"
 
 #include <QElapsedTimer>
 #include <QFileInfo>
-#include <QHBoxLayout>
 #include <QHeaderView>
 #include <QKeyEvent>
-#include <QLabel>
 #include <QLocale>
 #include <QPlainTextEdit>
 #include <QPushButton>
@@ -19,7 +18,6 @@
 #include <QSplitter>
 #include <QTableWidget>
 #include <QTreeWidget>
-#include <QVBoxLayout>
 
 #include <algorithm>
 
@@ -103,8 +101,7 @@ QueryWindow::QueryWindow(QWidget* parent)
     splitter->setStretchFactor(1, 1);
     splitter->setSizes({280, 720});
     splitter->setChildrenCollapsible(false);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(12, 12, 12, 8);
+    auto* layout = makeLayout<QVBoxLayout>(this, {12, 12, 12, 8});
     layout->addWidget(splitter, 1);
     layout->addWidget(m_state);
     m_state->setAccessibleName(tr("State"));
@@ -140,8 +137,6 @@ QWidget* QueryWindow::buildQuestion()
     m_statement->setTabChangesFocus(true);
     m_run->setToolTip(tr("Run the statement (Ctrl+Return)"));
     m_stop->setEnabled(false);
-    for (QPushButton* button : {m_run, m_stop})
-        button->setAutoDefault(false);
     m_rows->setAccessibleName(tr("Answer"));
     m_rows->setEditTriggers(QAbstractItemView::NoEditTriggers);
     m_rows->setFrameShape(QFrame::NoFrame);
@@ -153,8 +148,7 @@ QWidget* QueryWindow::buildQuestion()
     buttons->addWidget(m_run);
     buttons->addWidget(m_stop);
     buttons->addStretch(1);
-    auto* layout = new QVBoxLayout(side);
-    layout->setContentsMargins(10, 0, 0, 0);
+    auto* layout = makeLayout<QVBoxLayout>(side, {10, 0, 0, 0});
     layout->addWidget(m_statement);
     layout->addLayout(buttons);
     layout->addWidget(m_rows, 1);

@@ -7,6 +7,7 @@
 #include "gui/trace/notelist.h"
 #include "gui/trace/tracewindow.h"
 #include "gui/widgets/factlist.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/words.h"
 #include "traces/analysis/causetext.h"
 #include "traces/analysis/durationdifference.h"
@@ -15,12 +16,10 @@
 #include <QComboBox>
 #include <QFileDialog>
 #include <QFileInfo>
-#include <QHBoxLayout>
 #include <QLabel>
 #include <QPushButton>
 #include <QSignalBlocker>
 #include <QTabWidget>
-#include <QVBoxLayout>
 #include <QWheelEvent>
 
 #include <algorithm>
@@ -119,7 +118,6 @@ void RunErrors::build()
     connect(first, &QPushButton::clicked, this, &RunErrors::chooseFirstRun);
     auto* buttons = new QHBoxLayout;
     for (QPushButton* button : {report, query, first}) {
-        button->setAutoDefault(false);
         button->setFocusPolicy(Qt::TabFocus);
         buttons->addWidget(button);
     }
@@ -141,9 +139,7 @@ void RunErrors::build()
         }
         Q_EMIT stretchChosen(note.start, note.end);
     });
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->setSpacing(10);
+    auto* layout = makeLayout<QVBoxLayout>(this, {0, 0, 0, 0}, 10);
     layout->addWidget(m_heading);
     layout->addWidget(m_step);
     layout->addWidget(m_verdict);
@@ -244,7 +240,7 @@ void RunErrors::refresh()
 {
     const Document::Overlay* overlay = m_document.overlay();
     setVisible(overlay != nullptr);
-    const QString path = overlay ? overlay->path : QString();
+    const QString path = overlay || m_document.isOverlayPending() ? m_document.overlayPath() : QString();
     if (path != m_notesOf) {
         m_notesOf = path;
         m_notes->setTrace(path);

@@ -10,8 +10,10 @@
 #include "gui/trace/tracetables.h"
 #include "gui/widgets/factlist.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/onscreen.h"
 #include "gui/widgets/picture.h"
+#include "gui/widgets/themechange.h"
 #include "gui/widgets/words.h"
 #include "traces/export/report.h"
 #include "traces/import/traceimport.h"
@@ -21,10 +23,8 @@
 #include <QCryptographicHash>
 #include <QDateTime>
 #include <QDir>
-#include <QEvent>
 #include <QFileDialog>
 #include <QFileInfo>
-#include <QHBoxLayout>
 #include <QLabel>
 #include <QLineEdit>
 #include <QProgressBar>
@@ -95,6 +95,12 @@ TraceWindow::TraceWindow(QWidget* parent)
       m_names(makeSumTable(tr("Time by name"), {tr("name"), tr("count"), tr("total"), tr("longest")}, this)),
       m_lanes(makeSumTable(tr("Time by lane"), {tr("lane"), tr("slices"), tr("busy"), tr("share")}, this))
 {
+    onThemeChange(this, [this] {
+        showSelection();
+        m_timesOf.reset(); // its colours depend on the theme
+        if (m_opened.trace)
+            m_later.start();
+    });
     setWindowTitle(tr("Trace"));
     makePanel(this);
     m_worker.setMaxThreadCount(2); // summing must not wait for a cancelled opening
@@ -157,7 +163,6 @@ void TraceWindow::build()
     m_progress->setRange(0, 1000);
     m_progress->setAccessibleName(tr("Progress"));
     m_progress->hide();
-    m_cancel->setAutoDefault(false);
     m_cancel->hide();
     m_step->setAccessibleName(tr("Step"));
     m_step->setToolTip(tr("Show and explain one step"));
@@ -166,9 +171,7 @@ void TraceWindow::build()
     m_step->hide();
     addShortcuts();
 
-    auto* bar = new QHBoxLayout;
-    bar->setContentsMargins(16, 10, 16, 10);
-    bar->setSpacing(10);
+    auto* bar = makeLayout<QHBoxLayout>(nullptr, {16, 10, 16, 10}, 10);
     bar->addWidget(m_title);
     bar->addStretch(1);
     bar->addWidget(m_step);
@@ -180,9 +183,7 @@ void TraceWindow::build()
     splitter->setStretchFactor(0, 1);
     splitter->setSizes({880, 440});
     splitter->setChildrenCollapsible(false);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->setSpacing(0);
+    auto* layout = makeLayout<QVBoxLayout>(this, {0, 0, 0, 0}, 0);
     layout->addLayout(bar);
     layout->addWidget(makeHairline(Qt::Horizontal, this));
     layout->addWidget(splitter, 1);
@@ -190,8 +191,7 @@ void TraceWindow::build()
     m_state->setContentsMargins(16, 5, 16, 5);
     m_state->setWordWrap(true); // the reason why a file cannot be opened may be long
     m_state->setAccessibleName(tr("State"));
-    auto* below = new QHBoxLayout;
-    below->setContentsMargins(0, 0, 16, 0);
+    auto* below = makeLayout<QHBoxLayout>(nullptr, {0, 0, 16, 0});
     below->addWidget(m_state, 1);
     below->addWidget(m_progress);
     below->addWidget(m_cancel);
@@ -204,7 +204,6 @@ void TraceWindow::addButtons(QHBoxLayout& bar)
     const auto add = [&](const QString& text, const QString& tip) {
         auto* button = new QPushButton(text, this);
         button->setToolTip(tip);
-        button->setAutoDefault(false);
         button->setFocusPolicy(Qt::TabFocus);
         bar.addWidget(button);
         return button;
@@ -454,17 +453,6 @@ void TraceWindow::showQuery()
     m_query->show();
     m_query->raise();
     m_query->activateWindow();
-}
-
-void TraceWindow::changeEvent(QEvent* event)
-{
-    QWidget::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange) {
-        showSelection();
-        m_timesOf.reset(); // its colours depend on the theme
-        if (m_opened.trace)
-            m_later.start();
-    }
 }
 
 } // namespace pipewright

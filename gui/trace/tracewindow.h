@@ -79,9 +79,6 @@ Q_SIGNALS:
     void summed();
     void reported(const QString& path); ///< empty: it could not be written
 
-protected:
-    void changeEvent(QEvent* event) override;
-
 private:
     void build();
     QWidget* buildSide();

@@ -8,14 +8,13 @@
 #include "gui/trace/tracetables.h"
 #include "gui/widgets/factlist.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/words.h"
 
 #include <QComboBox>
 #include <QHeaderView>
-#include <QLabel>
 #include <QTabWidget>
 #include <QTreeWidget>
-#include <QVBoxLayout>
 
 #include <algorithm>
 
@@ -72,9 +71,7 @@ QString countText(std::int64_t count)
 QWidget* TraceWindow::buildSide()
 {
     auto* side = new QWidget(this);
-    auto* layout = new QVBoxLayout(side);
-    layout->setContentsMargins(16, 14, 16, 12);
-    layout->setSpacing(10);
+    auto* layout = makeLayout<QVBoxLayout>(side, {16, 14, 16, 12}, 10);
     layout->addWidget(makeHeading(tr("Where the time went"), side));
     m_verdict->setWordWrap(true);
     m_verdict->setAccessibleName(tr("Where the time went"));

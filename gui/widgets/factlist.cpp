@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/widgets/factlist.h"
 
-#include <QEvent>
+#include "gui/widgets/themechange.h"
+
 #include <QGridLayout>
 #include <QLabel>
 #include <QTimer>
@@ -20,6 +21,13 @@ constexpr qsizetype longestValue = 28; ///< characters that fit in a panel besid
 
 FactList::FactList(QWidget* parent) : QWidget(parent), m_layout(new QGridLayout(this))
 {
+    onThemeChange(this, [this] {
+        // Deferred, as the labels get the new style sheet after this widget.
+        QTimer::singleShot(0, this, [this] {
+            for (std::size_t i = 0; i < m_facts.size(); ++i)
+                setTone(m_rows[i].value, m_facts[i].tone);
+        });
+    });
     m_layout->setContentsMargins(0, 0, 0, 0);
     m_layout->setHorizontalSpacing(12);
     m_layout->setVerticalSpacing(8);
@@ -72,18 +80,6 @@ QString FactList::value(const QString& name) const
             return fact.value;
     }
     return {};
-}
-
-void FactList::changeEvent(QEvent* event)
-{
-    QWidget::changeEvent(event);
-    if (event->type() != QEvent::PaletteChange)
-        return;
-    // Deferred, as the labels get the new style sheet after this widget.
-    QTimer::singleShot(0, this, [this] {
-        for (std::size_t i = 0; i < m_facts.size(); ++i)
-            setTone(m_rows[i].value, m_facts[i].tone);
-    });
 }
 
 } // namespace pipewright

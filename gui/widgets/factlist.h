@@ -30,9 +30,6 @@ public:
     /// The value shown for a name; empty when there is no such row.
     QString value(const QString& name) const;
 
-protected:
-    void changeEvent(QEvent* event) override;
-
 private:
     struct Row {
         QLabel* name;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/widgets/fields.h"
 
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/theme.h"
 #include "gui/widgets/words.h"
 
 #include <QFileDialog>
-#include <QHBoxLayout>
 #include <QKeyEvent>
 #include <QPushButton>
 #include <QToolTip>
@@ -146,8 +146,7 @@ QSpinBox* makeCountField(const QString& name, int value, int most, int width, QW
 QWidget* withBrowse(QLineEdit* field, const std::function<void()>& browse, int width, QWidget* parent)
 {
     auto* row = new QWidget(parent);
-    auto* layout = new QHBoxLayout(row);
-    layout->setContentsMargins(0, 0, 0, 0);
+    auto* layout = makeLayout<QHBoxLayout>(row, {0, 0, 0, 0});
     auto* button = new QPushButton(CountField::tr("Browse…"), row);
     button->setAutoDefault(false);
     layout->addWidget(field, 1);

@@ -3,6 +3,8 @@
 // are dropped. The destructor waits for running work, so declare this object after the members that the work uses.
 #pragma once
 
+#include <QCoreApplication>
+#include <QEvent>
 #include <QMetaObject>
 #include <QObject>
 #include <QThreadPool>
@@ -46,6 +48,13 @@ public:
                 },
                 Qt::QueuedConnection);
         });
+    }
+
+    /// Waits at most so long for the result, and has it taken at once when it is there.
+    void finishWithin(int milliseconds)
+    {
+        if (m_pool.waitForDone(milliseconds))
+            QCoreApplication::sendPostedEvents(&m_here, QEvent::MetaCall);
     }
 
 private:

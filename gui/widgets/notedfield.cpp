@@ -2,16 +2,15 @@
 #include "gui/widgets/notedfield.h"
 
 #include "gui/widgets/fields.h"
+#include "gui/widgets/layouts.h"
+#include "gui/widgets/themechange.h"
 #include "gui/widgets/words.h"
-
-#include <QEvent>
-#include <QVBoxLayout>
 
 #include <algorithm>
 
 namespace pipewright {
 
-bool speaksOf(const Diagnostic& diagnostic, const char* option)
+bool isAbout(const Diagnostic& diagnostic, const char* option)
 {
     return QString::fromStdString(diagnostic.where).split(QStringLiteral(", ")).contains(QLatin1String(option));
 }
@@ -19,9 +18,8 @@ bool speaksOf(const Diagnostic& diagnostic, const char* option)
 NotedField::NotedField(QWidget* field, QWidget* parent)
     : QWidget(parent), m_field(field), m_note(makeCaption({}, TextSize::Small, this))
 {
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->setSpacing(3);
+    onThemeChange(this, [this] { setTone(m_note, m_said.isEmpty() ? Tone::Plain : m_tone); });
+    auto* layout = makeLayout<QVBoxLayout>(this, {0, 0, 0, 0}, 3);
     layout->addWidget(field);
     layout->addWidget(m_note);
     setFixedWidth(field->maximumWidth());
@@ -53,7 +51,7 @@ void NotedField::setNote(const Diagnostics& diagnostics, const char* option)
     QStringList lines;
     bool error = false;
     for (Diagnostic each : diagnostics)
-        if (speaksOf(each, option)) {
+        if (isAbout(each, option)) {
             error = error || each.severity == Severity::Error;
             if (each.where == option)
                 each.where.clear();
@@ -74,13 +72,6 @@ void NotedField::refresh()
     // Qt returns -1 for an empty note.
     m_note->setMinimumHeight(std::max(0, m_note->heightForWidth(m_note->maximumWidth())));
     m_note->setVisible(!lines.isEmpty());
-}
-
-void NotedField::changeEvent(QEvent* event)
-{
-    QWidget::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange)
-        setTone(m_note, m_said.isEmpty() ? Tone::Plain : m_tone);
 }
 
 } // namespace pipewright

@@ -24,9 +24,6 @@ public:
     void setNote(const Diagnostics& diagnostics, const char* option);
     QString note() const { return m_note->text(); } ///< includes an entry that the field itself refused
 
-protected:
-    void changeEvent(QEvent* event) override;
-
 private:
     void refresh();
 
@@ -37,6 +34,6 @@ private:
 };
 
 /// Whether a diagnostic is about this option; its `where` lists one or several options.
-bool speaksOf(const Diagnostic& diagnostic, const char* option);
+bool isAbout(const Diagnostic& diagnostic, const char* option);
 
 } // namespace pipewright

@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/widgets/section.h"
 
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/theme.h"
+#include "gui/widgets/themechange.h"
 
-#include <QEvent>
 #include <QToolButton>
-#include <QVBoxLayout>
 
 namespace pipewright {
 
 Section::Section(const QString& title, QWidget* body, bool open, QWidget* parent)
     : QWidget(parent), m_title(title), m_heading(new QToolButton(this)), m_body(body), m_open(open)
 {
+    onThemeChange(this, [this] { refresh(); });
     m_heading->setFocusPolicy(Qt::TabFocus);
     m_heading->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
     m_heading->setAutoRaise(true);
     m_heading->setFont(Theme::heading());
     m_heading->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Fixed);
-    auto* layout = new QVBoxLayout(this);
-    layout->setContentsMargins(0, 0, 0, 0);
-    layout->setSpacing(8);
+    auto* layout = makeLayout<QVBoxLayout>(this, {0, 0, 0, 0}, 8);
     layout->addWidget(m_heading, 0, Qt::AlignLeft);
     layout->addWidget(m_body);
     connect(m_heading, &QToolButton::clicked, this, [this] { setOpen(!m_open); });
@@ -52,13 +51,6 @@ void Section::refresh()
             .arg(Theme::of(*this).dim.name(), Theme::of(*this).accent.name());
     if (sheet != m_heading->styleSheet())
         m_heading->setStyleSheet(sheet);
-}
-
-void Section::changeEvent(QEvent* event)
-{
-    QWidget::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange)
-        refresh();
 }
 
 } // namespace pipewright

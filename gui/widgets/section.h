@@ -19,9 +19,6 @@ public:
     bool isOpen() const { return m_open; }
     void setOpen(bool open);
 
-protected:
-    void changeEvent(QEvent* event) override;
-
 private:
     void refresh();
 

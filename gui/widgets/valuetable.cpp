@@ -2,6 +2,7 @@
 #include "gui/widgets/valuetable.h"
 
 #include "gui/widgets/theme.h"
+#include "gui/widgets/themechange.h"
 
 #include <QHeaderView>
 #include <QKeyEvent>
@@ -22,6 +23,14 @@ enum Tone { Usual, Quiet, Wrong };
 
 ValueTable::ValueTable(const QString& name, const QStringList& columns, QWidget* parent) : QTableWidget(parent)
 {
+    onThemeChange(this, [this] {
+        m_filling = true;
+        for (int r = 0; r < rowCount(); ++r)
+            for (int c = 0; c < columnCount(); ++c)
+                if (QTableWidgetItem* cell = item(r, c))
+                    colour(*cell);
+        m_filling = false;
+    });
     setAccessibleName(name);
     setColumnCount(static_cast<int>(columns.size()));
     setHorizontalHeaderLabels(columns);
@@ -139,19 +148,6 @@ void ValueTable::colour(QTableWidgetItem& item) const
     const Theme& theme = Theme::of(*this);
     const int tone = item.data(toneRole).toInt();
     item.setForeground(tone == Wrong ? theme.bad : tone == Quiet ? theme.dim : theme.text);
-}
-
-void ValueTable::changeEvent(QEvent* event)
-{
-    QTableWidget::changeEvent(event);
-    if (event->type() != QEvent::PaletteChange)
-        return;
-    m_filling = true;
-    for (int r = 0; r < rowCount(); ++r)
-        for (int c = 0; c < columnCount(); ++c)
-            if (QTableWidgetItem* cell = item(r, c))
-                colour(*cell);
-    m_filling = false;
 }
 
 QString ValueTable::text(int row, int column) const

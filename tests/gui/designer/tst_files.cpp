@@ -4,8 +4,10 @@
 #include "core/files/designfile.h"
 #include "core/predict/predict.h"
 #include "core/presets/presets.h"
+#include "gui/designer/designfiles.h"
 #include "gui/designer/familylist.h"
 #include "gui/designer/mainwindowfixture.h"
+#include "gui/designer/overlays.h"
 #include "gui/trace/tracewindow.h"
 #include "gui/widgets/style.h"
 #include "gui/widgets/theme.h"
@@ -86,12 +88,12 @@ private Q_SLOTS:
     {
         Fixture fixture;
         const QString path = fixture.folder.filePath(QStringLiteral("a.json"));
-        QVERIFY(fixture.window.saveTo(path));
+        QVERIFY(fixture.window.files().saveTo(path));
         // As a new schedule, and recovered work: unsaved without an edit.
         fixture.document().reset(exampleDesign());
         fixture.document().undoStack()->resetClean();
         QVERIFY(fixture.window.isWindowModified());
-        QVERIFY(fixture.window.openFile(path));
+        QVERIFY(fixture.window.files().openFile(path));
         QVERIFY(fixture.document().undoStack()->isClean());
         QVERIFY(!fixture.window.isWindowModified());
     }
@@ -99,7 +101,7 @@ private Q_SLOTS:
     void theFileIsNamedInTheTitleAndInTheQuestion()
     {
         Fixture fixture;
-        QVERIFY(fixture.window.saveTo(fixture.folder.filePath(QStringLiteral("mine.json"))));
+        QVERIFY(fixture.window.files().saveTo(fixture.folder.filePath(QStringLiteral("mine.json"))));
         QVERIFY2(fixture.window.windowTitle().contains(QLatin1String("mine.json")),
                  qPrintable(fixture.window.windowTitle()));
         fixture.document().apply(UnplaceBlocks{{{Op::W, 0, 7, 0}}});
@@ -110,7 +112,7 @@ private Q_SLOTS:
                 box->reject();
             }
         });
-        QVERIFY(!fixture.window.mayDiscard());
+        QVERIFY(!fixture.window.files().mayDiscard());
         QVERIFY2(asked.contains(QLatin1String("mine.json")), qPrintable(asked));
     }
 
@@ -138,7 +140,7 @@ private Q_SLOTS:
         QVERIFY2(failed.isEmpty(), failed.isEmpty() ? "" : qPrintable(failed.front().front().toString()));
         QVERIFY(window.windowTitle().contains(QLatin1String("rank0.json and 1 more")));
 
-        QVERIFY(fixture.window.openFiles(ranks)); // as the file dialog gives them
+        QVERIFY(fixture.window.files().openFiles(ranks)); // as the file dialog gives them
         QCOMPARE(fixture.window.findChildren<TraceWindow*>().size(), 1);
         delete fixture.window.findChild<TraceWindow*>();
     }
@@ -148,7 +150,7 @@ private Q_SLOTS:
         Fixture fixture;
         fixture.document().reset(test::familyDesign("1f1b", 2, 4));
         const QStringList ranks = torchTraces(fixture.folder, fixture.document().design().schedule);
-        fixture.window.layOver(ranks);
+        fixture.window.overlays().layOver(ranks);
         QTRY_VERIFY_WITH_TIMEOUT(fixture.document().overlay(), 20'000);
         QCOMPARE(fixture.document().overlay()->comparison.matched, std::int64_t{16});
         QCOMPARE(fixture.document().overlay()->comparison.unmatched, std::int64_t{0});
@@ -170,7 +172,7 @@ private Q_SLOTS:
         writeDesign(design, file.toStdString(), true);
         QStringList paths = torchTraces(fixture.folder, design.schedule);
         paths.insert(1, file);
-        QVERIFY(fixture.window.openFiles(paths));
+        QVERIFY(fixture.window.files().openFiles(paths));
         QCOMPARE(fixture.document().path(), file);
         QTRY_VERIFY_WITH_TIMEOUT(fixture.document().overlay(), 20'000);
         QCOMPARE(fixture.document().overlay()->comparison.matched, std::int64_t{16});
@@ -180,19 +182,19 @@ private Q_SLOTS:
         const QString recording = QString::fromStdString(PresetLibrary().directory() + "/examples/zb-h1-byte-gpt.db");
         const QString recorded = fixture.folder.filePath(QStringLiteral("recorded.json"));
         writeDesign(TraceReader(recording.toStdString()).design(), recorded.toStdString(), true);
-        QVERIFY(fixture.window.openFiles({recording, recorded}));
+        QVERIFY(fixture.window.files().openFiles({recording, recorded}));
         QCOMPARE(fixture.document().path(), recorded);
         QVERIFY(fixture.document().overlay());
         QCOMPARE(fixture.document().overlay()->path, recording);
 
         // Of one design one run can be shown, and a model is no design.
-        QCOMPARE(MainWindow::designAmong({recording, recorded, recording}), QString());
-        QCOMPARE(MainWindow::designAmong({recording, recorded, paths.front()}), QString());
-        QCOMPARE(MainWindow::designAmong({recorded}), QString());
-        QCOMPARE(MainWindow::designAmong({recording}), QString());
+        QCOMPARE(DesignFiles::designAmong({recording, recorded, recording}), QString());
+        QCOMPARE(DesignFiles::designAmong({recording, recorded, paths.front()}), QString());
+        QCOMPARE(DesignFiles::designAmong({recorded}), QString());
+        QCOMPARE(DesignFiles::designAmong({recording}), QString());
         const QString model = QString::fromStdString(PresetLibrary().directory() + "/models/byte-gpt.json");
         QVERIFY(QFile::exists(model));
-        QCOMPARE(MainWindow::designAmong({model, recording}), QString());
+        QCOMPARE(DesignFiles::designAmong({model, recording}), QString());
     }
 
     void severalFilesThatAreNoTracesAreRefusedByName()
@@ -203,7 +205,7 @@ private Q_SLOTS:
         const Design before = fixture.document().design();
         const QString other = fixture.folder.filePath(QStringLiteral("other.json"));
         QVERIFY(QFile::copy(design, other));
-        QVERIFY(!fixture.window.openFiles({rankFile(fixture.folder, 0), design, other}));
+        QVERIFY(!fixture.window.files().openFiles({rankFile(fixture.folder, 0), design, other}));
         auto* box = fixture.window.findChild<QMessageBox*>();
         QVERIFY(box && box->text().contains(QLatin1String("design.json")));
         QCOMPARE(fixture.document().design(), before);

@@ -3,10 +3,12 @@
 // what it names.
 #include "core/families/family.h"
 #include "gui/designer/breadcrumb.h"
+#include "gui/designer/designfiles.h"
 #include "gui/designer/familylist.h"
 #include "gui/designer/firsthints.h"
 #include "gui/designer/legend.h"
 #include "gui/designer/mainwindowfixture.h"
+#include "gui/designer/otherwindows.h"
 #include "gui/designer/topbar.h"
 #include "gui/designer/windowactions.h"
 #include "gui/document/namededits.h"
@@ -75,7 +77,7 @@ private Q_SLOTS:
     void theRecordedExampleIsWithinThreePercentOfItsPrediction()
     {
         Fixture fixture;
-        fixture.window.openRecordedExample();
+        fixture.window.files().openRecordedExample();
         QVERIFY(fixture.document().overlay());
         for (const int step : {Document::medianStep, Document::typicalStep}) {
             fixture.document().setOverlay(fixture.document().overlayPath(), step);
@@ -132,7 +134,7 @@ private Q_SLOTS:
         QVERIFY(isRed(gpipe));
         QVERIFY(!isRed(present));
         // A small model's are in a small unit, however much memory there is.
-        fixture.window.openRecordedExample();
+        fixture.window.files().openRecordedExample();
         QVERIFY(captions().contains(QStringLiteral("peak MiB")));
         QVERIFY(text(present).toDouble() > 10);
     }
@@ -147,12 +149,13 @@ private Q_SLOTS:
         QVERIFY(crumbs.text(Breadcrumb::Cluster).endsWith(QLatin1String("NVLink 4")));
         QCOMPARE(crumbs.text(Breadcrumb::Family), QStringLiteral("ZB-H1 · 8 microbatches"));
         QTest::mouseClick(crumbs.button(Breadcrumb::Cluster), Qt::LeftButton);
-        QVERIFY(fixture.window.modelWindow() && fixture.window.modelWindow()->isVisible());
-        QTabWidget* tabs = fixture.window.modelWindow()->tabs();
+        QVERIFY(fixture.window.others().find<ModelWindow>()
+                && fixture.window.others().find<ModelWindow>()->isVisible());
+        QTabWidget* tabs = fixture.window.others().find<ModelWindow>()->tabs();
         QCOMPARE(tabs->tabText(tabs->currentIndex()), QStringLiteral("Devices"));
         QTest::mouseClick(crumbs.button(Breadcrumb::Model), Qt::LeftButton);
         QCOMPARE(tabs->tabText(tabs->currentIndex()), QStringLiteral("Model"));
-        fixture.window.modelWindow()->close();
+        fixture.window.others().find<ModelWindow>()->close();
         fixture.window.activateWindow();
         QVERIFY(QTest::qWaitForWindowActive(&fixture.window));
         fixture.window.windowActions().familiesPanel->setChecked(false);
@@ -175,7 +178,7 @@ private Q_SLOTS:
         QVERIFY(legend.texts().contains(QLatin1String("full backward")));
 
         fixture.document().undoStack()->undo();
-        fixture.window.openRecordedExample();
+        fixture.window.files().openRecordedExample();
         texts = legend.texts();
         QVERIFY(texts.contains(QLatin1String("predicted")) && texts.contains(QLatin1String("late")));
 

@@ -3,6 +3,7 @@
 // ask about idle time, try a suggestion, run with blocks that sleep, read the overlay, switch its sides. What is on
 // screen is held against the command line. realwalk.sh does the same in a real window.
 #include "core/files/designfile.h"
+#include "gui/designer/designruns.h"
 #include "gui/designer/firsthints.h"
 #include "gui/designer/hand.h"
 #include "gui/designer/mainwindowfixture.h"
@@ -122,7 +123,7 @@ struct WalkFixture {
     bool runAsleep(int steps)
     {
         hand.click(window->topBar().runButton());
-        RunSettings* settings = window->runSettings();
+        RunSettings* settings = window->runs().settings();
         if (!settings || !QTest::qWaitForWindowActive(settings))
             return false;
         QComboBox* blocks = nullptr;
@@ -145,7 +146,7 @@ struct WalkFixture {
         if (!settings->runButton()->isEnabled() || settings->choice().blocks != RunChoice::Blocks::Sleep)
             return false;
         hand.key(QStringLiteral("Return"));
-        return QTest::qWaitFor([&] { return window->runs().isRunning() && !settings->isVisible(); });
+        return QTest::qWaitFor([&] { return window->runs().controller().isRunning() && !settings->isVisible(); });
     }
 };
 
@@ -253,12 +254,14 @@ private Q_SLOTS:
         if (walk.hand.isReal() && !qEnvironmentVariableIsEmpty("PIPEWRIGHT_PICTURES")) {
             // A picture with something of the run in it, once it is painted.
             (void)QTest::qWaitFor(
-                [&] { return walk.window->runStrip().times().count() > 0 || !walk.window->runs().isRunning(); },
+                [&] {
+                    return walk.window->runStrip().times().count() > 0 || !walk.window->runs().controller().isRunning();
+                },
                 60'000);
             QTest::qWait(500);
         }
         walk.picture("4-running");
-        QTRY_VERIFY_WITH_TIMEOUT(!walk.window->runs().isRunning(), 120'000);
+        QTRY_VERIFY_WITH_TIMEOUT(!walk.window->runs().controller().isRunning(), 120'000);
         QVERIFY2(document.overlay(), qPrintable(walk.window->runStrip().state() + walk.window->runStrip().messages()));
         QVERIFY(walk.window->runStrip().state().contains(QLatin1String("run 1.db is laid over the lanes")));
         QCOMPARE(walk.window->runStrip().times().count(), std::size_t(2));
@@ -385,7 +388,7 @@ private Q_SLOTS:
         Document& document = walk.document();
         const Design opened = document.design();
         walk.hand.click(walk.window->topBar().runButton());
-        RunSettings* settings = walk.window->runSettings();
+        RunSettings* settings = walk.window->runs().settings();
         QVERIFY(settings && QTest::qWaitForWindowActive(settings));
         QTRY_VERIFY_WITH_TIMEOUT(!settings->verdict().isEmpty() || settings->runButton()->isEnabled(), 30'000);
         if (settings->runButton()->isEnabled())
@@ -394,8 +397,8 @@ private Q_SLOTS:
         QTRY_VERIFY2(settings->runButton()->isEnabled(), qPrintable(settings->verdict()));
         QVERIFY(document.design().schedule.order == opened.schedule.order);
         walk.hand.key(QStringLiteral("Return"));
-        QTRY_VERIFY(walk.window->runs().isRunning());
-        QTRY_VERIFY_WITH_TIMEOUT(!walk.window->runs().isRunning(), 120'000);
+        QTRY_VERIFY(walk.window->runs().controller().isRunning());
+        QTRY_VERIFY_WITH_TIMEOUT(!walk.window->runs().controller().isRunning(), 120'000);
         QVERIFY2(document.overlay(), qPrintable(walk.window->runStrip().state() + walk.window->runStrip().messages()));
         QCOMPARE(walk.number("gradients"), QStringLiteral("bit-equal ✓"));
         document.undoStack()->undo();
@@ -408,14 +411,15 @@ private Q_SLOTS:
         WalkFixture walk(fakeProgram(folder, "echo '{\"progress\":0.1,\"step\":1,\"steps\":10}' >&2\n"
                                              "while :; do sleep 0.05; done\n"));
         int started = 0;
-        connect(&walk.window->runs(), &RunController::started, walk.window.get(), [&started] { ++started; });
+        connect(&walk.window->runs().controller(), &RunController::started, walk.window.get(),
+                [&started] { ++started; });
         QVERIFY(walk.runAsleep(10));
         QCOMPARE(started, 1);
         QTest::keyClick(QApplication::focusWidget() ? QApplication::focusWidget() : walk.window.get(), Qt::Key_Return);
         QTest::keyClick(walk.window.get(), Qt::Key_R, Qt::ControlModifier);
-        QVERIFY(!walk.window->runSettings()->isVisible());
-        walk.window->runs().cancel();
-        QTRY_VERIFY(!walk.window->runs().isRunning());
+        QVERIFY(!walk.window->runs().settings()->isVisible());
+        walk.window->runs().controller().cancel();
+        QTRY_VERIFY(!walk.window->runs().controller().isRunning());
         QTest::keyClick(QApplication::focusWidget() ? QApplication::focusWidget() : walk.window.get(), Qt::Key_Return);
         QTest::qWait(0);
         QCOMPARE(started, 1);
@@ -441,10 +445,10 @@ private Q_SLOTS:
         answer(QMessageBox::RejectRole);
         QVERIFY(!walk.window->close());
         QVERIFY2(asked.contains(QLatin1String("End the run")), qPrintable(asked));
-        QVERIFY(walk.window->runs().isRunning());
+        QVERIFY(walk.window->runs().controller().isRunning());
         answer(QMessageBox::DestructiveRole);
         QVERIFY(walk.window->close());
-        QTRY_VERIFY(!walk.window->runs().isRunning()); // also while another window keeps the program open
+        QTRY_VERIFY(!walk.window->runs().controller().isRunning()); // also while another window keeps the program open
     }
 
     void anEditDuringARunIsNoReasonToLoseIt()
@@ -457,7 +461,7 @@ private Q_SLOTS:
         QVERIFY(walk.runAsleep(1));
         QVERIFY(!hasErrors(walk.document().apply(UnplaceBlocks{{{Op::W, 0, 7, 0}}})));
         QVERIFY(!writeScript(folder, "go", "").isEmpty());
-        QTRY_VERIFY(!walk.window->runs().isRunning());
+        QTRY_VERIFY(!walk.window->runs().controller().isRunning());
         QVERIFY2(walk.window->runStrip().state().contains(QLatin1String("before your edits")),
                  qPrintable(walk.window->runStrip().state()));
         QVERIFY(!walk.document().overlay());

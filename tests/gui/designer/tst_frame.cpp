@@ -3,10 +3,12 @@
 #include "core/families/family.h"
 #include "gui/designer/breadcrumb.h"
 #include "gui/designer/bubblepanel.h"
+#include "gui/designer/designfiles.h"
 #include "gui/designer/familylist.h"
 #include "gui/designer/firsthints.h"
 #include "gui/designer/mainwindowfixture.h"
 #include "gui/designer/numberbar.h"
+#include "gui/designer/otherwindows.h"
 #include "gui/designer/sideswitch.h"
 #include "gui/designer/topbar.h"
 #include "gui/designer/windowactions.h"
@@ -70,7 +72,7 @@ private Q_SLOTS:
     void theWindowGetsAsSmallAsASmallScreen()
     {
         Fixture fixture;
-        fixture.window.openRecordedExample(); // the most that there is to show
+        fixture.window.files().openRecordedExample(); // the most that there is to show
         const QSize least = fixture.window.minimumSizeHint();
         QVERIFY2(least.width() <= 960 && least.height() <= 600,
                  qPrintable(QStringLiteral("%1 × %2").arg(least.width()).arg(least.height())));
@@ -83,7 +85,7 @@ private Q_SLOTS:
     void thePanelAtTheRightIsNoWiderThanItsPlaceAndTheSwitchIsAlwaysSeen()
     {
         Fixture fixture;
-        fixture.window.openRecordedExample();
+        fixture.window.files().openRecordedExample();
         for (const QSize size : {QSize(960, 600), QSize(1024, 640), QSize(1280, 780), QSize(1440, 900)}) {
             fixture.window.resize(size);
             fixture.document().select(Block{Op::F, 1, 0, 0});
@@ -161,7 +163,7 @@ private Q_SLOTS:
     void hintsStandBesideEachOtherWhereThereAreTwoLanes()
     {
         Fixture fixture;
-        fixture.window.openRecordedExample();
+        fixture.window.files().openRecordedExample();
         QCOMPARE(fixture.window.timeline().laneCount(), 2);
         for (const QSize size : {QSize(1024, 640), QSize(1440, 900)}) {
             fixture.window.resize(size);
@@ -297,8 +299,8 @@ private Q_SLOTS:
     void bordersOfOtherWindowsReturnToo()
     {
         Fixture fixture;
-        fixture.window.windowActions().search->trigger();
-        auto* window = static_cast<QWidget*>(fixture.window.searchWindow());
+        fixture.window.others().open<SearchWindow>();
+        auto* window = static_cast<QWidget*>(fixture.window.others().find<SearchWindow>());
         window->resize(1000, 620);
         QTest::qWait(0);
         auto* splitter = window->findChild<QSplitter*>();
@@ -311,9 +313,9 @@ private Q_SLOTS:
         MainWindow next(fixture.options());
         next.openExample();
         next.show();
-        next.windowActions().search->trigger();
+        next.others().open<SearchWindow>();
         QTest::qWait(0);
-        QCOMPARE(next.searchWindow()->findChild<QSplitter*>()->sizes(), dragged);
+        QCOMPARE(next.others().find<SearchWindow>()->findChild<QSplitter*>()->sizes(), dragged);
     }
 
     void manyDevicesAreStripsThatAllFit()

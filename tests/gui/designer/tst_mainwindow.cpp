@@ -3,6 +3,7 @@
 #include "core/families/family.h"
 #include "core/schedule/edits.h"
 #include "gui/designer/bubblepanel.h"
+#include "gui/designer/designfiles.h"
 #include "gui/designer/editdifferences.h"
 #include "gui/designer/familylist.h"
 #include "gui/designer/mainwindowfixture.h"
@@ -445,11 +446,11 @@ private Q_SLOTS:
         Fixture fixture;
         fixture.document().apply(UnplaceBlocks{{{Op::W, 0, 7, 0}}});
         const QString path = fixture.folder.filePath(QStringLiteral("a.json"));
-        QVERIFY(fixture.window.saveTo(path));
+        QVERIFY(fixture.window.files().saveTo(path));
         QVERIFY(!fixture.window.isWindowModified());
         const Design saved = fixture.document().design();
         fixture.document().reset(exampleDesign());
-        QVERIFY(fixture.window.openFile(path));
+        QVERIFY(fixture.window.files().openFile(path));
         QCOMPARE(fixture.document().design(), saved);
     }
 

@@ -9,9 +9,11 @@
 #include "gui/compare/noisefields.h"
 #include "gui/designer/commandpalette.h"
 #include "gui/designer/designer.h"
+#include "gui/designer/designfiles.h"
 #include "gui/designer/familylist.h"
 #include "gui/designer/history.h"
 #include "gui/designer/mainwindow.h"
+#include "gui/designer/otherwindows.h"
 #include "gui/designer/picturedialog.h"
 #include "gui/designer/windowactions.h"
 #include "gui/inspector/inspector.h"
@@ -120,37 +122,41 @@ private Q_SLOTS:
     void stepsUnderNoiseAreUnderOneNoiseInAllWindows()
     {
         WindowsFixture fixture;
-        fixture.window->windowActions().compare->trigger();
-        fixture.window->compareWindow()->noise().device().setValue(12);
-        fixture.window->windowActions().tradeOffs->trigger();
-        NoiseFields& other = fixture.window->tradeOffWindow()->noise();
+        fixture.window->others().open<CompareWindow>();
+        fixture.window->others().find<CompareWindow>()->noise().device().setValue(12);
+        fixture.window->others().open<TradeOffWindow>();
+        NoiseFields& other = fixture.window->others().find<TradeOffWindow>()->noise();
         QCOMPARE(other.value().device, 0.12);
         other.block().setValue(8);
-        QCOMPARE(fixture.window->compareWindow()->noise().value().block, std::optional(0.08));
-        fixture.window->tradeOffWindow()->cancel();
+        QCOMPARE(fixture.window->others().find<CompareWindow>()->noise().value().block, std::optional(0.08));
+        fixture.window->others().find<TradeOffWindow>()->cancel();
     }
 
     void everyWindowOpensByItsShortcut()
     {
         WindowsFixture fixture;
-        const auto press = [window = fixture.window.get()](Qt::Key key, Qt::KeyboardModifiers modifiers) {
+        const auto press = [window = fixture.window.get()](const QKeySequence& keys) {
             window->activateWindow();
             (void)QTest::qWaitForWindowActive(window);
-            QTest::keyClick(window, key, modifiers);
+            QTest::keySequence(window, keys);
         };
-        press(Qt::Key_B, Qt::ControlModifier);
-        QVERIFY(fixture.window->buildingBlockEditor() && fixture.window->buildingBlockEditor()->isVisible());
-        press(Qt::Key_C, Qt::ControlModifier | Qt::ShiftModifier);
-        QVERIFY(fixture.window->compareWindow() && fixture.window->compareWindow()->isVisible());
-        press(Qt::Key_T, Qt::ControlModifier | Qt::ShiftModifier);
-        QVERIFY(fixture.window->tradeOffWindow() && fixture.window->tradeOffWindow()->isVisible());
-        press(Qt::Key_M, Qt::ControlModifier);
-        QVERIFY(fixture.window->modelWindow() && fixture.window->modelWindow()->isVisible());
-        press(Qt::Key_M, Qt::ControlModifier | Qt::ShiftModifier);
+        const auto isOpen = [&](const QMetaObject* type) {
+            for (const QWidget* each : QApplication::topLevelWidgets())
+                if (each->metaObject() == type && each->isVisible())
+                    return true;
+            return false;
+        };
+        QSet<const QMetaObject*> types;
+        for (const OtherWindow& row : otherWindows()) {
+            QCOMPARE(isOpen(row.type), types.contains(row.type));
+            types.insert(row.type);
+            press(row.shortcut);
+            QVERIFY2(isOpen(row.type), row.key);
+        }
+        QVERIFY(types.size() >= 8);
+        press(QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_M));
         QVERIFY(fixture.window->profileDialog() && fixture.window->profileDialog()->isVisible());
-        press(Qt::Key_H, Qt::ControlModifier);
-        QVERIFY(fixture.window->historyWindow() && fixture.window->historyWindow()->isVisible());
-        fixture.window->tradeOffWindow()->cancel();
+        fixture.window->others().find<TradeOffWindow>()->cancel();
     }
 
     /// Of a screen as small as 1024 x 640, with a window manager's frame.
@@ -158,9 +164,11 @@ private Q_SLOTS:
     {
         WindowsFixture fixture;
         const WindowActions& actions = fixture.window->windowActions();
-        for (QAction* open : {actions.buildingBlock, actions.compare, actions.tradeOffs, actions.model, actions.history,
-                              actions.experiment, actions.sharding, actions.search, actions.shortcuts, actions.profile})
-            open->trigger();
+        for (std::size_t i = 0; i < otherWindows().size(); ++i)
+            if (!otherWindows()[i].then)
+                actions.windows[i]->trigger();
+        actions.shortcuts->trigger();
+        actions.profile->trigger();
         actions.picture->trigger();
         actions.diagnostics->trigger();
         QCoreApplication::processEvents(); // places for their rows
@@ -199,7 +207,7 @@ private Q_SLOTS:
                                     .arg(button.height())));
         }
         QVERIFY(windows >= 12);
-        fixture.window->tradeOffWindow()->cancel();
+        fixture.window->others().find<TradeOffWindow>()->cancel();
     }
 
     void fromEveryWindowTheOthersAndUndoAreNear()
@@ -207,14 +215,16 @@ private Q_SLOTS:
         WindowsFixture fixture;
         const Design before = fixture.document().design();
         fixture.document().apply(PinBlock{{Op::F, 0, 1, 0}, 500'000'000});
-        fixture.window->windowActions().model->trigger();
-        QApplication::setActiveWindow(fixture.window->modelWindow());
-        QTest::keyClick(fixture.window->modelWindow(), Qt::Key_Z, Qt::ControlModifier);
+        fixture.window->others().open<ModelWindow>();
+        QApplication::setActiveWindow(fixture.window->others().find<ModelWindow>());
+        QTest::keyClick(fixture.window->others().find<ModelWindow>(), Qt::Key_Z, Qt::ControlModifier);
         QCOMPARE(fixture.document().design(), before);
-        QTest::keyClick(fixture.window->modelWindow(), Qt::Key_H, Qt::ControlModifier);
-        QVERIFY(fixture.window->historyWindow() && fixture.window->historyWindow()->isVisible());
-        fixture.window->windowActions().buildingBlock->trigger();
-        QVERIFY(!fixture.window->buildingBlockEditor()->actions().contains(fixture.window->windowActions().undo));
+        QTest::keyClick(fixture.window->others().find<ModelWindow>(), Qt::Key_H, Qt::ControlModifier);
+        QVERIFY(fixture.window->others().find<HistoryWindow>()
+                && fixture.window->others().find<HistoryWindow>()->isVisible());
+        fixture.window->others().open<BuildingBlockEditor>();
+        QVERIFY(!fixture.window->others().find<BuildingBlockEditor>()->actions().contains(
+            fixture.window->windowActions().undo));
     }
 
     void shortcutsAreUniqueAndEveryActionHasATip()
@@ -299,14 +309,14 @@ private Q_SLOTS:
         const Design before = fixture.document().design();
         fixture.document().apply(PinBlock{{Op::F, 0, 1, 0}, 500'000'000});
         fixture.document().apply(PinBlock{{Op::F, 0, 2, 0}, 600'000'000});
-        fixture.window->windowActions().history->trigger();
-        QVERIFY(QTest::qWaitForWindowActive(fixture.window->historyWindow()));
-        QUndoView* view = fixture.window->historyWindow()->view();
+        fixture.window->others().open<HistoryWindow>();
+        QVERIFY(QTest::qWaitForWindowActive(fixture.window->others().find<HistoryWindow>()));
+        QUndoView* view = fixture.window->others().find<HistoryWindow>()->view();
         QCOMPARE(view->model()->rowCount(), 3);
         QTest::mouseClick(view->viewport(), Qt::LeftButton, {}, view->visualRect(view->model()->index(0, 0)).center());
         QCOMPARE(fixture.document().design(), before);
         // A screenless platform keeps the first window active; a window manager activates this one.
-        QApplication::setActiveWindow(fixture.window->historyWindow());
+        QApplication::setActiveWindow(fixture.window->others().find<HistoryWindow>());
         view->setFocus();
         QTest::keyClick(view, Qt::Key_Down);
         QCOMPARE(fixture.document().undoStack()->index(), 1);
@@ -373,8 +383,8 @@ private Q_SLOTS:
         QVERIFY(dialog.picture().height < height);
         QVERIFY(!dialog.compareField().isEnabled());
         // Schedules that are compared stand below.
-        fixture.window->windowActions().compare->trigger();
-        CompareWindow& compare = *fixture.window->compareWindow();
+        fixture.window->others().open<CompareWindow>();
+        CompareWindow& compare = *fixture.window->others().find<CompareWindow>();
         compare.addKept();
         QTRY_VERIFY(!compare.isBusy());
         fixture.window->windowActions().picture->trigger();
@@ -398,24 +408,25 @@ private Q_SLOTS:
     void theSessionComesBackWithItsFileAndWindows()
     {
         WindowsFixture fixture;
-        QVERIFY(!fixture.window->restoreFile());
+        QVERIFY(!fixture.window->files().restore());
         const QString path = fixture.folder.filePath(QStringLiteral("mine.json"));
-        QVERIFY(fixture.window->saveTo(path));
-        fixture.window->windowActions().history->trigger();
-        fixture.window->historyWindow()->resize(377, 299);
+        QVERIFY(fixture.window->files().saveTo(path));
+        fixture.window->others().open<HistoryWindow>();
+        fixture.window->others().find<HistoryWindow>()->resize(377, 299);
         fixture.window->close();
         fixture.open();
-        QVERIFY(fixture.window->restoreFile());
+        QVERIFY(fixture.window->files().restore());
         QCOMPARE(fixture.document().path(), path);
-        QVERIFY(!fixture.window->historyWindow());
-        fixture.window->restoreWindows();
-        QVERIFY(fixture.window->historyWindow() && fixture.window->historyWindow()->isVisible());
-        QCOMPARE(fixture.window->historyWindow()->size(), QSize(377, 299));
-        QVERIFY(!fixture.window->modelWindow());
+        QVERIFY(!fixture.window->others().find<HistoryWindow>());
+        fixture.window->others().restore();
+        QVERIFY(fixture.window->others().find<HistoryWindow>()
+                && fixture.window->others().find<HistoryWindow>()->isVisible());
+        QCOMPARE(fixture.window->others().find<HistoryWindow>()->size(), QSize(377, 299));
+        QVERIFY(!fixture.window->others().find<ModelWindow>());
         fixture.window->close();
         QFile::remove(path);
         fixture.open();
-        QVERIFY(!fixture.window->restoreFile());
+        QVERIFY(!fixture.window->files().restore());
     }
 
     void aScreenThatCannotBeReachedIsSaidAndNotACrash()

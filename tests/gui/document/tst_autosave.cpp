@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Autosave, recovery after a crash, and the list of recent files.
 #include "gui/designer/designer.h"
+#include "gui/designer/designfiles.h"
 #include "gui/designer/mainwindow.h"
 #include "gui/designer/numberbar.h"
 #include "gui/designer/recentfiles.h"
@@ -202,7 +203,7 @@ private Q_SLOTS:
         MainWindow window(options);
         window.document().reset(exampleDesign());
         const QString path = folder.filePath(QStringLiteral("design.json"));
-        QVERIFY(window.saveTo(path));
+        QVERIFY(window.files().saveTo(path));
         const auto contentOf = [&] {
             QFile file(path);
             return file.open(QIODevice::ReadOnly) ? file.readAll() : QByteArray();
@@ -216,7 +217,7 @@ private Q_SLOTS:
         QCOMPARE(getrlimit(RLIMIT_FSIZE, &before), 0);
         const rlimit full{1024, before.rlim_max};
         QCOMPARE(setrlimit(RLIMIT_FSIZE, &full), 0);
-        const bool savedOnFull = window.saveTo(path);
+        const bool savedOnFull = window.files().saveTo(path);
         QSignalSpy failed(window.autosave(), &Autosave::failed);
         window.autosave()->flush();
         QCOMPARE(setrlimit(RLIMIT_FSIZE, &before), 0);
@@ -234,7 +235,7 @@ private Q_SLOTS:
         QTRY_COMPARE(failed.count(), 1);
         QVERIFY(window.numbers().value(QStringLiteral("autosave")).contains("failed"));
 
-        QVERIFY(window.saveTo(path));
+        QVERIFY(window.files().saveTo(path));
         QVERIFY(contentOf() != saved);
         window.autosave()->flush();
         QTRY_VERIFY(window.numbers().value(QStringLiteral("autosave")).isEmpty());

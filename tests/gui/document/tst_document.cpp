@@ -305,7 +305,7 @@ private Q_SLOTS:
         QVERIFY(document.overlay() == nullptr);
         QCOMPARE(document.overlayPath(), path);
         document.undoStack()->undo();
-        QVERIFY(document.overlay() != nullptr);
+        QTRY_VERIFY(document.overlay() != nullptr);
 
         // Other costs are the same program: compared with the new prediction.
         Design measured = document.design();
@@ -313,11 +313,62 @@ private Q_SLOTS:
             stage.weightGrad *= 2;
         const double before = document.overlay()->comparison.makespanError;
         document.replaceDesign(measured, QStringLiteral("Slower W"));
-        QVERIFY(document.overlay() != nullptr);
+        QTRY_VERIFY(document.overlay() != nullptr);
         QVERIFY(document.overlay()->comparison.makespanError > before);
 
         document.clearOverlay();
         QVERIFY(document.overlay() == nullptr);
+    }
+
+    void anEditLaysTheRecordingOverAgainWithoutOpeningTheFile()
+    {
+        QTemporaryDir folder;
+        const QString path = folder.filePath(QStringLiteral("run.db"));
+        Document document;
+        document.reset(test::familyDesign());
+        record(path, document, 5, 1.1);
+        document.setOverlay(path);
+        QVERIFY(QFile::remove(path));
+        document.apply(PinBlock{{Op::F, 0, 1, 0}, 500'000'000}); // the same program
+        QTRY_VERIFY(document.overlay() != nullptr);
+        document.apply(blockMove(document.design(), w10, find(document.design().schedule, w10).index + 3)); // another
+        QTRY_VERIFY(!document.isOverlayPending());
+        QVERIFY(document.overlay() == nullptr);
+        document.undoStack()->undo();
+        QTRY_VERIFY(document.overlay() != nullptr);
+        QCOMPARE(document.overlay()->comparison.predictedMakespan, document.prediction()->metrics.makespan);
+    }
+
+    void aRecordingLaidOverAnOlderDesignIsDropped()
+    {
+        QTemporaryDir folder;
+        const QString path = folder.filePath(QStringLiteral("run.db"));
+        Document document;
+        document.reset(test::familyDesign());
+        record(path, document, 5, 1.1);
+        document.setOverlay(path);
+        document.setOverlayPatience(0); // every answer is late
+        QSignalSpy overlays(&document, &Document::overlayChanged);
+        const auto slower = [&](double factor) {
+            Design design = document.design();
+            for (StageCosts& stage : design.costs.stages)
+                stage.weightGrad = static_cast<Nanoseconds>(static_cast<double>(stage.weightGrad) * factor);
+            document.replaceDesign(design, QStringLiteral("Slower W"));
+        };
+        slower(2);
+        QVERIFY(document.isOverlayPending() && !document.overlay()); // nothing of the design before is shown
+        QCOMPARE(document.side(), Side::Predicted);
+        QCOMPARE(document.overlayPath(), path);
+        slower(2);
+        QCOMPARE(overlays.count(), 1); // it went, once
+        QTRY_VERIFY(document.overlay() != nullptr);
+        QTest::qWait(50); // for another answer
+        QCOMPARE(overlays.count(), 2);
+        QCOMPARE(document.overlay()->comparison.predictedMakespan, document.prediction()->metrics.makespan);
+        slower(2);
+        document.clearOverlay();
+        QTest::qWait(50);
+        QVERIFY(!document.isOverlayPending() && !document.overlay() && document.overlayPath().isEmpty());
     }
 
     void aTraceOfAnotherProgramIsRefused()

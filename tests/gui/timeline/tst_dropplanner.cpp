@@ -39,6 +39,7 @@ struct Desk {
 };
 
 constexpr double never = 1e9;
+using State = DropPlan::State;
 
 } // namespace
 
@@ -68,16 +69,16 @@ private Q_SLOTS:
             const Block block = order[random() % order.size()];
             const double time = static_cast<double>(random() % 300) * 1e6;
             const DropPlan quick = large.at(block, device, time), exact = small.at(block, device, time);
-            QCOMPARE(quick.legal, exact.legal);
+            QCOMPARE(quick.isLegal(), exact.isLegal());
             QVERIFY(quick.is<ReorderDevice>());
             QVERIFY(quick.request == exact.request);
             QCOMPARE(quick.title.isEmpty(), false);
-            if (!quick.legal || !quick.changes) {
-                illegal += !quick.legal;
+            if (quick.state != State::Approximate) {
+                illegal += !quick.isLegal();
                 continue;
             }
             ++legal;
-            QVERIFY(quick.live && !exact.live);
+            QCOMPARE(exact.state, State::Exact);
             QCOMPARE(quick.prediction->metrics.makespan, exact.prediction->metrics.makespan);
             QCOMPARE(quick.prediction->metrics.rateMakespan, exact.prediction->metrics.rateMakespan);
             // The lanes show the same blocks at the same times.
@@ -125,7 +126,8 @@ private Q_SLOTS:
                     QVERIFY(plan.room);
                     const bool inside = static_cast<double>(plan.room->first) < i * step
                                         && i * step < static_cast<double>(plan.room->second);
-                    QVERIFY2(!inside || plan.legal, qPrintable(blockText(block) + QStringLiteral(": ") + plan.title));
+                    QVERIFY2(!inside || plan.isLegal(),
+                             qPrintable(blockText(block) + QStringLiteral(": ") + plan.title));
                     (inside ? within : beyond)++;
                 }
         QVERIFY(within > 100 && beyond > 100);
@@ -149,7 +151,7 @@ private Q_SLOTS:
                     shiftedPositions(size, std::vector{static_cast<std::uint32_t>(position)}, last + 1 - position),
                     &next));
                 const DropPlan plan = desk.at(block, device, 1e12);
-                QVERIFY(!plan.legal && !plan.changes && !plan.prediction);
+                QVERIFY(plan.state == State::Refused && !plan.prediction);
                 QCOMPARE(plan.title, explain(next));
                 QVERIFY(plan.edit.diagnostics == next);
             }
@@ -164,10 +166,10 @@ private Q_SLOTS:
                 [&answers](const DropPlan& plan) { answers.push_back(plan); });
         const Block block = design.schedule.order[3].back();
         const DropPlan plan = large.at(block, 3, 0), exact = small.at(block, 3, 0);
-        QVERIFY(plan.pending && plan.is<ReorderDevice>());
-        QVERIFY(!exact.legal);
+        QVERIFY(plan.state == State::Pending && plan.is<ReorderDevice>());
+        QCOMPARE(exact.state, State::Refused);
         QTRY_COMPARE(answers.size(), std::size_t(1));
-        QVERIFY(!answers[0].pending && !answers[0].legal);
+        QCOMPARE(answers[0].state, State::Refused);
         QCOMPARE(answers[0].title, exact.title);
         QVERIFY(hasErrors(large.planner.editOf(plan).diagnostics));
     }
@@ -183,11 +185,12 @@ private Q_SLOTS:
         const LaneBlock here = *large.layout.blockOf(w10);
         DropPlan last;
         for (int place = 1; place < 5; ++place)
-            if (const DropPlan plan = large.at(w10, 1, static_cast<double>(here.end) + place * 12e6); plan.changes)
+            if (const DropPlan plan = large.at(w10, 1, static_cast<double>(here.end) + place * 12e6);
+                plan.state == State::Approximate)
                 last = plan;
-        QVERIFY(last.live);
+        QCOMPARE(last.state, State::Approximate);
         QTRY_COMPARE(answers.size(), std::size_t(1));
-        QVERIFY(answers[0].isSamePlace(last) && !answers[0].live && !answers[0].pending);
+        QVERIFY(answers[0].isSamePlace(last) && answers[0].state == State::Exact);
         QCOMPARE(answers[0].prediction->metrics.makespan, last.prediction->metrics.makespan);
         QVERIFY(areEqual(answers[0].edit, large.planner.editOf(last)));
         // A question that is taken back is not answered.
@@ -204,11 +207,24 @@ private Q_SLOTS:
         connect(&large.planner, &DropPlanner::refined, this,
                 [&answers](const DropPlan& plan) { answers.push_back(plan); });
         const DropPlan plan = large.at({Op::F, 1, 0, 0}, 2, 1e7);
-        QVERIFY(plan.pending && plan.legal && plan.is<MoveStage>());
+        QVERIFY(plan.state == State::Pending && plan.is<MoveStage>());
         QTRY_COMPARE(answers.size(), std::size_t(1));
-        QVERIFY(!answers[0].pending && answers[0].prediction);
+        QVERIFY(answers[0].state == State::Exact && answers[0].prediction);
         QCOMPARE(answers[0].edit.design->schedule.deviceOfStage[1], 2);
         QVERIFY(areEqual(large.planner.editOf(plan), answers[0].edit)); // a drop before the answer does the same
+    }
+
+    void aRefusedPlanSaysWhichRemedyADropIsOffered()
+    {
+        Desk desk(never);
+        const LaneBlock target = *desk.layout.blockOf({Op::F, 0, 6, 0});
+        const DropPlan plan = desk.at({Op::W, 0, 0, 0}, 0, static_cast<double>(target.start) + 1);
+        QCOMPARE(plan.state, State::Refused);
+        QVERIFY2(plan.title.contains(QLatin1String("may not split")), qPrintable(plan.title));
+        QCOMPARE(plan.detail, QStringLiteral("drop it here to be offered: Allow the first stage to split"));
+        const DropPlan other = desk.at({Op::W, 1, 0, 0}, 1, 0); // before its I
+        QCOMPARE(other.state, State::Refused);
+        QVERIFY2(!other.detail.contains(QLatin1String("to be offered")), qPrintable(other.detail));
     }
 
     void theRoomOfABlockLiesBetweenWhatItNeedsAndWhatNeedsIt()

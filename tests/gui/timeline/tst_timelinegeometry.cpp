@@ -151,7 +151,7 @@ private Q_SLOTS:
         const LaneGeometry geometry = laneGeometry(layout.lanes()[0], {0, 1, 100, 1000}, area, 1000, 1);
         QCOMPARE(geometry.blocks.size(), std::size_t{6});
         QCOMPARE(geometry.blocks[1].rect, QRectF(250, 50, 99, 40));
-        QCOMPARE(geometry.blocks[1].text, BlockText::LetterAndNumber);
+        QCOMPARE(geometry.blocks[1].label, BlockLabel::LetterAndNumber);
         QCOMPARE(geometry.idle.size(), std::size_t{6}); // five between, one after the last
         QCOMPARE(geometry.idle[0], QRectF(200, 50, 49, 40));
         QCOMPARE(geometry.idle.back().right(), 1099.0);
@@ -161,11 +161,11 @@ private Q_SLOTS:
     {
         const auto textAt = [](double nsPerPixel) {
             const TimelineLayout layout = laneOf(36, 100); // microbatches up to 11
-            return laneGeometry(layout.lanes()[0], {0, nsPerPixel, 0, 1000}, area, 3600, 1).blocks.front().text;
+            return laneGeometry(layout.lanes()[0], {0, nsPerPixel, 0, 1000}, area, 3600, 1).blocks.front().label;
         };
-        QCOMPARE(textAt(4), BlockText::LetterAndNumber);
-        QCOMPARE(textAt(7), BlockText::Letter);
-        QCOMPARE(textAt(20), BlockText::None);
+        QCOMPARE(textAt(4), BlockLabel::LetterAndNumber);
+        QCOMPARE(textAt(7), BlockLabel::Letter);
+        QCOMPARE(textAt(20), BlockLabel::None);
     }
 
     void blocksOfOneLengthAreLabelledAlike()
@@ -176,14 +176,14 @@ private Q_SLOTS:
             for (const QRectF& place : {area, low}) {
                 const LaneGeometry geometry = laneGeometry(layout.lanes()[0], {0, nsPerPixel, 0, 1000}, place, 1300, 1);
                 for (const BlockRect& item : geometry.blocks)
-                    QCOMPARE(item.text, geometry.blocks.front().text);
+                    QCOMPARE(item.label, geometry.blocks.front().label);
             }
         // A lane that is too low for two lines writes the name on one.
         const auto textAt = [&](double nsPerPixel) {
-            return laneGeometry(layout.lanes()[0], {0, nsPerPixel, 0, 1000}, low, 1300, 1).blocks.front().text;
+            return laneGeometry(layout.lanes()[0], {0, nsPerPixel, 0, 1000}, low, 1300, 1).blocks.front().label;
         };
-        QCOMPARE(textAt(2), BlockText::Name);
-        QCOMPARE(textAt(4), BlockText::Letter);
+        QCOMPARE(textAt(2), BlockLabel::Name);
+        QCOMPARE(textAt(4), BlockLabel::Letter);
     }
 
     void aTimeIsAsPreciseAsWhatItIsToldApartFrom()

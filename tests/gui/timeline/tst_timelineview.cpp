@@ -317,7 +317,7 @@ private Q_SLOTS:
                     LaneGeometry geometry = laneGeometry(lane, axis, area, layout.makespan(), scale);
                     geometry.idle.clear();
                     for (BlockRect& item : geometry.blocks)
-                        item.text = BlockText::None; // letters stand on whole pixels, which need not be the same ones
+                        item.label = BlockLabel::None; // letters stand on whole pixels, which need not be the same ones
                     QVERIFY(geometry.blocks.size() > 8);
                     QImage together((QSizeF(740, 60) * scale).toSize(), QImage::Format_RGB32), single = together;
                     for (QImage* image : {&together, &single}) {
@@ -331,7 +331,7 @@ private Q_SLOTS:
                         else
                             for (const BlockRect& item : geometry.blocks) {
                                 const LaneBlock& block = lane.blocks()[item.index];
-                                painter.block(on, item.rect, block.block, block.chunk, item.text);
+                                painter.block(on, item.rect, block.block, block.chunk, item.label);
                             }
                     }
                     const int apart = mostApart(together, single);
@@ -371,7 +371,7 @@ private Q_SLOTS:
             return count;
         };
         for (const BlockRect& item : geometry.blocks) {
-            if (item.rect.right() > 700 || item.text < BlockText::LetterAndNumber)
+            if (item.rect.right() > 700 || item.label < BlockLabel::LetterAndNumber)
                 continue;
             const QPointF middle = item.rect.center();
             QVERIFY(inked(QRectF(middle.x() - 6, middle.y() - 16, 12, 14)) > 8);

@@ -4,6 +4,7 @@
 #include "core/families/family.h"
 #include "gui/designer/mainwindowfixture.h"
 #include "gui/designer/numberbar.h"
+#include "gui/designer/overlays.h"
 #include "gui/designer/windowactions.h"
 #include "gui/document/memberforecast.h"
 #include "gui/document/timelinelayout.h"
@@ -164,7 +165,7 @@ private Q_SLOTS:
         const Design recorded = fixture.document().design();
         fixture.document().replaceDesign(withFamily(recorded, *findFamily("gpipe")), QStringLiteral("GPipe"));
         const Design before = fixture.document().design();
-        fixture.window.takeCostsFrom(run);
+        fixture.window.overlays().takeCostsFrom(run);
         const Design& after = fixture.document().design();
         QCOMPARE(after.schedule, before.schedule);
         QVERIFY(after.costs.source.starts_with("measured"));
@@ -199,7 +200,7 @@ private Q_SLOTS:
         }
         const QString trace = fixture.folder.filePath(QStringLiteral("imported.db"));
         importTraces(files, trace.toStdString(), false);
-        fixture.window.takeCostsFrom(trace);
+        fixture.window.overlays().takeCostsFrom(trace);
         const Design after = fixture.document().design();
         QCOMPARE(after.costs.source, std::string("measured: imported.db"));
         QVERIFY(std::abs(after.costs.stages[0].forward - 2 * before.costs.stages[0].forward) < 2'000); // printed in us
@@ -207,7 +208,7 @@ private Q_SLOTS:
         // Of another schedule its blocks tell that it is none of this one.
         fixture.document().replaceDesign(withFamily(before, *findFamily("gpipe")), QStringLiteral("GPipe"));
         const Design other = fixture.document().design();
-        fixture.window.takeCostsFrom(trace);
+        fixture.window.overlays().takeCostsFrom(trace);
         auto* box = fixture.window.findChild<QMessageBox*>();
         QVERIFY2(box && box->text().contains(QLatin1String("of another program")), box ? qPrintable(box->text()) : "");
         box->close();
@@ -305,7 +306,7 @@ private Q_SLOTS:
         QVERIFY(view.range() == std::pair(Nanoseconds{1000}, Nanoseconds{500'000}));
 
         const QString report = fixture.folder.filePath(QStringLiteral("report.html"));
-        QVERIFY(fixture.window.reportTo(report));
+        QVERIFY(fixture.window.overlays().reportTo(report));
         QFile file(report);
         QVERIFY(file.open(QIODevice::ReadOnly));
         const QByteArray html = file.readAll();

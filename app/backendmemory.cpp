@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/heldon.h"
+#include "app/backendmemory.h"
 
 #include "app/gpus.h"
 
@@ -12,7 +12,7 @@
 
 namespace pipewright::app {
 
-MemoryCheck heldOn(const Design& design, const std::string& backend, RunOptions::Maths maths)
+MemoryCheck memoryWith(const Design& design, const std::string& backend, RunOptions::Maths maths)
 {
     if (std::find(std::begin(runBackends), std::end(runBackends), backend) == std::end(runBackends))
         throw Error("--for", "\"" + backend + "\" is no backend", "use host, mpi or cuda");
@@ -34,7 +34,7 @@ MemoryCheck heldOn(const Design& design, const std::string& backend, RunOptions:
     return checkMemory(design, options);
 }
 
-std::string heldText(std::span<const HeldMemory> memory, const std::string& backend)
+std::string backendMemoryText(std::span<const HeldMemory> memory, const std::string& backend)
 {
     const HeldMemory& fullest = *std::max_element(
         memory.begin(), memory.end(), [](const HeldMemory& a, const HeldMemory& b) { return a.total() < b.total(); });

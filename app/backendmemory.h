@@ -11,9 +11,9 @@ namespace pipewright::app {
 
 /// For `run --backend BACKEND --maths MATHS` with default values of its other options. Throws Error for an unknown
 /// backend.
-MemoryCheck heldOn(const Design& design, const std::string& backend, RunOptions::Maths maths);
+MemoryCheck memoryWith(const Design& design, const std::string& backend, RunOptions::Maths maths);
 
 /// "predicted: run --backend host allocates at most 36.1 MiB of a device; of it, beside the buffers, at most …".
-std::string heldText(std::span<const HeldMemory> memory, const std::string& backend);
+std::string backendMemoryText(std::span<const HeldMemory> memory, const std::string& backend);
 
 } // namespace pipewright::app

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// A box or grid with its margins and the space between its parts, in one line; their classes come with it.
+#pragma once
+
+#include <QBoxLayout>
+#include <QGridLayout>
+#include <QWidget>
+
+namespace pipewright {
+
+/// `parent` null: it is added to another layout. `spacing` negative: the style's.
+template<typename Layout>
+Layout* makeLayout(QWidget* parent, const QMargins& margins, int spacing = -1)
+{
+    auto* layout = new Layout(parent);
+    layout->setContentsMargins(margins);
+    layout->setSpacing(spacing);
+    return layout;
+}
+
+} // namespace pipewright
