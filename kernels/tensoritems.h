@@ -201,38 +201,57 @@ PIPEWRIGHT_ITEM(ChooseExperts, c.size[0], 1)
         last = best;
     }
 }
-// size[4]: number of experts that a token chooses. Operands: the experts' probabilities and the choices; `out` and
-// `scratch` are zeros.
+// size[4]: number of experts that a token chooses. A copy's weight is its expert's probability times `number`; with
+// size[5] it is divided by the sum of the probabilities of all experts that the token's copies found a slot at.
+// Operands: the experts' probabilities and the choices; `out` and `scratch` are zeros.
 PIPEWRIGHT_ITEM(Route, c.size[0], 1)
 {
     const Slots is(c);
     float* taken = c.scratch + o * is.experts;
-    for (std::int64_t token = o * is.tokens; token < (o + 1) * is.tokens; ++token)
+    for (std::int64_t token = o * is.tokens; token < (o + 1) * is.tokens; ++token) {
+        float sum = 0;
         for (std::int64_t k = 0; k < c.size[4]; ++k) {
             const std::int64_t expert = c.whole[token * c.size[4] + k];
             if (expert < 0 || !(taken[expert] < float(is.capacity)))
                 continue;
-            c.out[is.weight(0, token, expert * is.capacity + std::int64_t(taken[expert]))] =
-                c.in[0][token * is.experts + expert];
+            const float p = c.in[0][token * is.experts + expert];
+            c.out[is.weight(0, token, expert * is.capacity + std::int64_t(taken[expert]))] = p;
             taken[expert] += 1;
+            sum += p;
         }
+        const float share = c.size[5] != 0 ? c.number / sum : c.number;
+        for (std::int64_t k = 0; k < c.size[4] && sum > 0; ++k) {
+            // The last slot that was taken is this token's, or it is empty for this token.
+            const std::int64_t expert = c.whole[token * c.size[4] + k];
+            if (expert >= 0 && taken[expert] > 0)
+                c.out[is.weight(0, token, expert * is.capacity + std::int64_t(taken[expert]) - 1)] *= share;
+        }
+    }
 }
-// Operands: weights, probabilities and the weights' gradient.
+// Operands: weights, probabilities and the weights' gradient; `number` and size[5] as of Route.
 PIPEWRIGHT_ITEM(RouteGrad, c.size[0] * c.size[1], 1)
 {
     const Slots is(c);
     const float* p = c.in[1] + o * is.experts;
     float* out = c.out + o * is.experts;
-    float sum = 0;
+    const bool shares = c.size[5] != 0;
+    float sum = 0; // of the gradients, each times the share of its copy
     for (std::int64_t e = 0; e < is.experts; ++e) {
-        float back = 0;
-        for (std::int64_t at = (o * is.experts + e) * is.capacity; at < (o * is.experts + e + 1) * is.capacity; ++at)
+        float back = 0, weight = 0;
+        for (std::int64_t at = (o * is.experts + e) * is.capacity; at < (o * is.experts + e + 1) * is.capacity; ++at) {
             back += c.in[0][at] != 0 ? c.in[2][at] : 0.0f;
+            weight += c.in[0][at];
+        }
         out[e] = back;
-        sum += back * p[e];
+        sum += back * (shares ? weight / c.number : p[e]);
     }
-    for (std::int64_t e = 0; e < is.experts; ++e)
-        out[e] = p[e] * (out[e] - sum);
+    for (std::int64_t e = 0; e < is.experts; ++e) {
+        float weight = shares ? 0.0f : c.number * p[e];
+        for (std::int64_t at = (o * is.experts + e) * is.capacity;
+             shares && at < (o * is.experts + e + 1) * is.capacity; ++at)
+            weight += c.in[0][at];
+        out[e] = weight * (out[e] - sum);
+    }
 }
 
 /// Operands: weights and tokens. Every slot's token, weighted if `weighed`.

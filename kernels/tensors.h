@@ -28,7 +28,7 @@ inline constexpr std::int32_t tensorOperationCount = PIPEWRIGHT_TENSOR_OPERATION
 /// Inputs, outputs and sizes; tensoritems.h defines what each operation computes.
 struct TensorCall {
     TensorOperation operation;
-    float number;         ///< of Scale
+    float number;         ///< of Scale, Route and RouteGrad
     std::int64_t size[6]; ///< what each means: tensoritems.h
     const float* in[5];   ///< null: not used
     float* out;

@@ -42,13 +42,16 @@ private:
     /// Copies of tokens that a value in the slots of experts stands for; 0: it is in none.
     std::int64_t copiesIn(const Node& node) const
     {
-        if (node.leaf != Leaf::None || operationOf(node).name == "combine" || operationOf(node).name == "route")
+        if (node.leaf != Leaf::None)
             return 0;
-        if (operationOf(node).name == "dispatch")
-            return copiesOf(m_graph.node(node.operands[0]));
         std::int64_t copies = 0;
-        for (const int operand : node.operands)
-            copies = std::max(copies, m_copies[std::size_t(operand)]);
+        switch (operationOf(node).copies) {
+        case Copies::Made: return copiesOf(m_graph.node(node.operands[0]));
+        case Copies::Summed: return 0;
+        case Copies::AsRead:
+            for (const int operand : node.operands)
+                copies = std::max(copies, m_copies[std::size_t(operand)]);
+        }
         return copies;
     }
     /// Elements that tokens fill: experts have more slots where tokens do not share out evenly.
@@ -163,10 +166,8 @@ private:
     bool isRemade(int tensor) const
     {
         const Node& node = m_graph.node(tensor);
-        if (node.leaf != Leaf::None || node.operands.size() != 1 || operationOf(node).work != Work::Traffic)
-            return false;
-        const std::vector<KeptForm>& keeps = operationOf(node).keeps;
-        return keeps.size() == 1 && keeps.front().what == KeptForm::What::Operand;
+        return node.leaf == Leaf::None && node.operands.size() == 1 && operationOf(node).isElementwise()
+               && operationOf(node).keeps.front().what == KeptForm::What::Operand;
     }
 
     void keepValue(int tensor, const KeptForm& form, const std::string& name)
@@ -227,8 +228,8 @@ private:
         switch (operationOf(node).work) {
         case Work::None:
         case Work::Traffic:
-            if (operationOf(node).name == "join_keys") // the gradient of every head's key
-                need("d.key", node.count());
+            if (const std::string_view name = operationOf(node).resultGrad; !name.empty())
+                need(name, node.count());
             return;
         case Work::Attention: {
             const std::int64_t queries =
@@ -250,11 +251,7 @@ private:
     /// Whether activations lie between a value and the product whose result's gradient is kept in the same size.
     bool takesKeptGradientsPlace(int tensor) const
     {
-        const Node& node = m_graph.node(tensor);
-        if (node.leaf != Leaf::None)
-            return false;
-        const std::string_view name = operationOf(node).name;
-        return name == "multiply" || name == "clamped_silu" || isRemade(tensor);
+        return m_graph.node(tensor).leaf == Leaf::None && operationOf(m_graph.node(tensor)).isElementwise();
     }
 
     // Parts of a layer run one after the other, so those that name the same tensor share it.

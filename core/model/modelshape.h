@@ -136,8 +136,8 @@ struct ModelShape {
     bool queryKeyValueBias = true;                ///< biases on q, k, v (Qwen2.5 has these and no others)
     bool projectionBias = false;                  ///< a bias on the attention's output though `bias` is false (GPT-OSS)
     bool queryKeyNorm = false;                    ///< RMS norm per head on q and k (Qwen3)
-    bool bidirectional = false;   ///< a decoder's tokens also attend to later ones
-    bool postNorm = false;        ///< a norm behind attention and MLP too (Gemma 2)
+    bool bidirectional = false;                   ///< a decoder's tokens also attend to later ones
+    bool postNorm = false;                        ///< a norm behind attention and MLP too (Gemma 2)
     bool attentionSinks = false;  ///< one parameter per head that takes part in the softmax without a token (GPT-OSS)
     bool learnedPositions = true; ///< position table of `sequence` rows (GPT); otherwise rotary
     Rotary rotary = {};

@@ -21,6 +21,8 @@ struct OperationRow {
     std::string_view parts = {};      ///< "dk=heads": cut only between so many equal parts
     std::string_view atLeast = {};    ///< "ps": p is s or more
     bool passesGradient = false;
+    Copies copies = Copies::AsRead;
+    std::string_view resultGrad = {};
     OwnTensors own = nullptr;
 };
 
@@ -90,7 +92,13 @@ constexpr OperationRow operationRows[] = {
      .attributes = attentionAttributes,
      .parts = "dkn=key_value_heads",
      .own = attentionCore},
-    {"join_keys", "bsk bsr -> bsd", Work::Traffic, {}, "heads width", "d=width", "kd=heads"},
+    {.name = "join_keys",
+     .signature = "bsk bsr -> bsd",
+     .work = Work::Traffic,
+     .attributes = "heads width",
+     .sized = "d=width",
+     .parts = "kd=heads",
+     .resultGrad = "d.key"},
     {.name = "latent_attention",
      .signature = "bsd btd btv n? -> bsv",
      .work = Work::Attention,
@@ -112,9 +120,13 @@ constexpr OperationRow operationRows[] = {
      .attributes = "top_k capacity sigmoid? groups? groups_per_token? unnormalised? scale~? balance~?",
      .sized = "c=capacity",
      .own = routing},
-    {"dispatch", "gtec gth -> gech", Work::Traffic},
+    {.name = "dispatch", .signature = "gtec gth -> gech", .work = Work::Traffic, .copies = Copies::Made},
     {"expert_linear", "gech eoh eo? -> geco", Work::Product, "0.input.W g.outputGrad.W"},
-    {"combine", "gtec gech -> gth", Work::Traffic, "1.output.I"},
+    {.name = "combine",
+     .signature = "gtec gech -> gth",
+     .work = Work::Traffic,
+     .keeps = "1.output.I",
+     .copies = Copies::Summed},
 };
 
 struct RuleRow {
@@ -304,6 +316,8 @@ Operation parseOperation(const OperationRow& row)
         operation.keeps.push_back(parseKept(word));
     operation.atLeast = row.atLeast;
     operation.passesGradient = row.passesGradient;
+    operation.copies = row.copies;
+    operation.resultGrad = row.resultGrad;
     operation.own = row.own;
     const auto [left, right] = sides(row.signature);
     for (const std::string_view word : words(left)) {
@@ -366,6 +380,13 @@ int OperandForm::position(char letter, int stars) const
     if (at == std::string::npos)
         return -1;
     return hasStar() ? static_cast<int>(at) - 1 + stars : static_cast<int>(at);
+}
+
+bool Operation::isElementwise() const
+{
+    return result.letters == "*" && !keeps.empty()
+           && std::all_of(operands.begin(), operands.end(),
+                          [](const OperandForm& form) { return form.letters == "*"; });
 }
 
 bool SharingRule::factors() const

@@ -63,6 +63,9 @@ struct KeptForm {
     bool unlessRemade = false;
 };
 
+/// Tokens are copied to their experts' slots, of which some may stay empty, and their copies are summed again.
+enum class Copies : std::uint8_t { AsRead, Made, Summed };
+
 class TensorGraph;
 struct Node;
 
@@ -71,6 +74,9 @@ struct Operation {
     Work work = Work::None;
     std::vector<KeptForm> keeps;
     bool passesGradient = false; ///< that of operand 0 is that of the result, or a part of it, but for a factor
+    Copies copies = Copies::AsRead;
+    std::string_view
+        resultGrad; ///< workspace of I where the result's gradient finds no place elsewhere; empty: it does
     /// Tensors of its own that the forward keeps; null: none.
     std::vector<SavedTensor> (*own)(const TensorGraph&, const Node&) = nullptr;
     std::vector<OperandForm> operands;
@@ -79,6 +85,7 @@ struct Operation {
     char sizedLetter = 0; ///< a letter of the result alone, whose size is `sizeAttribute`
     std::string sizeAttribute;
     std::string_view atLeast;   ///< two letters: the first's size is the second's, or more
+    bool isElementwise() const; ///< makes every element from those in its place, and keeps some of them
     std::string wholeLetters;   ///< these dimensions may only be cut between so many equal parts …
     std::string partsAttribute; ///< … as this attribute says
 };

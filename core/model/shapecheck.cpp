@@ -120,6 +120,9 @@ Diagnostics checkShape(const ModelShape& shape)
              fmt::format("{} experts in {} groups, of which a token visits {}, cannot give each token {} of them",
                          shape.experts, shape.routerGroups, shape.routerGroupsPerToken, shape.expertsPerToken),
              "use a divisor of experts, and groups with enough of them"});
+    if (shape.activation == Activation::ClampedSilu && !shape.gatedMlp && (shape.experts == 0 || shape.denseLayers > 0))
+        wrong.push_back({Severity::Error, "model.activation",
+                         "the clamped activation multiplies two halves of an MLP's outputs", "use silu, or gated_mlp"});
     if (shape.heads % shape.keyValueHeads != 0)
         wrong.push_back(
             {Severity::Error, "model.key_value_heads",
@@ -138,6 +141,14 @@ Diagnostics checkShape(const ModelShape& shape)
                          "check sequence, microbatch_size, vocabulary and layers"});
     for (Diagnostic& diagnostic : checkParallelism(shape))
         wrong.push_back(std::move(diagnostic));
+    if (!wrong.empty())
+        return wrong;
+    try {
+        layersOf(shape);
+    } catch (const Error& error) { // an attribute or a tensor of the graph beyond its limits
+        for (const Diagnostic& fault : error.diagnostics())
+            wrong.push_back({Severity::Error, "model", fault.where + ": " + fault.what, fault.hint});
+    }
     return wrong;
 }
 
@@ -203,9 +214,6 @@ Diagnostics whyNotRunnable(const ModelShape& shape)
          "the load-balancing term here is that of routers with a softmax", "use 0, and router_bias_rate instead");
     need(!shape.expertBias || shape.sharedExperts == 0, "expert_bias",
          "biases of experts that every token visits are not built in", "switch them off");
-    const bool gated = shape.gatedMlp || (shape.experts > 0 && shape.denseLayers == 0);
-    need(shape.activation != Activation::ClampedSilu || gated, "activation",
-         "the clamped activation multiplies two halves of an MLP's outputs", "use silu, or gated_mlp");
     need(!shape.postNorm || !(shape.bias || classifier || shape.architecture == Architecture::Encoder), "post_norm",
          "norms on both sides of a part are RMS norms here, which have no shift", "switch it or biases off");
     if (classifier) {

@@ -28,6 +28,16 @@ Tensor probabilities(MemberDevice& member, const Tensor& logits)
     return out;
 }
 
+/// Whether the weights of a token's copies sum to the router's factor.
+bool isNormalised(const Node& node)
+{
+    return attributeOr(node, "unnormalised", 0) == 0;
+}
+float factorOf(const Node& node)
+{
+    return static_cast<float>(attributeOr(node, "scale", 1));
+}
+
 Tensor route(MemberDevice& member, const Node& node, const Operands& in, const LocalPart&)
 {
     Shape shape = in[0]->shape;
@@ -50,6 +60,8 @@ Tensor route(MemberDevice& member, const Node& node, const Operands& in, const L
     place.operation = TensorOperation::Route;
     std::copy(shape.begin(), shape.end(), place.size);
     place.size[4] = each;
+    place.size[5] = isNormalised(node) ? 1 : 0;
+    place.number = factorOf(node);
     place.in[0] = p.data.data();
     place.out = out.data.data();
     place.scratch = taken.data.data();
@@ -58,15 +70,16 @@ Tensor route(MemberDevice& member, const Node& node, const Operands& in, const L
     return out;
 }
 
-Gradients routeBack(MemberDevice& member, const Node&, const Operands& in, const Tensor& result, const Tensor& grad,
-                    const LocalPart&)
+Gradients routeBack(MemberDevice& member, const Node& node, const Operands& in, const Tensor& result,
+                    const Tensor& grad, const LocalPart&)
 {
     Gradients grads{member.make(in[0]->shape)};
     if (result.elements() == 0)
         return {member.zeros(in[0]->shape)};
     const Tensor p = probabilities(member, *in[0]);
-    callSlots(member, TensorOperation::RouteGrad, result.shape, 0,
-              {result.data.data(), p.data.data(), grad.data.data()}, grads[0]);
+    const Shape& shape = result.shape;
+    member.call(TensorOperation::RouteGrad, {shape[0], shape[1], shape[2], shape[3], 0, isNormalised(node) ? 1 : 0},
+                {result.data.data(), p.data.data(), grad.data.data()}, grads[0].data.data(), factorOf(node));
     return grads;
 }
 
@@ -188,7 +201,7 @@ Gradients expertLinearBack(MemberDevice& member, const Node&, const Operands& in
 }
 
 constexpr NodeMaths expertTable[] = {
-    {"route", route, routeBack, 1, "top_k capacity"},
+    {"route", route, routeBack, 1, "top_k capacity unnormalised scale"},
     {"dispatch", dispatch, dispatchBack, 2},
     {"expert_linear", expertLinear, expertLinearBack, 3},
     {"combine", combine, combineBack, 2},

@@ -3,6 +3,7 @@
 // Each calls kernels for its shapes; the collectives between nodes are membercollectives.h's.
 #include "executor/sharding/nodemaths.h"
 
+#include "core/base/formattedtext.h"
 #include "executor/sharding/attentionmaths.h"
 #include "executor/sharding/expertmaths.h"
 #include "executor/sharding/plainmaths.h"
@@ -302,15 +303,17 @@ Diagnostics whyNotRunnable(const TensorGraph& graph)
             fault(node, fmt::format("{} can be shared out, but not run here", name), "use another operation");
             continue;
         }
+        std::vector<std::string> unknown;
         if (node.operands.size() > maths->mostOperands)
-            fault(node,
-                  fmt::format("{} with {} can be shared out, but not run here", name,
-                              graph.node(node.operands.back()).name),
-                  "leave this operand out");
+            unknown.push_back(graph.node(node.operands.back()).name);
         for (const auto& [attribute, value] : node.attributes)
             if (!maths->knows(attribute))
-                fault(node, fmt::format("{} with \"{}\" can be shared out, but not run here", name, attribute),
-                      "leave the attribute out");
+                unknown.push_back(fmt::format("\"{}\"", attribute));
+        if (!unknown.empty())
+            fault(
+                node,
+                fmt::format("{} with {} can be shared out, but not run here", name, pipewright::joined(unknown, ", ")),
+                "leave this out");
         if (const char* why = whyNotHeads(graph, node))
             fault(node, why, "give queries, keys and values heads of one size");
     }

@@ -133,9 +133,11 @@ inline void checkTensors()
         kernels::cuda::run({}, onGpu);
         return to.read();
     });
-    checkTensor<Route>("route", {groups, group, experts, capacity, 2}, {likely}, weights.size(), choices);
-    checkTensor<RouteGrad>("route grad", {groups, group, experts, capacity},
-                           {weights, likely, some(std::int64_t(weights.size()), 12)}, likely.size());
+    for (const std::int64_t shared : {0, 1}) {
+        checkTensor<Route>("route", {groups, group, experts, capacity, 2, shared}, {likely}, weights.size(), choices);
+        checkTensor<RouteGrad>("route grad", {groups, group, experts, capacity, 0, shared},
+                               {weights, likely, some(std::int64_t(weights.size()), 12)}, likely.size());
+    }
     checkTensor<Dispatch>("dispatch", {groups, group, experts, capacity, width}, {weights, here}, slots.size());
     checkTensor<DispatchGrad>("dispatch grad", {groups, group, experts, capacity, width}, {weights, slots},
                               here.size());

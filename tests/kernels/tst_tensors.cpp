@@ -118,8 +118,23 @@ struct Mixture {
         }
         return all;
     }
-    /// These, while they have places left.
-    static Values route(const Values& likely, const std::vector<std::int32_t>& choices)
+    /// These, while they have places left. The weights are probabilities · factor, or share it among a token's copies.
+    static constexpr double factor = 0.5;
+    static Values route(const Values& likely, const std::vector<std::int32_t>& choices, bool shared)
+    {
+        Values weights = routed(likely, choices);
+        return shared ? sharedOut(weights) : each(weights, [](double weight) { return factor * weight; });
+    }
+    static Values sharedOut(Values weights)
+    {
+        for (std::size_t token = 0; token < std::size_t(groups * tokens); ++token) {
+            const auto first = weights.begin() + std::ptrdiff_t(token * std::size_t(places));
+            const double sum = std::accumulate(first, first + places, 0.0);
+            std::for_each(first, first + places, [sum](double& weight) { weight *= sum > 0 ? factor / sum : 0; });
+        }
+        return weights;
+    }
+    static Values routed(const Values& likely, const std::vector<std::int32_t>& choices)
     {
         Values weights(std::size_t(groups * tokens * places), 0.0);
         for (std::int64_t group = 0; group < groups; ++group) {
@@ -261,29 +276,34 @@ void addMixtures(std::vector<Case>& cases)
     const auto probabilities = [](const Values& of) { return softmax(of, Mixture::experts); };
     const Values likely = each(probabilities(scores), [](double value) { return double(float(value)); });
     const std::vector<std::int32_t> choices = Mixture::choices(likely);
-    const Values weights = Mixture::route(likely, choices), weightGrad = test::someValues(weights.size(), 13);
+    const Values weights = Mixture::route(likely, choices, true), weightGrad = test::someValues(weights.size(), 13);
     const Values x = test::someValues(std::size_t(Mixture::groups * Mixture::tokens * Mixture::width), 14),
                  places = test::someValues(std::size_t(Mixture::groups * Mixture::places * Mixture::width), 15);
-    Sizes routing = Mixture::sizes();
-    routing[4] = Mixture::chosen;
-    cases.push_back({Route, routing, {likely}, weights, choices, Values(weights.size(), 0.0)});
     // And where others are chosen than the likeliest.
     std::vector<std::int32_t> others = choices;
     for (std::int32_t& expert : others)
         expert = (expert + 1) % std::int32_t(Mixture::experts);
-    cases.push_back({Route, routing, {likely}, Mixture::route(likely, others), others, Values(weights.size(), 0.0)});
-    // Which experts were chosen stays: only the weights follow the scores.
-    cases.push_back({RouteGrad,
-                     Mixture::sizes(),
-                     {weights, likely, weightGrad},
-                     gradientOf(scores, weightGrad, [&](const Values& of) {
-                         const Values now = probabilities(of);
-                         Values found(weights.size(), 0.0);
-                         for (std::size_t i = 0; i < weights.size(); ++i)
-                             if (weights[i] != 0)
-                                 found[i] = now[i / std::size_t(Mixture::capacity)];
-                         return found;
-                     })});
+    for (const bool shared : {true, false}) {
+        Sizes routing = Mixture::sizes();
+        routing.resize(6);
+        routing[4] = Mixture::chosen;
+        routing[5] = shared ? 1 : 0;
+        const Values of = Mixture::route(likely, choices, shared);
+        cases.push_back({Route, routing, {likely}, of, choices, Values(of.size(), 0.0)});
+        cases.push_back(
+            {Route, routing, {likely}, Mixture::route(likely, others, shared), others, Values(of.size(), 0.0)});
+        // Which experts were chosen, and have room, stays: only the weights follow the scores.
+        cases.push_back(
+            {RouteGrad, routing, {of, likely, weightGrad}, gradientOf(scores, weightGrad, [&](const Values& now) {
+                 const Values p = probabilities(now);
+                 Values found(of.size(), 0.0);
+                 for (std::size_t i = 0; i < of.size(); ++i)
+                     if (of[i] != 0)
+                         found[i] = p[i / std::size_t(Mixture::capacity)];
+                 return shared ? Mixture::sharedOut(found)
+                               : each(found, [](double weight) { return Mixture::factor * weight; });
+             })});
+    }
     const auto dispatched = [&](const Values& of) { return Mixture::dispatch(weights, of); };
     const auto combined = [&](const Values& of) { return Mixture::combine(weights, of); };
     cases.push_back({Dispatch, Mixture::sizes(), {weights, x}, dispatched(x)});
@@ -371,8 +391,9 @@ private Q_SLOTS:
         place.out = weights.data();
         place.scratch = taken.data();
         place.whole = choices.data();
+        place.number = 1;
         kernels::run(place);
-        QCOMPARE(weights, (std::vector<float>{0, 0, 0, 0, 0, 0.8f}));
+        QCOMPARE(weights, (std::vector<float>{0, 0, 0, 0, 0, 0.8f})); // times 1
     }
 
     void wholeNumbersAreThoseOfTheFloats()

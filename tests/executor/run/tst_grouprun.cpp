@@ -371,7 +371,7 @@ private Q_SLOTS:
     void whatGroupsDoNotTrainIsSaidBeforehand_data()
     {
         QTest::addColumn<QString>("field");
-        for (const char* field : {"sigmoid", "groups", "unnormalised", "scale", "balance", "router.correction"})
+        for (const char* field : {"sigmoid", "groups", "balance", "router.correction"})
             QTest::newRow(field) << QString(field);
     }
     void whatGroupsDoNotTrainIsSaidBeforehand()
@@ -380,8 +380,6 @@ private Q_SLOTS:
         ModelShape shape = groupExperts();
         shape.routerScore = field == "sigmoid" ? RouterScore::Sigmoid : RouterScore::Softmax;
         shape.routerGroups = shape.routerGroupsPerToken = field == "groups" ? 2 : 1;
-        shape.routerNormalised = field != "unnormalised";
-        shape.routerScale = field == "scale" ? 2 : 1;
         shape.routerBalance = field == "balance" ? 0.1 : 0;
         shape.routerBias = field == "router.correction";
         const Diagnostics why = whyNotTrainable(groupDesign("1f1b", {{1e9, 5e8}, {1e9}}, 4, shape));
