@@ -5,7 +5,7 @@
 
 #include "core/base/diagnostic.h"
 #include "executor/mpi/processes.h"
-#include "executor/runtime/clock.h"
+#include "executor/runtime/steadyclock.h"
 
 #include <algorithm>
 #include <bit>
