@@ -16,7 +16,7 @@
 #include "core/predict/toytraining.h"
 #include "core/program/compile.h"
 #include "executor/experiment/experimentreport.h"
-#include "executor/runtime/clock.h"
+#include "executor/runtime/steadyclock.h"
 #include "executor/torch/torchexperiment.h"
 
 #include <fmt/format.h>

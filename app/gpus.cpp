@@ -64,8 +64,7 @@ std::function<std::unique_ptr<Backend>(int devices)> cudaBackend(const GpuChoice
     return [setup = std::move(setup), table = status.table](int) { return createCudaBackend(*table, setup); };
 }
 
-std::function<std::unique_ptr<Backend>(std::unique_ptr<Mesh> mesh, Nanoseconds deadline)>
-cudaRank(const GpuChoice& choice, Diagnostics& notes)
+RankCreator cudaRank(const GpuChoice& choice, Diagnostics& notes)
 {
     const CudaStatus status = probe(choice);
     CudaSetup own = setupFor(choice, status);

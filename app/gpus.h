@@ -28,8 +28,10 @@ struct GpuChoice {
 std::function<std::unique_ptr<Backend>(int devices)> cudaBackend(const GpuChoice& choice, int devices,
                                                                  Diagnostics& notes);
 
-/// The same for one of several processes, which are connected by the mesh.
-std::function<std::unique_ptr<Backend>(std::unique_ptr<Mesh> mesh, Nanoseconds deadline)>
-cudaRank(const GpuChoice& choice, Diagnostics& notes);
+/// Makes this process's part of the backend from the mesh that connects it with the others.
+using RankCreator = std::function<std::unique_ptr<Backend>(std::unique_ptr<Mesh> mesh, Nanoseconds deadline)>;
+
+/// The same for one of several processes.
+RankCreator cudaRank(const GpuChoice& choice, Diagnostics& notes);
 
 } // namespace pipewright::app

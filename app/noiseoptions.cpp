@@ -64,7 +64,7 @@ RankBy NoiseOptions::by() const
     if (m_by != "median" && m_by != "p95")
         throw Error("--by", "\"" + m_by + "\" is none that is known", "use makespan, median or p95");
     if (m_spread.empty() && m_deviceSpread.empty())
-        throw Error("--by", m_by + " of what varies how much?", "give --spread or --device-spread, such as 5%");
+        throw Error("--by", m_by + " needs to know how times vary", "give --spread or --device-spread, such as 5%");
     return m_by == "median" ? RankBy::Median : RankBy::P95;
 }
 

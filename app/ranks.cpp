@@ -8,17 +8,13 @@
 #include "core/base/diagnostic.h"
 #include "core/base/findprogram.h"
 #include "executor/mpi/ranksecret.h"
-#include "executor/mpi/socketmesh.h"
+#include "executor/mpi/tcp.h"
 #include "executor/torch/rankprocesses.h"
 
-#include <arpa/inet.h>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
-#include <fmt/format.h>
-#include <netinet/in.h>
 #include <optional>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -28,10 +24,7 @@ namespace pipewright::app {
 
 namespace {
 
-const char* environment(const char* name)
-{
-    return std::getenv(name);
-}
+constexpr const char* loopback = "127.0.0.1";
 
 /// Keeps a port of the loopback address for rank 0, which listens there: no other program is given it meanwhile.
 class KeptPort {
@@ -39,34 +32,24 @@ public:
     KeptPort() : m_socket(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))
     {
         const int on = 1;
-        sockaddr_in place{};
-        place.sin_family = AF_INET;
-        place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        socklen_t length = sizeof place;
+        const TcpAddress place = addressesOf(loopback, 0, 0).front();
         // Both ends of this have to allow it, and neither listens yet.
         if (m_socket < 0 || setsockopt(m_socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0
-            || bind(m_socket, reinterpret_cast<sockaddr*>(&place), length) != 0
-            || getsockname(m_socket, reinterpret_cast<sockaddr*>(&place), &length) != 0)
+            || bind(m_socket, reinterpret_cast<const sockaddr*>(&place.address), place.length) != 0)
             throw Error("--backend", std::string("no port for the processes to meet at: ") + std::strerror(errno),
                         "close some files or programs");
-        m_port = ntohs(place.sin_port);
     }
     ~KeptPort() { close(m_socket); }
     KeptPort(const KeptPort&) = delete;
     KeptPort& operator=(const KeptPort&) = delete;
 
-    int number() const { return m_port; }
+    int number() const { return ownAddressOf(m_socket).port(); }
 
 private:
-    int m_socket, m_port = 0;
+    int m_socket;
 };
 
 } // namespace
-
-RankEnvironment ownRank()
-{
-    return rankEnvironment(environment);
-}
 
 int runOnLocalRanks(int devices, Nanoseconds deadline)
 {
@@ -80,7 +63,7 @@ int runOnLocalRanks(int devices, Nanoseconds deadline)
         wanted.push_back({.words = ownCommand(),
                           .environment = {{"RANK", std::to_string(rank)},
                                           {"WORLD_SIZE", std::to_string(devices)},
-                                          {"MASTER_ADDR", "127.0.0.1"},
+                                          {"MASTER_ADDR", loopback},
                                           {"MASTER_PORT", std::to_string(port.number() - 1)},
                                           {rankSecretVariable, secret}},
                           .ownOutput = rank == 0});
@@ -103,16 +86,6 @@ int runOnLocalRanks(int devices, Nanoseconds deadline)
     printDiagnostics({{Severity::Error, "rank 0", first ? endText(*first) : "has not ended",
                        "look at what the other ranks said; the trace has the steps that are over"}});
     return exitBadInput;
-}
-
-std::function<std::unique_ptr<Backend>(int devices)> rankBackend(const RankEnvironment& ranks, Nanoseconds deadline,
-                                                                 const RankCreator& create)
-{
-    return [ranks, deadline, create](int) {
-        return create(
-            connectSocketMesh(ranks.rank, ranks.size, ranks.address, ranks.port, rankSecret(environment), deadline),
-            deadline);
-    };
 }
 
 } // namespace pipewright::app

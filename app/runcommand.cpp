@@ -16,6 +16,8 @@
 #include "core/base/units.h"
 #include "executor/cuda/cudabackend.h"
 #include "executor/mpi/rankbackend.h"
+#include "executor/mpi/ranksecret.h"
+#include "executor/mpi/socketmesh.h"
 #include "executor/run/grouprun.h"
 #include "executor/run/machinefit.h"
 #include "executor/run/memorycheck.h"
@@ -349,7 +351,7 @@ int runDesign(const RunCommandOptions& given)
     if (given.backend == "torch")
         return runThroughTorch(given);
     const bool several = given.backend == "mpi";
-    const RankEnvironment ranks = several ? ownRank() : RankEnvironment{};
+    const RankEnvironment ranks = several ? rankEnvironment() : RankEnvironment{};
     RunOptions options = runOptions(given, ranks.rank == 0);
     LocatedDesign located = readLocatedDesign(given.file);
     std::optional<ScaleReport> scale;
@@ -385,11 +387,12 @@ int runDesign(const RunCommandOptions& given)
     bool met = false; // whether this process is connected, so that the others learn of its failure
     if (several) {
         // Missing GPUs are reported before any process is started.
-        const RankCreator rank = given.onGpus() ? cudaRank(gpus, doubts) : RankCreator(hostRank);
+        const RankCreator create = given.onGpus() ? cudaRank(gpus, doubts) : RankCreator(hostRank);
         if (!ranks.launched)
             return runOnLocalRanks(devicesOfRun(located.design, meansOf(options)), options.runtime.deadline);
-        options.createBackend = [&met, create = rankBackend(ranks, options.runtime.deadline, rank)](int devices) {
-            std::unique_ptr<Backend> backend = create(devices);
+        options.createBackend = [&met, ranks, create, deadline = options.runtime.deadline](int) {
+            std::unique_ptr<Backend> backend = create(
+                connectSocketMesh(ranks.rank, ranks.size, ranks.address, ranks.port, rankSecret(), deadline), deadline);
             met = true;
             return backend;
         };

@@ -139,7 +139,7 @@ def put(part, value, *names):
 
 ExportedText automodelConfig(const Design& given, const std::string& csv)
 {
-    requireOneReplica(given, "torchtitan");
+    requireOneReplica(given, "Automodel");
     ExportedText result;
     const Design design = exportable(given, result.diagnostics);
     const Schedule& schedule = design.schedule;

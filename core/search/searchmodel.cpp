@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Flattens a design into tasks: one pass over stages and microbatches for times, dependencies and the bytes that each
-// task allocates, holds while it runs and frees. O(blocks).
+// Flattens a design into tasks: one pass over stages and microbatches for times and dependencies; memorylimit.cpp adds
+// the bytes that each task allocates, holds while it runs and frees. O(blocks).
 #include "core/search/searchmodel.h"
 
-#include "core/design/stagestate.h"
 #include "core/schedule/ordergraph.h"
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <limits>
 #include <map>
 
@@ -146,78 +144,6 @@ void SearchModel::addInputs(const Design& design, Patience& patience)
                     down ? forward(skip.fromStage, task.microbatch) : backward(skip.toStage, task.microbatch);
                 extras.push_back({self, input, delay(input, self, design.dataflow.skipBytes(i))});
             }
-    }
-}
-
-void SearchModel::addMemory(const Design& design, const MemoryLimit& limit, Patience& patience)
-{
-    const Costs& costs = design.costs;
-    const bool byFactor = limit.factor.has_value();
-    ByDevice<Bytes> persistent(devices), savedOnDevice(devices);
-    Bytes known = 0;
-    for (int d = 0; d < devices; ++d)
-        for (const int s : stagesOfDevice[d]) {
-            const StageCosts& c = costs.stages[s];
-            persistent[d] += stageState(design.schedule, costs, design.dataflow, s, 0).bytes();
-            savedOnDevice[d] += c.savedUntilInputGrad + c.savedUntilWeightGrad;
-            known += c.savedUntilInputGrad + c.savedUntilWeightGrad;
-        }
-    for (SearchTask& task : tasks) {
-        patience.spend(1);
-        const StageCosts& c = costs.stages[task.stage];
-        const auto scaled = [&](Bytes bytes) { return costs.scaled(bytes, task.microbatch); };
-        const bool units = byFactor && known == 0;
-        const Bytes untilInput = units ? 0 : scaled(c.savedUntilInputGrad),
-                    untilWeight = units ? 1 : scaled(c.savedUntilWeightGrad);
-        const Bytes fromInput = units ? 0 : scaled(c.savedFromInputGrad);
-        // With full recomputation F's input is kept until R; R's results are kept until I and until W.
-        const bool full = design.schedule.recomputeOf(task.stage) == Recompute::Full;
-        const Bytes input = full && task.stage > 0 ? scaled(costs.stages[task.stage - 1].output) : 0;
-        const Bytes againInput = scaled(c.recomputedUntilInputGrad), againWeight = scaled(c.recomputedUntilWeightGrad);
-        const auto passing = [&](Bytes bytes) { return byFactor ? 0 : scaled(bytes); };
-        // What comes from and goes to the neighbouring stages, activations or gradients of the same size.
-        const Bytes before = task.stage > 0 ? passing(costs.stages[task.stage - 1].output) : 0,
-                    behind = task.stage + 1 < stages ? passing(c.output) : 0;
-        task.passing = passing(c.workspace(task.op));
-        switch (task.op) {
-        case Op::F:
-            task.taken = untilInput + untilWeight + input;
-            task.passing += (full ? 0 : before) + behind;
-            break;
-        case Op::R:
-            task.taken = againInput + againWeight;
-            task.freed = input;
-            break;
-        case Op::I:
-            // In the zero-bubble papers' memory count I's allocation and release are one step.
-            task.taken = byFactor ? std::max<Bytes>(0, fromInput - untilInput) : fromInput;
-            task.freed = (byFactor ? std::max<Bytes>(0, untilInput - fromInput) : untilInput) + againInput;
-            task.passing += before + behind;
-            break;
-        case Op::W: task.freed = untilWeight + againWeight + fromInput; break;
-        case Op::B:
-            task.freed = untilInput + untilWeight + againInput + againWeight;
-            task.passing += passing(c.madeForWeightGrad(task.op)) + before + behind;
-            break;
-        case Op::U: break; // not part of a search
-        }
-    }
-    exactBytes = !byFactor;
-    capacity = ByDevice<Bytes>(devices, noCapacity);
-    limitOfDevice = ByDevice<Bytes>(devices);
-    for (const DeviceIndex d : capacity.indices()) {
-        if (byFactor) {
-            const auto unit =
-                static_cast<double>(known == 0 ? static_cast<Bytes>(stagesOfDevice[d].size()) : savedOnDevice[d]);
-            // 1.15 x 20 is 23, although 1.15 is a little less in binary.
-            capacity[d] = limitOfDevice[d] =
-                static_cast<Bytes>(std::floor(std::min(*limit.factor * devices * unit * (1 + 1e-12), 4e18)));
-        } else if (const Bytes bytes = limit.bytes.value_or(
-                       d < std::ssize(design.cluster.devices) ? design.cluster.devices[d].memory : 0);
-                   limit.bytes || bytes > 0) {
-            limitOfDevice[d] = bytes;
-            capacity[d] = bytes - persistent[d];
-        }
     }
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/base/indexed.h"
 #include "core/design/design.h"
+#include "core/search/memorylimit.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -19,14 +20,6 @@
 #include <vector>
 
 namespace pipewright {
-
-/// The memory limit of a schedule. With neither, the memory of the cluster's devices.
-struct MemoryLimit {
-    std::optional<Bytes> bytes; ///< all of a device's memory, weights and buffers included
-    /// In units of (devices × one microbatch's saved activations on a device), as in the zero-bubble papers: I frees
-    /// what W does not need. Without bytes in the costs an activation is kept until its W or B.
-    std::optional<double> factor;
-};
 
 enum class SearchObjective {
     Makespan, ///< the whole step

@@ -4,7 +4,7 @@
 // step.
 #include "executor/cuda/cudaclock.h"
 
-#include "executor/runtime/clock.h"
+#include "executor/runtime/steadyclock.h"
 
 #include <cmath>
 #include <limits>

@@ -3,7 +3,7 @@
 
 #include "core/base/diagnostic.h"
 #include "core/base/formattedtext.h"
-#include "executor/runtime/clock.h"
+#include "executor/runtime/steadyclock.h"
 
 #include <atomic>
 #include <chrono>

@@ -2,7 +2,7 @@
 #include "executor/host/hoststore.h"
 
 #include "executor/host/hoststream.h"
-#include "executor/runtime/clock.h"
+#include "executor/runtime/steadyclock.h"
 
 #include <algorithm>
 #include <cstdlib>

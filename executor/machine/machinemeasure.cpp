@@ -7,8 +7,8 @@
 #include "core/base/diagnostic.h"
 #include "core/base/median.h"
 #include "executor/host/hostbackend.h"
-#include "executor/runtime/clock.h"
 #include "executor/runtime/devicethreads.h"
+#include "executor/runtime/steadyclock.h"
 #include "kernels/operations.h"
 
 #include <fmt/format.h>

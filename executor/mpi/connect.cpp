@@ -5,7 +5,7 @@
 #include "executor/mpi/rankdoor.h"
 #include "executor/mpi/ranksecret.h"
 #include "executor/mpi/socketmesh.h"
-#include "executor/runtime/clock.h"
+#include "executor/runtime/steadyclock.h"
 
 #include <algorithm>
 #include <arpa/inet.h>

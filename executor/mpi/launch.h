@@ -6,6 +6,7 @@
 
 #include "core/base/units.h"
 
+#include <cstdlib>
 #include <functional>
 #include <string>
 
@@ -25,6 +26,6 @@ using EnvironmentLookup = std::function<const char*(const char* name)>; ///< std
 /// store keeps that port) where they are set. Else Slurm's launching node and a port from its job; under an mpirun
 /// whose ranks are all on this machine the loopback address and a port from the job's name. Throws Error when something
 /// is missing or no number.
-RankEnvironment rankEnvironment(const EnvironmentLookup& lookup);
+RankEnvironment rankEnvironment(const EnvironmentLookup& lookup = std::getenv);
 
 } // namespace pipewright

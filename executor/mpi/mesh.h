@@ -41,9 +41,8 @@ public:
     virtual bool poll(MeshHandler& handler) = 0;
     /// Waits until something may have arrived, wake() was called, or `atMost` has passed.
     virtual void idle(Nanoseconds atMost) = 0;
-    virtual void wake() {} ///< from any thread
-    /// `orderly`: the run went well, and this waits for the other processes. Otherwise the mesh ends without them.
-    virtual void close(bool orderly) = 0;
+    virtual void wake() = 0; ///< from any thread
+    virtual void close() = 0; ///< the other processes count this one as lost from now on
 };
 
 Bytes totalBytes(const std::vector<Region>& regions);

@@ -4,7 +4,7 @@
 
 #include "core/base/diagnostic.h"
 #include "executor/mpi/ranksecret.h"
-#include "executor/runtime/clock.h"
+#include "executor/runtime/steadyclock.h"
 
 #include <algorithm>
 #include <cerrno>

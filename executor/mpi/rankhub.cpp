@@ -4,14 +4,16 @@
 #include "executor/mpi/rankhub.h"
 
 #include "core/base/diagnostic.h"
-#include "executor/mpi/processes.h"
-#include "executor/runtime/clock.h"
+#include "executor/runtime/steadyclock.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <fmt/format.h>
+#include <fstream>
 #include <new>
+#include <unistd.h>
 #include <utility>
 
 namespace pipewright {
@@ -22,19 +24,29 @@ constexpr Nanoseconds lookInterval = 50'000'000;
 constexpr int pings = 20;
 constexpr Bytes largestMessage = Bytes{1} << 30; ///< for messages that are not a buffer's content: records, texts
 
+/// Equal on the same machine since its last start, in the same process namespace.
+std::int64_t thisMachine()
+{
+    std::ifstream file("/proc/sys/kernel/random/boot_id");
+    std::string text;
+    std::getline(file, text);
+    std::array<char, 128> space{};
+    if (readlink("/proc/self/ns/pid", space.data(), space.size() - 1) > 0)
+        text += space.data();
+    return static_cast<std::int64_t>(std::hash<std::string>{}(text));
+}
+
 } // namespace
 
 RankHub::RankHub(std::unique_ptr<Mesh> mesh, Nanoseconds deadline)
     : m_mesh(std::move(mesh)), m_self(m_mesh->rank()), m_deadline(deadline),
       m_others(static_cast<std::size_t>(m_mesh->size())), m_shares(m_others.size())
 {
-    const ProcessIdentity identity = ownIdentity();
-    Message hello{.kind = Hello, .time = identity.born, .a = identity.process, .b = identity.machine};
     Other& own = other(m_self);
-    own.process = identity.process;
-    own.machine = identity.machine;
-    own.born = identity.born;
+    own.process = getpid();
+    own.machine = thisMachine();
     own.known = own.clockKnown = true;
+    const Message hello{.kind = Hello, .a = own.process, .b = own.machine};
     for (Other& each : m_others)
         each.heard = steadyNow();
     for (int r = 0; r < count(); ++r)
@@ -56,7 +68,7 @@ RankHub::RankHub(std::unique_ptr<Mesh> mesh, Nanoseconds deadline)
                                              [](const Other& each) { return each.clockKnown; });
         });
     } catch (...) {
-        shutDown(false);
+        shutDown();
         throw;
     }
 }
@@ -71,7 +83,7 @@ RankHub::~RankHub()
     for (int r = 0; orderly && r < count(); ++r)
         if (r != m_self)
             send(r, {.kind = Bye});
-    shutDown(orderly);
+    shutDown();
 }
 
 void RankHub::endRun()
@@ -87,7 +99,7 @@ void RankHub::endRun()
 }
 
 /// Messages that wait to be sent still go out, for a limited time.
-void RankHub::shutDown(bool orderly)
+void RankHub::shutDown()
 {
     {
         std::unique_lock lock(m_mutex);
@@ -99,7 +111,7 @@ void RankHub::shutDown(bool orderly)
     m_mesh->wake();
     if (m_thread.joinable())
         m_thread.join();
-    m_mesh->close(orderly);
+    m_mesh->close();
 }
 
 void RankHub::setLink(std::uint32_t link, LinkEnd* end)
@@ -193,12 +205,11 @@ void RankHub::lost(int rank)
     m_changed.notify_all();
 }
 
-/// Sends this device's state to the others, and checks whether they are still alive.
+/// Sends this device's state to the others, and checks whether they are silent.
 void RankHub::lookAfterOthers()
 {
     std::unique_lock lock(m_mutex);
     const Standing own = other(m_self).standing;
-    const std::int64_t machine = other(m_self).machine;
     const Message status{.kind = Status,
                          .link = own.state,
                          .sequence = own.instruction,
@@ -210,8 +221,7 @@ void RankHub::lookAfterOthers()
         if (r == m_self || each.lost || each.left)
             continue;
         m_letters.push_back({r, status, {}, {}});
-        const bool gone = each.known && each.machine == machine && !isRunning({each.process, each.machine, each.born});
-        if (gone || steadyNow() - each.heard > m_deadline) {
+        if (steadyNow() - each.heard > m_deadline) {
             each.lost = true;
             m_changed.notify_all();
         }
@@ -260,7 +270,6 @@ void RankHub::received(int from, const Message& message)
         case Hello:
             sender.process = message.a;
             sender.machine = message.b;
-            sender.born = message.time;
             sender.known = true;
             break;
         case Bye: sender.left = true; break;

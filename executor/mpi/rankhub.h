@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // One thread per process that sends and receives everything. It carries messages between the mesh and the links, keeps
-// the state that the other processes report, does all-reduces, and notices when a process has ended: one on this
-// machine as soon as its process number is free, one elsewhere when its connection ends or it has been silent for the
-// deadline.
+// the state that the other processes report, does all-reduces, and notices when a process has ended: its connection
+// ends with it, or it has been silent for the deadline.
 #pragma once
 
 #include "executor/mpi/mesh.h"
@@ -96,7 +95,7 @@ public:
 
 private:
     struct Other {
-        std::int64_t process = 0, machine = 0, born = 0; ///< number, hash of the boot, start time
+        std::int64_t process = 0, machine = 0; ///< number, hash of the boot
         bool known = false, lost = false, clockKnown = false;
         bool left = false; ///< ended in order
         Nanoseconds heard = 0;
@@ -126,7 +125,7 @@ private:
     Other& other(int rank) { return m_others[rank]; }
     std::string failureReasonLocked() const;
     std::string silenceLocked() const;
-    void shutDown(bool orderly);
+    void shutDown();
     template<typename Condition>
     void waitFor(std::unique_lock<std::mutex>& lock, const char* what, Condition condition);
 

@@ -7,7 +7,7 @@
 #include "executor/cuda/cudaclock.h"
 #include "executor/cuda/ncclgroup.h"
 #include "executor/mpi/remotelink.h"
-#include "executor/runtime/clock.h"
+#include "executor/runtime/steadyclock.h"
 
 #include <algorithm>
 #include <array>

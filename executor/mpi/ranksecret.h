@@ -17,7 +17,7 @@ inline constexpr std::size_t shortestRankSecret = 16, longestRankSecret = 64;
 /// it creates it. So it is the same for all ranks of a machine, and of all machines that share home folders. Throws
 /// Error when the secret is too short or too long, or the file cannot be made, belongs to another user or can be read
 /// by others.
-std::string rankSecret(const EnvironmentLookup& lookup);
+std::string rankSecret(const EnvironmentLookup& lookup = std::getenv);
 
 /// 64 random hexadecimal digits.
 std::string freshSecret();

@@ -3,7 +3,7 @@
 // and sizes, and answers with the data or with the mismatch. O(1) messages per transfer.
 #include "executor/mpi/remotelink.h"
 
-#include "executor/runtime/clock.h"
+#include "executor/runtime/steadyclock.h"
 
 #include <algorithm>
 #include <cstring>

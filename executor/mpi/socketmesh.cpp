@@ -134,7 +134,7 @@ public:
         [[maybe_unused]] const auto ignored = ::write(m_wake, &one, sizeof one);
     }
 
-    void close(bool) override
+    void close() override
     {
         for (Peer& peer : m_peers)
             drop(peer);

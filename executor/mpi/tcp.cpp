@@ -2,7 +2,7 @@
 #include "executor/mpi/tcp.h"
 
 #include "core/base/diagnostic.h"
-#include "executor/runtime/clock.h"
+#include "executor/runtime/steadyclock.h"
 
 #include <algorithm>
 #include <cerrno>

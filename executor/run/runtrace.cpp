@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/run/runtrace.h"
 
-#include "executor/runtime/clock.h"
+#include "executor/runtime/steadyclock.h"
 
 #include <chrono>
 #include <utility>

@@ -7,9 +7,9 @@
 #include "executor/runtime/actor.h"
 
 #include "core/base/diagnostic.h"
-#include "executor/runtime/clock.h"
 #include "executor/runtime/collectives.h"
 #include "executor/runtime/pollingpause.h"
+#include "executor/runtime/steadyclock.h"
 
 #include <algorithm>
 #include <chrono>
@@ -226,7 +226,7 @@ bool Actor::compute(const PlannedInstruction& instruction)
     if (m_run.options.virtualClock) {
         end = start + m_run.options.durations[instruction.task];
         for (const BufferView& view : context.writes)
-            m_run.bufferReady[view.id] = end;
+            m_run.virtualClock.bufferReady[view.id] = end;
         if (instruction.pair != PlannedInstruction::Pair::First)
             m_clock = std::max(m_clock, end);
     } else {
@@ -267,13 +267,14 @@ bool Actor::reduce(const PlannedInstruction& instruction)
     } else {
         const PlannedTransfer& incoming = m_run.plan.transfers[instruction.receive];
         if (m_run.options.virtualClock) // the other owner reads it: when this side was ready
-            m_run.transferStart[instruction.send] = m_clock;
+            m_run.virtualClock.transferStart[instruction.send] = m_clock;
         // This device's sum may change only after the other owner has read it.
         if (!receive(instruction.receive) || !send(instruction.send)
             || !waitFor(State::WaitsForArrival, instruction.receive) || !waitFor(State::WaitsForSend, instruction.send))
             return false;
         if (m_run.options.virtualClock) {
-            m_clock = std::max(m_clock, m_run.transferStart[instruction.receive]) + waitForBus(instruction.task);
+            m_clock =
+                std::max(m_clock, m_run.virtualClock.transferStart[instruction.receive]) + waitForBus(instruction.task);
             start = m_clock;
         } else if (m_run.sumTurns) {
             if (!waitForTurn(instruction.task))
@@ -286,10 +287,10 @@ bool Actor::reduce(const PlannedInstruction& instruction)
     if (m_run.options.virtualClock) {
         m_clock = start + m_run.options.durations[instruction.task];
         for (const BufferView& view : context.writes)
-            m_run.bufferReady[view.id] = m_clock;
+            m_run.virtualClock.bufferReady[view.id] = m_clock;
         for (const BufferView* const sum : {&root, &other}) // the sum may be sent on
             if (sum->description.device == m_device)
-                m_run.bufferReady[sum->id] = m_clock;
+                m_run.virtualClock.bufferReady[sum->id] = m_clock;
     }
     if (m_run.stopped.load(std::memory_order_relaxed))
         return false;

@@ -11,6 +11,7 @@
 #include "executor/runtime/memorymeter.h"
 #include "executor/runtime/plan.h"
 #include "executor/runtime/recorder.h"
+#include "executor/runtime/virtualclock.h"
 
 #include <atomic>
 #include <exception>
@@ -99,11 +100,7 @@ struct RunState {
     bool linksFinishLater = false; ///< copies are reported after they arrived, see Link::finished
     std::atomic<bool> stopped{false};
 
-    // Virtual clock: when a buffer that a block wrote is ready, when a transfer began and ended. Each element is
-    // written by one actor before it posts the transfer that makes another actor read it.
-    std::vector<Nanoseconds> bufferReady;
-    std::vector<Nanoseconds> transferStart, transferEnd;
-    std::vector<Nanoseconds> senderReady, receiverReady; ///< blocking transfers: when each side reached it
+    VirtualClock virtualClock;
 };
 
 class Actor {

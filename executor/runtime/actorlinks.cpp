@@ -33,18 +33,19 @@ void Actor::stampSend(std::size_t index)
         const BufferKind kind = m_run.program->buffers[buffer].kind;
         // Weights that are passed from block to block leave when the block has ended, which is now.
         const bool hops = m_run.program->shardedStates && isPassedOnWeights(kind);
-        start = std::max(start, hops ? m_clock : m_run.bufferReady[buffer]);
+        start = std::max(start, hops ? m_clock : m_run.virtualClock.bufferReady[buffer]);
     }
     // A given order of transfers may place the send after later blocks than the one that made its value; a slowed
     // device reaches it late.
     if (what.behindBlocks || m_slowed)
         start = std::max(start, m_clock);
     if (m_run.program->blocks()) {
-        m_run.senderReady[index] = std::max(start, m_clock);
+        m_run.virtualClock.senderReady[index] = std::max(start, m_clock);
         return;
     }
-    m_run.transferStart[index] = start + waitForBus(what.task);
-    m_run.transferEnd[index] = m_run.transferStart[index] + m_run.options.durations[what.task];
+    m_run.virtualClock.transferStart[index] = start + waitForBus(what.task);
+    m_run.virtualClock.transferEnd[index] =
+        m_run.virtualClock.transferStart[index] + m_run.options.durations[what.task];
 }
 
 Nanoseconds Actor::waitForBus(TaskId transfer) const
@@ -66,7 +67,7 @@ bool Actor::waitForTurn(TaskId sum)
 /// Virtual clock: when a blocking transfer begins. Both sides must have reached it.
 Nanoseconds Actor::blockingStart(std::size_t index) const
 {
-    return std::max(m_run.senderReady[index], m_run.receiverReady[index])
+    return std::max(m_run.virtualClock.senderReady[index], m_run.virtualClock.receiverReady[index])
            + waitForBus(m_run.plan.transfers[index].task);
 }
 
@@ -91,7 +92,7 @@ bool Actor::receive(int transfer)
     const PlannedTransfer& what = m_run.plan.transfers[index];
     const bool isTask = isTransferTask(transfer), blocks = isTask && m_run.program->blocks();
     if (m_run.options.virtualClock && blocks)
-        m_run.receiverReady[index] = m_clock;
+        m_run.virtualClock.receiverReady[index] = m_clock;
     recordCopy(transfer, m_run.links[what.link]->receive(
                              *m_stream, posting(what, isTask, what.destination, m_run.arrived[index].get())));
     return !blocks || finishBlocking(State::WaitsForArrival, transfer);
@@ -106,7 +107,7 @@ bool Actor::finishBlocking(State side, int transfer)
         const auto index = static_cast<std::size_t>(transfer);
         m_clock = blockingStart(index) + m_run.options.durations[m_run.plan.transfers[index].task];
         if (side == State::WaitsForArrival)
-            m_run.transferEnd[index] = m_clock;
+            m_run.virtualClock.transferEnd[index] = m_clock;
     }
     return true;
 }
@@ -123,7 +124,7 @@ bool Actor::waitFor(State state, int transfer)
     setState(State::Running);
     if (m_run.plan.transfers[transfer].link < 0) {
         if (m_run.options.virtualClock && state == State::WaitsForSend)
-            m_clock = std::max(m_clock, m_run.transferEnd[transfer]);
+            m_clock = std::max(m_clock, m_run.virtualClock.transferEnd[transfer]);
         if (!m_stopwatch) // with a stopwatch they are recorded at the end of the step
             recordHostCopies();
         return true;
@@ -142,7 +143,7 @@ bool Actor::waitForArrivals(const PlannedInstruction& instruction)
         if (!waitFor(State::WaitsForArrival, static_cast<int>(transfer)))
             return false;
         if (m_run.options.virtualClock)
-            m_clock = std::max(m_clock, m_run.transferEnd[transfer]);
+            m_clock = std::max(m_clock, m_run.virtualClock.transferEnd[transfer]);
     }
     return true;
 }
@@ -164,7 +165,7 @@ void Actor::recordCopy(int transfer, const Copied& copied)
     const auto index = static_cast<std::size_t>(transfer);
     TaskRecord record{copied.task, m_run.step, m_run.plan.transfers[index].to, copied.start, copied.end};
     if (m_run.options.virtualClock) {
-        record.start = m_run.program->blocks() ? blockingStart(index) : m_run.transferStart[index];
+        record.start = m_run.program->blocks() ? blockingStart(index) : m_run.virtualClock.transferStart[index];
         record.end = record.start + m_run.options.durations[copied.task];
     }
     m_run.recorder->record(m_device, record);
@@ -198,9 +199,10 @@ Nanoseconds Actor::startOfCopy(int transfer, Nanoseconds& wireFree)
         Nanoseconds ready = m_clock;
         if (m_run.program->tasks[task].kind == TaskKind::Offload) // at the earliest when its forward has ended
             for (const BufferId buffer : m_run.program->reads(task))
-                ready = std::min(ready, m_run.bufferReady[buffer]);
-        m_run.transferStart[transfer] = std::max(ready, wireFree);
-        wireFree = m_run.transferEnd[transfer] = m_run.transferStart[transfer] + m_run.options.durations[task];
+                ready = std::min(ready, m_run.virtualClock.bufferReady[buffer]);
+        m_run.virtualClock.transferStart[transfer] = std::max(ready, wireFree);
+        wireFree = m_run.virtualClock.transferEnd[transfer] =
+            m_run.virtualClock.transferStart[transfer] + m_run.options.durations[task];
     }
     return m_run.options.emulateLinks ? m_run.options.durations[task] : 0;
 }
@@ -222,7 +224,7 @@ void Actor::recordHostCopies()
             std::lower_bound(transfers.begin(), transfers.end(), copied.task,
                              [](const PlannedTransfer& transfer, TaskId task) { return transfer.task < task; });
         const auto index = static_cast<std::size_t>(at - transfers.begin());
-        recordTask(copied.task, m_run.transferStart[index], m_run.transferEnd[index]);
+        recordTask(copied.task, m_run.virtualClock.transferStart[index], m_run.virtualClock.transferEnd[index]);
     }
 }
 

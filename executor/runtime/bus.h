@@ -3,7 +3,7 @@
 // transfers the same way (core/predict/busqueues.h).
 #pragma once
 
-#include "executor/runtime/clock.h"
+#include "executor/runtime/steadyclock.h"
 
 #include <algorithm>
 #include <cstdint>

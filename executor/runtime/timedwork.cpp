@@ -3,8 +3,8 @@
 
 #include "core/predict/busqueues.h"
 #include "core/predict/evaluator.h"
-#include "executor/runtime/clock.h"
 #include "executor/runtime/peers.h"
+#include "executor/runtime/steadyclock.h"
 
 #include <algorithm>
 #include <cmath>

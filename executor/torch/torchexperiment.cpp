@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/torch/torchexperiment.h"
 
-#include "core/base/textfile.h"
 #include "core/design/designbuilder.h"
-#include "core/json/jsontext.h"
-#include "core/json/jsonvalue.h"
 #include "core/predict/predict.h"
 #include "core/schedule/weightplan.h"
 #include "executor/run/trainabledesign.h"
 #include "executor/torch/modulefacts.h"
+#include "executor/torch/moduleprogram.h"
 #include "executor/torch/python.h"
-#include "executor/torch/rankprocesses.h"
 #include "executor/torch/torchjob.h"
 
 #include <fmt/format.h>
@@ -114,36 +111,22 @@ public:
         experiment.planned = static_cast<int>(runs.size());
     }
 
-    void take(const std::string& line)
+    void take(const Json& report)
     {
-        const Json report = tryJsonFromText(line);
-        try {
-            if (!report.is_object())
-                throw Error("experiment", "this is no report: " + inQuotes(line), hint);
-            if (report.contains("failed"))
-                throw Error(report.value("where", "experiment"), report.at("failed").get<std::string>(),
-                            report.value("hint", ""));
-            Diagnostics notes = notesOf(factsOfReport(report));
-            if (report.contains("note"))
-                notes.push_back({Severity::Note, "module", report.at("note").get<std::string>(), {}});
-            if (!notes.empty() && m_options.tell)
-                m_options.tell(notes);
-            if (report.contains("update"))
-                tell(report);
-            if (report.contains("report"))
-                finish(m_runs.at(report.at("run")).run, report.at("report"));
-            done = done || report.value("done", false);
-        } catch (const Json::exception& error) {
-            throw Error("experiment", fmt::format("{}: {}", error.what(), inQuotes(line)), hint);
-        }
+        Diagnostics notes = notesOf(factsOfReport(report));
+        if (report.contains("note"))
+            notes.push_back({Severity::Note, "module", report.at("note").get<std::string>(), {}});
+        if (!notes.empty() && m_options.tell)
+            m_options.tell(notes);
+        if (report.contains("update"))
+            tell(report);
+        if (report.contains("report"))
+            finish(m_runs.at(report.at("run")).run, report.at("report"));
     }
 
     Experiment experiment;
-    bool done = false;
 
 private:
-    static constexpr const char* hint = "the pipewright package in this Python is of another version than the program";
-
     void tell(const Json& report) const
     {
         if (!m_options.progress)
@@ -189,22 +172,9 @@ Experiment runTorchExperiment(const std::vector<Design>& designs, const TorchExp
     JsonValue job{{"common", {{"module", options.module}, {"synthetic", nullptr}, {"steps", 1}}}};
     for (Planned& run : runs)
         job["runs"].push_back(std::move(run.job));
-    const RunFolder folder;
-    writeFileAtomically(folder.file("job.json"), job.dump(), false);
-    RankProcesses process(
-        {pythonProcess(options.python, "pipewright.experiment", {folder.file("job.json"), "--record", "fd:3"})});
+    const ModuleProgram program{"pipewright.experiment", "experiment", options.python, std::move(job), options.cancel};
     ExperimentReports reports(runs, options);
-    while (process.anyRuns()) {
-        for (const ProcessEvent& event : process.wait())
-            if (!event.ended)
-                reports.take(event.line);
-            else if (!reports.done)
-                throw Error("experiment", "the process " + endText(event.status), "what it printed last may say why");
-        if (options.cancel != nullptr && options.cancel->load()) {
-            reports.experiment.cancelled = true;
-            break;
-        }
-    }
+    reports.experiment.cancelled = !program.run([&reports](const Json& report) { reports.take(report); });
     return std::move(reports.experiment);
 }
 

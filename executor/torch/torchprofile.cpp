@@ -2,15 +2,11 @@
 #include "executor/torch/torchprofile.h"
 
 #include "core/base/diagnostic.h"
-#include "core/base/textfile.h"
-#include "core/json/jsontext.h"
-#include "core/json/jsonvalue.h"
 #include "core/model/layertable.h"
 #include "executor/torch/modulefacts.h"
+#include "executor/torch/moduleprogram.h"
 #include "executor/torch/python.h"
-#include "executor/torch/rankprocesses.h"
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
@@ -28,20 +24,6 @@ class Reports {
 public:
     explicit Reports(const TorchProfileOptions& options) : m_options(options) {}
 
-    void take(const std::string& line)
-    {
-        const Json report = tryJsonFromText(line);
-        if (!report.is_object())
-            throw Error("profile", "this is no report: " + inQuotes(line),
-                        "the pipewright package in this Python is of another version than the program");
-        try {
-            takeReport(report);
-        } catch (const Json::exception& error) {
-            throw Error("profile", fmt::format("{}: {}", error.what(), inQuotes(line)),
-                        "the pipewright package in this Python is of another version than the program");
-        }
-    }
-
     TorchProfile result()
     {
         const std::string name = std::filesystem::path(m_options.module.substr(0, m_options.module.rfind(':'))).stem();
@@ -53,14 +35,9 @@ public:
     }
 
     TorchProfile profile;
-    bool done = false;
 
-private:
-    void takeReport(const Json& report)
+    void take(const Json& report)
     {
-        if (report.contains("failed"))
-            throw Error(report.value("where", "profile"), report.at("failed").get<std::string>(),
-                        report.value("hint", ""));
         if (report.contains("note"))
             profile.notes.push_back(report["note"]);
         for (const Diagnostic& note : notesOf(factsOfReport(report)))
@@ -97,9 +74,9 @@ private:
             if (m_options.progress)
                 m_options.progress(static_cast<int>(m_table.size()), m_layers, layer.name);
         }
-        done = done || report.value("done", false);
     }
 
+private:
     const TorchProfileOptions& m_options;
     std::vector<KnownLayer> m_table;
     int m_layers = 0;
@@ -112,25 +89,18 @@ private:
 TorchProfile profileWithTorch(const TorchProfileOptions& options)
 {
     requireModuleFile(options.module);
-    const RunFolder folder;
-    const JsonValue job{{"module", options.module}, {"device", options.device},
-                        {"seed", options.seed},     {"seconds", options.seconds},
-                        {"most", mostRounds},       {"microbatches", options.microbatches}};
-    writeFileAtomically(folder.file("job.json"), job.dump(), false);
-    RankProcesses process(
-        {pythonProcess(options.python, "pipewright.profile", {folder.file("job.json"), "--record", "fd:3"})});
+    const ModuleProgram program{"pipewright.profile",
+                                "profile",
+                                options.python,
+                                {{"module", options.module},
+                                 {"device", options.device},
+                                 {"seed", options.seed},
+                                 {"seconds", options.seconds},
+                                 {"most", mostRounds},
+                                 {"microbatches", options.microbatches}},
+                                options.cancel};
     Reports reports(options);
-    while (process.anyRuns()) {
-        for (const ProcessEvent& event : process.wait())
-            if (!event.ended)
-                reports.take(event.line);
-            else if (!reports.done)
-                throw Error("profile", "the process " + endText(event.status), "what it printed last may say why");
-        if (options.cancel != nullptr && options.cancel->load()) {
-            reports.profile.cancelled = true;
-            break;
-        }
-    }
+    reports.profile.cancelled = !program.run([&reports](const Json& report) { reports.take(report); });
     return reports.result();
 }
 

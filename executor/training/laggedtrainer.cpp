@@ -8,6 +8,7 @@
 #include "core/schedule/ordergraph.h"
 #include "core/schedule/weightinputs.h"
 #include "core/schedule/weightplan.h"
+#include "executor/training/tiedgradients.h"
 #include "kernels/calls.h"
 
 #include <algorithm>

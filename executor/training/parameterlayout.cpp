@@ -97,14 +97,4 @@ void ParameterLayout::initialise(std::span<float> parameters, std::uint64_t seed
     }
 }
 
-void sumTiedGradients(const kernels::Operations& operations, const ParameterLayout& layout, std::span<float> gradients)
-{
-    const Parameter* root = layout.embeddingMatrix();
-    const Parameter* other = layout.headMatrix();
-    if (!root || !other)
-        return;
-    operations.run(kernels::Add{root->in(gradients), other->in(gradients)});
-    operations.copy(root->in(gradients), other->in(gradients));
-}
-
 } // namespace pipewright

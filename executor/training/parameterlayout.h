@@ -69,8 +69,4 @@ private:
     std::size_t m_count = 0;
 };
 
-/// In a stage that holds both embedding and head: both gradients become embedding + head, exactly what the reduction
-/// between two stages computes. Does nothing in any other stage.
-void sumTiedGradients(const kernels::Operations& operations, const ParameterLayout& layout, std::span<float> gradients);
-
 } // namespace pipewright

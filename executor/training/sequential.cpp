@@ -6,6 +6,7 @@
 
 #include "core/base/diagnostic.h"
 #include "core/schedule/replicas.h"
+#include "executor/training/tiedgradients.h"
 #include "kernels/calls.h"
 
 #include <algorithm>

@@ -5,6 +5,7 @@
 
 #include "core/base/diagnostic.h"
 #include "executor/training/blockmemory.h"
+#include "executor/training/tiedgradients.h"
 #include "kernels/matmul.h"
 
 #include <fmt/format.h>

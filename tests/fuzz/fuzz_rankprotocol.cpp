@@ -71,7 +71,7 @@ public:
         m_mesh->idle(atMost);
     }
     void wake() override { m_mesh->wake(); }
-    void close(bool orderly) override { m_mesh->close(orderly); }
+    void close() override { m_mesh->close(); }
 
     /// Returns when the hub's thread does.
     void rest()

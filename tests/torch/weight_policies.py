@@ -117,7 +117,7 @@ if sys.argv[2] == "wrong":  # B2.1 takes other weights than the design says
 plan = {**localrun.plain(3, 3, 1), "optimizer": "sgd"}
 job = {"stages": 3, "microbatches": 3, "module": sys.argv[1], "synthetic": None, "seed": 1, "layers_per_stage": None,
        "partition_of_module": False, "versions": plan}
-sys.exit(0 if localrun.LocalRunner(job, None, lambda update, loss: None).report()["reads_agree"] else 3)
+sys.exit(0 if localrun.LocalRunner(job, lambda update, loss: None).report()["reads_agree"] else 3)
 """
 
 

@@ -75,38 +75,59 @@ std::map<Lane, std::vector<TaskId>> lanesOf(const std::vector<Task>& tasks)
 struct TraceReader::Private {
     Private(const std::string& path, BlockTime by) : m_path(path), m_database(openTraceDatabase(path)), m_by(by) {}
 
+    /// What `read` returns; an error of the database is rethrown as one of the trace.
+    template<typename Read>
+    auto reading(const Read& read) const
+    try {
+        return read();
+    } catch (const SQLite::Exception& error) {
+        rethrowTraceError(m_path, error);
+    }
+
+    /// Calls `use` with every row of a query. `bound`: the values of ?1, ?2, …
+    template<typename Use>
+    void eachRow(const std::string& sql, const Use& use, const auto&... bound) const
+    {
+        reading([&] {
+            SQLite::Statement query(m_database, sql);
+            int place = 0;
+            (query.bind(++place, bound), ...);
+            while (query.executeStep())
+                use(query);
+        });
+    }
+
     std::optional<std::string> metaText(const char* name) const
     {
-        SQLite::Statement query(m_database, "SELECT value FROM META WHERE name = ?1");
-        query.bind(1, name);
-        if (!query.executeStep() || query.getColumn(0).isNull())
-            return std::nullopt;
-        return query.getColumn(0).getString();
+        std::optional<std::string> text;
+        const auto take = [&](SQLite::Statement& row) { text = row.getColumn(0).getString(); };
+        eachRow("SELECT value FROM META WHERE name = ?1 AND value IS NOT NULL", take, name);
+        return text;
     }
 
     std::int64_t metaNumber(const char* name) const
     {
-        SQLite::Statement query(m_database, "SELECT value FROM META WHERE name = ?1");
-        query.bind(1, name);
-        return query.executeStep() ? query.getColumn(0).getInt64() : 0;
+        std::int64_t number = 0;
+        const auto take = [&](SQLite::Statement& row) { number = row.getColumn(0).getInt64(); };
+        eachRow("SELECT value FROM META WHERE name = ?1", take, name);
+        return number;
     }
 
     void readDictionary()
     {
-        SQLite::Statement query(m_database, "SELECT kind, op, stage, microbatch, replica, deviceId, peer, label "
-                                            "FROM TASKS ORDER BY taskId");
-        while (query.executeStep()) {
-            Task task;
-            task.op = opOf(query.getColumn(1).getString());
-            task.stage = query.getColumn(2).getInt();
-            task.microbatch = query.getColumn(3).getInt();
-            task.replica = static_cast<std::uint16_t>(query.getColumn(4).getInt());
-            task.device = query.getColumn(5).getInt();
-            task.peer = query.getColumn(6).getInt();
-            task.kind = kindOf(query.getColumn(0).getString(), task);
-            m_dictionary.push_back(task);
-            m_labels.push_back(query.getColumn(7).getString());
-        }
+        eachRow("SELECT kind, op, stage, microbatch, replica, deviceId, peer, label FROM TASKS ORDER BY taskId",
+                [&](SQLite::Statement& row) {
+                    Task task;
+                    task.op = opOf(row.getColumn(1).getString());
+                    task.stage = row.getColumn(2).getInt();
+                    task.microbatch = row.getColumn(3).getInt();
+                    task.replica = static_cast<std::uint16_t>(row.getColumn(4).getInt());
+                    task.device = row.getColumn(5).getInt();
+                    task.peer = row.getColumn(6).getInt();
+                    task.kind = kindOf(row.getColumn(0).getString(), task);
+                    m_dictionary.push_back(task);
+                    m_labels.push_back(row.getColumn(7).getString());
+                });
     }
 
     /// For each task of the dictionary its id in `program`. The programs are equal when every device computes the same
@@ -192,17 +213,18 @@ struct TraceReader::Private {
 
     Nanoseconds startOf(int step) const
     {
-        SQLite::Statement begin(m_database, "SELECT start FROM STEPS WHERE step = ?1");
-        begin.bind(1, step);
-        if (!begin.executeStep())
+        std::optional<Nanoseconds> start;
+        const auto take = [&](SQLite::Statement& row) { start = storedTime(row.getColumn(0)); };
+        eachRow("SELECT start FROM STEPS WHERE step = ?1", take, step);
+        if (!start)
             throw Error(m_path, "step " + std::to_string(step) + " was not finished in this trace",
                         "steps are numbered from 0");
-        return storedTime(begin.getColumn(0));
+        return *start;
     }
 
     /// The records of one step, without memory. `ids` from match().
     Timeline times(const Program& program, const std::vector<TaskId>& ids, int step, BlockTime by) const
-    {
+    try {
         const Nanoseconds origin = startOf(step);
         Timeline timeline;
         timeline.start.assign(program.tasks.size(), notRun);
@@ -239,6 +261,8 @@ struct TraceReader::Private {
                 }
         }
         return timeline;
+    } catch (const SQLite::Exception& error) {
+        rethrowTraceError(m_path, error);
     }
 
     std::string m_path;
@@ -276,10 +300,8 @@ BlockTime TraceReader::blockTime() const
 }
 
 std::optional<WorkKind> TraceReader::recordedWork() const
-try {
-    return pipewright::recordedWork(d->m_database);
-} catch (const SQLite::Exception& error) {
-    rethrowTraceError(d->m_path, error);
+{
+    return d->reading([&] { return pipewright::recordedWork(d->m_database); });
 }
 
 bool TraceReader::holdsKernels() const
@@ -288,119 +310,95 @@ bool TraceReader::holdsKernels() const
 }
 
 GpuWork TraceReader::gpuWork(const Program& program, int step) const
-try {
-    return readGpuWork(d->m_database, d->m_path, step, d->startOf(step), d->match(program));
-} catch (const SQLite::Exception& error) {
-    rethrowTraceError(d->m_path, error);
+{
+    return d->reading([&] { return readGpuWork(d->m_database, d->m_path, step, d->startOf(step), d->match(program)); });
 }
 
 TraceHeader TraceReader::header() const
-try {
+{
     TraceHeader header;
     header.backend = d->metaText("backend").value_or("");
     header.maths = d->metaText("maths").value_or("");
     header.wallClockNs = d->metaNumber("utcEpochNs");
     header.tool = d->metaText("tool").value_or("");
-    SQLite::Statement query(d->m_database, "SELECT name FROM DEVICES ORDER BY deviceId");
-    while (query.executeStep())
-        header.deviceNames.push_back(query.getColumn(0).getString());
+    d->eachRow("SELECT name FROM DEVICES ORDER BY deviceId",
+               [&](SQLite::Statement& row) { header.deviceNames.push_back(row.getColumn(0).getString()); });
     return header;
-} catch (const SQLite::Exception& error) {
-    rethrowTraceError(d->m_path, error);
 }
 
 bool TraceReader::holdsDesign() const
-try {
+{
     return d->metaText("design").has_value();
-} catch (const SQLite::Exception& error) {
-    rethrowTraceError(d->m_path, error);
 }
 
 Design TraceReader::design() const
-try {
+{
     const std::optional<std::string> text = d->metaText("design");
     if (!text)
         throw Error(d->m_path, "the trace was imported and holds no design",
                     "take the design file of the schedule that ran, and lay the trace over it");
     return designFromJson(*text, d->m_path);
-} catch (const SQLite::Exception& error) {
-    rethrowTraceError(d->m_path, error);
 }
 
 bool TraceReader::complete() const
-try {
+{
     return d->metaNumber("complete") != 0;
-} catch (const SQLite::Exception& error) {
-    rethrowTraceError(d->m_path, error);
 }
 
 Diagnostics TraceReader::whatMayBeMissing() const
-try {
-    return complete() ? Diagnostics{} : whatAKilledRunLeft(d->m_database, d->m_path);
-} catch (const SQLite::Exception& error) {
-    rethrowTraceError(d->m_path, error);
+{
+    return d->reading([&] { return complete() ? Diagnostics{} : whatAKilledRunLeft(d->m_database, d->m_path); });
 }
 
 std::int64_t TraceReader::droppedRecords() const
-try {
+{
     return d->metaNumber("droppedRecords");
-} catch (const SQLite::Exception& error) {
-    rethrowTraceError(d->m_path, error);
 }
 
 std::string TraceReader::resultJson() const
-try {
+{
     return d->metaText("result").value_or("");
-} catch (const SQLite::Exception& error) {
-    rethrowTraceError(d->m_path, error);
 }
 
 std::vector<StepRecord> TraceReader::steps() const
-try {
+{
     std::vector<StepRecord> steps;
-    const bool knowsWaits = // traces of older versions do not
-        d->m_database.execAndGet("SELECT count(*) FROM pragma_table_info('STEPS') WHERE name = 'coreWait'").getInt()
-        > 0;
-    SQLite::Statement query(d->m_database, std::string("SELECT step, start, end, loss, ")
-                                               + (knowsWaits ? "coreWait" : "NULL") + " FROM STEPS ORDER BY step");
-    while (query.executeStep()) {
+    bool knowsWaits = false; // traces of older versions do not
+    d->eachRow("SELECT 1 FROM pragma_table_info('STEPS') WHERE name = 'coreWait'",
+               [&](SQLite::Statement&) { knowsWaits = true; });
+    const std::string wait = knowsWaits ? "coreWait" : "NULL";
+    d->eachRow("SELECT step, start, end, loss, " + wait + " FROM STEPS ORDER BY step", [&](SQLite::Statement& row) {
+        const SQLite::Column loss = row.getColumn(3), coreWait = row.getColumn(4);
         StepRecord record;
-        record.step = query.getColumn(0).getInt();
-        record.start = storedTime(query.getColumn(1));
-        record.end = storedTime(query.getColumn(2));
-        record.loss =
-            query.getColumn(3).isNull() ? std::numeric_limits<double>::quiet_NaN() : query.getColumn(3).getDouble();
-        record.coreWait = query.getColumn(4).isNull() ? -1 : storedTime(query.getColumn(4));
+        record.step = row.getColumn(0).getInt();
+        record.start = storedTime(row.getColumn(1));
+        record.end = storedTime(row.getColumn(2));
+        record.loss = loss.isNull() ? std::numeric_limits<double>::quiet_NaN() : loss.getDouble();
+        record.coreWait = coreWait.isNull() ? -1 : storedTime(coreWait);
         steps.push_back(record);
-    }
+    });
     return steps;
-} catch (const SQLite::Exception& error) {
-    rethrowTraceError(d->m_path, error);
 }
 
 Timeline TraceReader::timeline(const Program& program, int step, BlockTime by) const
-try {
+{
     const Nanoseconds origin = d->startOf(step);
     Timeline timeline = d->times(program, d->match(program), step, by);
     timeline.memory.resize(program.devices.size());
-    SQLite::Statement samples(d->m_database, "SELECT deviceId, start, bytes FROM MEMORY WHERE step = ?1 "
-                                             "ORDER BY start, rowid");
-    samples.bind(1, step);
-    while (samples.executeStep()) {
-        const int device = samples.getColumn(0).getInt();
+    const auto take = [&](SQLite::Statement& row) {
+        const int device = row.getColumn(0).getInt();
         if (device < 0 || device >= static_cast<int>(program.devices.size()))
             throw Error(d->m_path,
                         "the trace is damaged: a memory sample of the unknown device " + std::to_string(device));
-        timeline.memory[device].push_back({storedTime(samples.getColumn(1)) - origin, samples.getColumn(2).getInt64()});
-    }
+        timeline.memory[device].push_back({storedTime(row.getColumn(1)) - origin, row.getColumn(2).getInt64()});
+    };
+    d->eachRow("SELECT deviceId, start, bytes FROM MEMORY WHERE step = ?1 ORDER BY start, rowid", take, step);
     return timeline;
-} catch (const SQLite::Exception& error) {
-    rethrowTraceError(d->m_path, error);
 }
 
 void TraceReader::eachStep(const Program& program, const std::vector<int>& steps,
                            const std::function<void(int, const Timeline&)>& use) const
-try {
+{
     const std::vector<TaskId> ids = d->match(program);
     const auto read = [&](std::size_t i) { return d->times(program, ids, steps[i], d->m_by); };
     Timeline next = steps.empty() ? Timeline() : read(0);
@@ -414,8 +412,6 @@ try {
                 next = read(i + 1);
         });
     }
-} catch (const SQLite::Exception& error) {
-    rethrowTraceError(d->m_path, error);
 }
 
 int TraceReader::medianStep() const
@@ -438,19 +434,15 @@ int TraceReader::medianStep() const
 }
 
 std::vector<Bytes> TraceReader::peakBytes() const
-try {
+{
     std::vector<Bytes> peaks;
     // For a killed run, one pass over all samples; a search per device would cost O(devices * samples).
-    SQLite::Statement query(
-        d->m_database,
+    d->eachRow(
         "SELECT coalesce(peakBytes, most, 0) FROM DEVICES LEFT JOIN (SELECT deviceId, max(bytes) AS most FROM MEMORY "
         "WHERE EXISTS (SELECT 1 FROM DEVICES WHERE peakBytes IS NULL) GROUP BY deviceId) USING (deviceId) "
-        "ORDER BY deviceId");
-    while (query.executeStep())
-        peaks.push_back(query.getColumn(0).getInt64());
+        "ORDER BY deviceId",
+        [&](SQLite::Statement& row) { peaks.push_back(row.getColumn(0).getInt64()); });
     return peaks;
-} catch (const SQLite::Exception& error) {
-    rethrowTraceError(d->m_path, error);
 }
 
 } // namespace pipewright

@@ -63,7 +63,7 @@ def main(arguments=None):
             if "versions" not in job:
                 job["versions"] = plain(job["stages"], job["updates"], job["batch"])
             job["versions"]["optimizer"] = None if job.get("any_optimizer") else job["optimizer"]
-            runner = LocalRunner(job, stream, lambda update, loss: stream.line(run=number, update=update, loss=loss))
+            runner = LocalRunner(job, lambda update, loss: stream.line(run=number, update=update, loss=loss))
             for note in runner.source.notes:
                 stream.line(note=note)
             stream.line(run=number, report=runner.report())

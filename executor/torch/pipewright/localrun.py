@@ -6,12 +6,11 @@ import time
 
 import torch
 
-from . import stages
 from .chain import as_output, as_tuple
 from .errors import Refused
-from .record import Clock, Recorder
-from .versionedrun import VersionedRunner, mean_errors, unknown_operation
-from .versions import KINDS, StageVersions, Ties
+from .stages import source_of
+from .versionedblocks import VersionedBlocks, unknown_operation
+from .versions import KINDS, StageVersions, Ties, mean_errors
 
 
 def merged(orders, stages):
@@ -65,14 +64,12 @@ def share_right(output, targets):
     return float((output.argmax(dim=1) == targets).double().mean())
 
 
-class LocalRunner(VersionedRunner):
+class LocalRunner(VersionedBlocks):
     """All ranks of a design in one process."""
 
-    def __init__(self, job, stream, tell):
-        self.torch, self.job, self.stream, self.tell = torch, job, stream, tell
-        self.stages_of, self.source = stages, stages.source_of(job)
-        self.rank, self.ranks, self.device = 0, 1, torch.device("cpu")
-        self.recorder = Recorder(stream, Clock(), 0)
+    def __init__(self, job, tell):
+        self.job, self.tell = job, tell
+        self.source = source_of(job)
         self.batches = job["versions"]["batches"]
         self.order = merged(job["versions"]["order"], job["stages"])
         self.modules = self.source.stages(range(job["stages"]))
@@ -106,34 +103,22 @@ class LocalRunner(VersionedRunner):
         at = batch.index(microbatch)
         return [value.chunk(len(batch))[at] for value in inputs], targets.chunk(len(batch))[at], (update, at)
 
+    def _update(self, block):
+        self.ties.sum(self.versions, block["update"])
+        return super()._update(block)
+
     def train(self):
-        job = self.job
         self.local, self.kept, self.reads, self.rows = {}, {}, [], {}
         self.shapes = None
         self.losses = [[] for _ in self.batches[-1]]
         self.right = [[] for _ in self.batches[-1]]
         for block in self.order:
-            op, stage, microbatch = block["op"], block["stage"], block["microbatch"]
-            if op == "F":
-                given = self._take(False, stage, microbatch) if stage > 0 else None
-                produced = self._forward(block, given)
-            elif op == "B":
-                given = self._take(True, stage, microbatch) if stage + 1 < job["stages"] else None
-                produced = self._backward(block, given)
-            elif op == "U":
-                self.ties.sum(self.versions, block["update"])
-                self.versions[stage].update(block["update"], len(self.batches[stage][block["update"]]))
-                produced = []
-            else:
-                raise unknown_operation(block)
-            for each in produced:
-                if isinstance(each, tuple):
-                    self._hand_on(*each)
-                else:
-                    update = self.update_of[microbatch]
-                    self.losses[update].append(float(each))
-                    if len(self.losses[update]) == len(self.batches[-1][update]):
-                        self.tell(update, sum(self.losses[update]) / len(self.losses[update]))
+            loss = self._block(block)
+            if loss is not None:
+                update = self.update_of[block["microbatch"]]
+                self.losses[update].append(float(loss))
+                if len(self.losses[update]) == len(self.batches[-1][update]):
+                    self.tell(update, sum(self.losses[update]) / len(self.losses[update]))
         return [sum(values) / len(values) for values in self.losses]
 
     def _ended(self, microbatch, output, target):
@@ -142,7 +127,6 @@ class LocalRunner(VersionedRunner):
 
     def held_back(self):
         """Loss and accuracy of the final weights; nothing if the file has no held-back rows."""
-        torch = self.torch
         function = getattr(self.source.module._module, "held_back", None)
         if not callable(function):
             return None, None
@@ -178,7 +162,7 @@ class LocalRunner(VersionedRunner):
         digest = hashlib.sha256()
         for stage in range(stages):
             for parameter in self.versions[stage].newest:
-                digest.update(parameter.detach().contiguous().numpy().tobytes() if hasattr(parameter, "numpy") else b"")
+                digest.update(parameter.detach().flatten().view(torch.uint8).numpy().tobytes())
         size = [sum(p.numel() * p.element_size() for p in self.versions[stage].newest) for stage in range(stages)]
         accuracies = [mean(each) for each in self.right] if any(self.right) else []
         return {"losses": losses, "accuracies": accuracies, "held_back_loss": loss, "held_back_accuracy": accuracy,

@@ -1,27 +1,22 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A rank of a schedule that updates weights within the step. PyTorch's schedule runtime does not support this, so the
 rank goes through its own list of blocks, in order. Every value and gradient has its own message tag, so a rank waits
-only for what its next block needs. Which weights a block reads is in versions.py; the result is compared with an
-emulation without a pipeline (emulation.py).
+only for what its next block needs. What a block does is in versionedblocks.py; the result is compared with an emulation
+without a pipeline (emulation.py).
 """
 
 import gc
 import time
 
-from .chain import as_output, as_tuple, gradients_of, leaves
+from .chain import as_tuple
 from .errors import Refused
 from .runner import Runner
 from .shared import refuse_updates_amid_the_step
-from .versions import StageVersions
+from .versionedblocks import VersionedBlocks
+from .versions import StageVersions, mean_errors
 
 
-def unknown_operation(block):
-    return Refused(f"{block['op']}{block['stage']}.{block['microbatch']}",
-                   f"{block['op']} is none of the operations F, B and U that this package knows",
-                   "the pipewright package in this Python is of another version than the program")
-
-
-class VersionedRunner(Runner):
+class VersionedRunner(VersionedBlocks, Runner):
     def prepare(self):
         job = self.job
         self.order = job["versions"]["order"][self.rank]
@@ -96,9 +91,8 @@ class VersionedRunner(Runner):
         return tuple(values)
 
     def _step(self, number):
-        torch, job = self.torch, self.job
         inputs, targets = self.source.batch(number)
-        count = job["microbatches"]
+        count = self.job["microbatches"]
         self.pieces = [value.to(self.device).chunk(count) for value in inputs]
         self.targets = targets.to(self.device).chunk(count)
         self.local, self.sent, self.kept, losses = {}, [], {}, []
@@ -110,19 +104,9 @@ class VersionedRunner(Runner):
         begin = time.monotonic_ns()
         self.recorder.begin_step()
         for block in self.order:
-            op, stage, microbatch = block["op"], block["stage"], block["microbatch"]
-            self.recorder.at = f"{op}{stage}.{microbatch}"
-            if op == "F":
-                given = self._take(False, stage, microbatch) if stage > 0 else None
-                losses += self._timed(block, lambda: self._forward(block, given))
-            elif op == "B":
-                given = self._take(True, stage, microbatch) if stage + 1 < job["stages"] else None
-                self._timed(block, lambda: self._backward(block, given))
-            elif op == "U":
-                self._timed(block, lambda: self.versions[stage].update(
-                    block["update"], len(self.batches[stage][block["update"]])))
-            else:
-                raise unknown_operation(block)
+            self.recorder.at = f"{block['op']}{block['stage']}.{block['microbatch']}"
+            if (loss := self._block(block)) is not None:
+                losses.append(loss)
         for work, _ in self.sent:
             work.wait()
         return begin, losses
@@ -134,50 +118,10 @@ class VersionedRunner(Runner):
         if pace is not None:
             self.stages_of.sleep_until(started + pace)
         self.recorder.block(op, stage, block["microbatch"], begin)
-        for message in result or []:
-            if isinstance(message, tuple):
-                self._hand_on(*message)
-        return [each for each in result or [] if not isinstance(each, tuple)]
-
-    def _read(self, block):
-        version, steps = self.versions[block["stage"]].read(block)
-        self.reads.append([block["op"], block["stage"], block["microbatch"], version, steps])
+        return result
 
     def _rows(self, microbatch):
-        """Inputs and targets of a microbatch, and what its random numbers are drawn for: rows, and number in them."""
         return [piece[microbatch] for piece in self.pieces], self.targets[microbatch], (self.step_rows, microbatch)
-
-    def _forward(self, block, given):
-        stage, microbatch = block["stage"], block["microbatch"]
-        self._read(block)
-        inputs, target, (rows, number) = self._rows(microbatch)
-        values = tuple(inputs) if stage == 0 else leaves(given)
-        self.source.draws(rows, stage, number)
-        outputs = as_tuple(self.modules[stage](*values))
-        if stage + 1 < self.job["stages"]:
-            shapes = [tuple(value.shape) for value in outputs]
-            if self.shapes is not None and shapes != (before := [shape for shape, _ in self.shapes[stage]]):
-                raise Refused(f"F{stage}.{microbatch}",
-                              f"the output has the shape {as_output(shapes)}, and before {as_output(before)}",
-                              "a pipeline hands on values of one shape: pad the batch")
-            self.kept[stage, microbatch] = (values, outputs)
-            return [(False, stage + 1, microbatch, outputs)]
-        loss = self.loss(as_output(outputs), target)
-        self._ended(microbatch, as_output(outputs), target)
-        self.kept[stage, microbatch] = (values, (loss,))
-        return [loss.detach()]
-
-    def _ended(self, microbatch, output, target):
-        """Called with the last stage's output of every microbatch."""
-
-    def _backward(self, block, given):
-        stage, microbatch = block["stage"], block["microbatch"]
-        self._read(block)
-        values, outputs = self.kept.pop((stage, microbatch))
-        versions = self.versions[stage]
-        of_values, of_weights = gradients_of(outputs, given, values if stage > 0 else (), versions.working)
-        versions.add(block["update"], of_weights)
-        return [(True, stage - 1, microbatch, of_values)] if stage > 0 else []
 
     def run(self):
         job, recorder = self.job, self.recorder
@@ -243,16 +187,6 @@ class VersionedRunner(Runner):
         self.dist.gather_object((before, self._state(), self.reads), gathered, group=self.talk, dst=0)
         if self.rank == 0:
             self.stream.line(gradients=emulation.against_emulation(self, gathered))
-
-
-def mean_errors(rows, stages):
-    """Per stage the mean RMSE of its predicted weights, and of the weights without prediction; (None, None) without
-    predictions. `rows`: as StageVersions.watch gets them."""
-    result = []
-    for stage in range(stages):
-        of = [row[3:] for row in rows if row[0] == stage]
-        result.append(tuple(sum(column) / len(of) for column in zip(*of)) if of else (None, None))
-    return result
 
 
 def to_cpu(torch, value):

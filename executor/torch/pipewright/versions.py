@@ -195,3 +195,13 @@ def rmse(tensors, others):
     with torch.no_grad():
         total = sum((a.double() - b.double()).square().sum().item() for a, b in zip(tensors, others))
     return (total / count) ** 0.5 if count else 0.0
+
+
+def mean_errors(rows, stages):
+    """Per stage the mean RMSE of its predicted weights, and of the weights without prediction; (None, None) without
+    predictions. `rows`: as StageVersions.watch gets them."""
+    result = []
+    for stage in range(stages):
+        of = [row[3:] for row in rows if row[0] == stage]
+        result.append(tuple(sum(column) / len(of) for column in zip(*of)) if of else (None, None))
+    return result

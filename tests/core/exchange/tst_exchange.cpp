@@ -121,6 +121,18 @@ except ValueError as error:
             QVERIFY2(text.split('\n').contains(line), qPrintable(QString(line) + "\nin\n" + text));
     }
 
+    void whatAToolHasNoWordForIsRefusedInItsName()
+    {
+        for (const auto& [format, tool] : {std::pair("torchtitan", "torchtitan"), std::pair("automodel", "Automodel"),
+                                           std::pair("jaxpp", "JaxPP"), std::pair("megatron-layout", "Megatron-LM")})
+            try {
+                textOf(exampleDesign("chimera", 4, 8), format);
+                QFAIL(format);
+            } catch (const Error& error) {
+                QVERIFY2(QString(error.what()).contains(QString("%1 has no word").arg(tool)), error.what());
+            }
+    }
+
     void aPlacementThatIsNoLoopIsWarnedAbout()
     {
         const Design v = designOf(schedule(1, {0, 1, 1, 0}, {"F0.0 F3.0 B3.0 B0.0", "F1.0 F2.0 B2.0 B1.0"}));

@@ -7,7 +7,7 @@
 #include "executor/mpi/ranksecret.h"
 #include "executor/mpi/socketmesh.h"
 #include "executor/mpi/tcp.h"
-#include "executor/runtime/clock.h"
+#include "executor/runtime/steadyclock.h"
 #include "sanitized.h"
 #include "testmain.h"
 

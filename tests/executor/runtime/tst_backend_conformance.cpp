@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What every backend must do, whatever it is made of.
 #include "core/base/diagnostic.h"
-#include "executor/runtime/clock.h"
 #include "executor/runtime/conformancebackends.h"
+#include "executor/runtime/steadyclock.h"
 #include "testmain.h"
 
 #include <QTest>

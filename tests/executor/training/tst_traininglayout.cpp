@@ -4,6 +4,7 @@
 #include "core/design/stagecosts.h"
 #include "executor/training/counterrandom.h"
 #include "executor/training/optimizer.h"
+#include "executor/training/tiedgradients.h"
 #include "gptreference.h"
 #include "testmain.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The one clock of the executor: monotonic, shared by all threads of the machine (CLOCK_MONOTONIC).
+// The real clock of the executor: monotonic, shared by all threads of the machine (CLOCK_MONOTONIC). Runs that keep
+// logical time instead use virtualclock.h.
 #pragma once
 
 #include "core/base/units.h"
