@@ -132,9 +132,10 @@ Type computeType(Op op)
     case Op::I: return Type::I;
     case Op::W: return Type::W;
     case Op::R:
-    case Op::U: break; // left out before an export
+    case Op::U: break;
     }
-    return {};
+    throw Error("export", fmt::format("PyTorch has no action for a {}", describe(op)),
+                "this is a fault of the program: please report it with the design");
 }
 
 void appendRow(std::string& text, const std::vector<PytorchAction>& row)
