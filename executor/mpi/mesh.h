@@ -41,7 +41,7 @@ public:
     virtual bool poll(MeshHandler& handler) = 0;
     /// Waits until something may have arrived, wake() was called, or `atMost` has passed.
     virtual void idle(Nanoseconds atMost) = 0;
-    virtual void wake() = 0; ///< from any thread
+    virtual void wake() = 0;  ///< from any thread
     virtual void close() = 0; ///< the other processes count this one as lost from now on
 };
 

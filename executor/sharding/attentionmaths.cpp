@@ -93,8 +93,14 @@ AttentionParts attend(MemberDevice& member, const Node& node, const Operands& in
                          in.size() > 3 ? std::span<const float>(in[3]->data) : std::span<const float>()};
     parts.logSums = member.make({static_cast<std::int64_t>(parts.shape.numbers())});
     parts.output = member.make(outputShape(parts.shape));
-    member.operations().run(kernels::GroupedAttentionForward{parts.shape, parts.query.data, parts.key.data, in[2]->data,
-                                                             parts.logSums.data, parts.output.data, {}, parts.sinks});
+    member.operations().run(kernels::GroupedAttentionForward{parts.shape,
+                                                             parts.query.data,
+                                                             parts.key.data,
+                                                             in[2]->data,
+                                                             parts.logSums.data,
+                                                             parts.output.data,
+                                                             {},
+                                                             parts.sinks});
     return parts;
 }
 
@@ -119,22 +125,21 @@ Gradients attentionBack(MemberDevice& member, const Node& node, const Operands& 
         return grads;
     const AttentionParts parts = attend(member, node, in);
     const Tensor dots = member.make(parts.logSums.shape);
-    member.operations().run(kernels::GroupedAttentionInputGrad{
-        parts.shape,
-        parts.query.data,
-        parts.key.data,
-        in[2]->data,
-        parts.logSums.data,
-        parts.output.data,
-        grad.data,
-        grads[0].data,
-        grads[1].data,
-        grads[2].data,
-        dots.data,
-        {},
-        {},
-        parts.sinks,
-        in.size() > 3 ? grads[3].data : std::span<float>()});
+    member.operations().run(kernels::GroupedAttentionInputGrad{parts.shape,
+                                                               parts.query.data,
+                                                               parts.key.data,
+                                                               in[2]->data,
+                                                               parts.logSums.data,
+                                                               parts.output.data,
+                                                               grad.data,
+                                                               grads[0].data,
+                                                               grads[1].data,
+                                                               grads[2].data,
+                                                               dots.data,
+                                                               {},
+                                                               {},
+                                                               parts.sinks,
+                                                               in.size() > 3 ? grads[3].data : std::span<float>()});
     for (std::size_t which = 0; which < 2 && isTurned(node); ++which)
         turn(member, node, grads[which], true);
     return grads;
@@ -152,8 +157,8 @@ kernels::LatentKeys latentKeys(const Node& node, const Operands& in)
 Tensor joinKeys(MemberDevice& member, const Node& node, const Operands& in, const LocalPart&)
 {
     const kernels::LatentKeys keys = latentKeys(node, in);
-    Tensor out = member.make(
-        {in[0]->shape[0], in[0]->shape[1], std::int64_t{keys.heads} * (keys.ownSize + keys.sharedSize)});
+    Tensor out =
+        member.make({in[0]->shape[0], in[0]->shape[1], std::int64_t{keys.heads} * (keys.ownSize + keys.sharedSize)});
     if (out.elements() > 0)
         member.operations().run(kernels::JoinKeys{keys, in[0]->data, in[1]->data, out.data});
     return out;
@@ -164,14 +169,13 @@ Gradients joinKeysBack(MemberDevice& member, const Node& node, const Operands& i
 {
     Gradients grads{member.zeros(in[0]->shape), member.zeros(in[1]->shape)};
     if (grad.elements() > 0)
-        member.operations().run(
-            kernels::SplitKeysGrad{latentKeys(node, in), grad.data, grads[0].data, grads[1].data});
+        member.operations().run(kernels::SplitKeysGrad{latentKeys(node, in), grad.data, grads[0].data, grads[1].data});
     return grads;
 }
 
 // What of the scores is kept is no question here: the backward computes them again.
 #define PIPEWRIGHT_ATTENTION_ATTRIBUTES                                                                                \
-    "heads window bidirectional stored streamed scale soft_cap rotary_base rotary_scaling rotary_factor rotary_low "  \
+    "heads window bidirectional stored streamed scale soft_cap rotary_base rotary_scaling rotary_factor rotary_low "   \
     "rotary_high rotary_original "
 
 constexpr NodeMaths attentionTable[] = {

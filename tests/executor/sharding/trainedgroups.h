@@ -97,8 +97,8 @@ inline Run trained(const Design& design, int steps = 2, const Planted& planted =
 /// sequence of one token has one score.
 inline bool isRoundingAlone(const std::string& parameter, std::int64_t tokens)
 {
-    const bool ofScores = parameter.ends_with("key.weight") || parameter.ends_with("query.weight")
-                          || parameter.ends_with("query.bias");
+    const bool ofScores =
+        parameter.ends_with("key.weight") || parameter.ends_with("query.weight") || parameter.ends_with("query.bias");
     return parameter.ends_with("key.bias") || (tokens == 1 && ofScores);
 }
 

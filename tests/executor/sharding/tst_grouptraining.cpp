@@ -210,7 +210,8 @@ private Q_SLOTS:
         const ParameterLayout& layout = single.maths(0).parameters();
         const std::span<const float> parameters = single.parameters(0);
         QCOMPARE(inLayout(values, shape, layout), std::vector<float>(parameters.begin(), parameters.end()));
-        if (shape.experts > 0 && shape.sequence > 1) // a group's have room for as many tokens as each would get if all got alike
+        if (shape.experts > 0
+            && shape.sequence > 1) // a group's have room for as many tokens as each would get if all got alike
             return;
         const double loss = single.step(AccumulationOrder::ascending(1, 2));
         QVERIFY2(std::abs(loss - reference.loss) < 1e-6 * loss,
