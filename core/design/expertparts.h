@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The parts of a stage's passes when its layers send tokens to experts on other devices (workload/parallelism.h), as
+// The parts of a stage's passes when its layers send tokens to experts on other devices (core/model/parallelism.h), as
 // DualPipe interleaves them (DeepSeek-V3, arXiv 2412.19437, section 3.2.1): in the forward attention, dispatch, experts
 // and combine, layer by layer; in the backward combine, experts, dispatch and attention, from the last layer, with
 // weight gradients that no part waits for. The all-to-alls are communication parts. Everything else is a compute part,

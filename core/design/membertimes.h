@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The time of the collectives between the members of a group (workload/parallelism.h), over the links that follow from
-// their places in the cluster (cluster/nodes.h). A collective costs as much as a ring, or what was measured on the
+// The time of the collectives between the members of a group (core/model/parallelism.h), over the links that follow
+// from their places in the cluster (cluster/nodes.h). A collective costs as much as a ring, or what was measured on the
 // cluster; Parallelism::overlap is the share of it that is hidden behind computing.
 #pragma once
 

@@ -49,8 +49,7 @@ int ModelBuilder::latentCore(int x, int index)
     const int value =
         linear({"value_up", "keyValueLatent", m_shape.keyValueLatent, m_shape.heads * m_shape.valueHeadSize}, latent);
     if (rotary >= 0)
-        key = apply("key", "join_keys", {key, rotary}, "attention", Width::Own,
-                    {{"heads", double(m_shape.heads)}, {"width", double(width)}});
+        key = apply("key", "join_keys", {key, rotary}, "attention", Width::Own, {{"heads", double(m_shape.heads)}});
     return core("latent_attention", {query, key, value}, index, keySize);
 }
 

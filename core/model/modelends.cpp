@@ -47,7 +47,7 @@ int ModelBuilder::pictureEmbedding()
         linear({"patch_projection", "patches", m_shape.patchElements, m_shape.hidden, true, Width::Model}, input);
     return apply("class_token", "class_token",
                  {patches, parameter("class_token.value", {m_shape.hidden}, "classToken", Start::Zero)}, "patches",
-                 Width::Model, {{"rows", double(m_shape.sequence)}});
+                 Width::Model);
 }
 
 void ModelBuilder::head(int x)

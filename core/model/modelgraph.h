@@ -20,8 +20,8 @@ struct LayerSkip {
 };
 
 /// The whole model, up to its loss. `segments`: number of segments with ratios of their own. Rotary positions are part
-/// of attention, as their cost is negligible. Throws Error for a table of layers, and for
-/// sequences in pieces.
+/// of attention, as their cost is negligible. Throws Error for a table of
+/// layers, and for sequences in pieces.
 TensorGraph transformerGraph(const ModelShape& shape, const StateBytesPerParameter& state, int segments = 1,
                              const std::vector<LayerSkip>& skips = {});
 

@@ -17,7 +17,7 @@ struct OperationRow {
     Work work = Work::None;
     std::string_view keeps = {};
     std::string_view attributes = {}; ///< names; behind them ~ for any number, ? where they may be absent
-    std::string_view sized = {};      ///< "c=capacity": a letter's size is an attribute
+    std::string_view sized = {};      ///< "c=capacity": a letter's size, of attributes, letters and digits
     std::string_view parts = {};      ///< "dk=heads": cut only between so many equal parts
     std::string_view atLeast = {};    ///< "ps": p is s or more
     bool passesGradient = false;
@@ -80,8 +80,7 @@ constexpr OperationRow operationRows[] = {
      .signature = "bph h -> bsh",
      .work = Work::Traffic,
      .keeps = "g.outputGrad.W",
-     .attributes = "rows",
-     .sized = "s=rows",
+     .sized = "s=p+1",
      .passesGradient = true},
     {"first_row", "bsh -> bh", Work::Traffic},
     {"last_row", "bsh -> bh", Work::Traffic},
@@ -95,8 +94,8 @@ constexpr OperationRow operationRows[] = {
     {.name = "join_keys",
      .signature = "bsk bsr -> bsd",
      .work = Work::Traffic,
-     .attributes = "heads width",
-     .sized = "d=width",
+     .attributes = "heads",
+     .sized = "d=k+heads*r",
      .parts = "kd=heads",
      .resultGrad = "d.key"},
     {.name = "latent_attention",
@@ -332,7 +331,7 @@ Operation parseOperation(const OperationRow& row)
     }
     if (!row.sized.empty()) {
         operation.sizedLetter = row.sized.front();
-        operation.sizeAttribute = std::string(row.sized.substr(2));
+        operation.sizeFormula = row.sized.substr(2);
     }
     if (const std::size_t equals = row.parts.find('='); equals != std::string_view::npos) {
         operation.wholeLetters = std::string(row.parts.substr(0, equals));

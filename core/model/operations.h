@@ -34,7 +34,7 @@ namespace pipewright {
 enum class Work : std::uint8_t {
     None,      ///< counted as free
     Product,   ///< 2 FLOPs per combination of all its letters
-    Attention, ///< scores and their product with the values: 4 FLOPs per b · s · t · d
+    Attention, ///< scores and the sum of values: 2 FLOPs per key for every value of the queries and of the result
     Traffic,   ///< operands and result pass through memory once; free where memory bandwidth is unknown
 };
 
@@ -60,7 +60,7 @@ struct KeptForm {
     Lifetime lifetime = Lifetime::UntilInputGrad;
     int bytesPerElement = 0; ///< 0: the model's
     bool readByLaterPieces = false;
-    bool unlessRemade = false;
+    bool unlessRemade = false; ///< "I?" above
 };
 
 /// Tokens are copied to their experts' slots, of which some may stay empty, and their copies are summed again.
@@ -75,19 +75,19 @@ struct Operation {
     std::vector<KeptForm> keeps;
     bool passesGradient = false; ///< that of operand 0 is that of the result, or a part of it, but for a factor
     Copies copies = Copies::AsRead;
-    std::string_view
-        resultGrad; ///< workspace of I where the result's gradient finds no place elsewhere; empty: it does
+    /// Workspace of I for the result's gradient; empty: it takes the place of another one.
+    std::string_view resultGrad;
     /// Tensors of its own that the forward keeps; null: none.
     std::vector<SavedTensor> (*own)(const TensorGraph&, const Node&) = nullptr;
     std::vector<OperandForm> operands;
     OperandForm result;
     std::vector<AttributeForm> attributes;
-    char sizedLetter = 0; ///< a letter of the result alone, whose size is `sizeAttribute`
-    std::string sizeAttribute;
-    std::string_view atLeast;   ///< two letters: the first's size is the second's, or more
-    bool isElementwise() const; ///< makes every element from those in its place, and keeps some of them
-    std::string wholeLetters;   ///< these dimensions may only be cut between so many equal parts …
-    std::string partsAttribute; ///< … as this attribute says
+    char sizedLetter = 0;         ///< a letter of the result alone, whose size is …
+    std::string_view sizeFormula; ///< … "p+1" or "k+heads*r", of letters, attributes and digits
+    std::string_view atLeast;     ///< two letters: the first's size is the second's, or more
+    bool isElementwise() const;   ///< makes every element from those in its place, and keeps some of them
+    std::string wholeLetters;     ///< these dimensions may only be cut between so many equal parts …
+    std::string partsAttribute;   ///< … as this attribute says
 };
 
 enum class Need : std::uint8_t { Identity, Split, Reduce, Once, Factors };

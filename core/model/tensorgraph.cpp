@@ -47,6 +47,33 @@ void bindLetters(const OperandForm& form, const Shape& shape, bool& starBound, L
     }
 }
 
+/// Of the letter that only the result has.
+std::int64_t sizeOf(std::string_view formula, const Node& node, const LetterSizes& bound)
+{
+    const auto cutAt = [](std::string_view& text, char separator) {
+        const std::size_t end = std::min(text.find(separator), text.size());
+        const std::string_view front = text.substr(0, end);
+        text.remove_prefix(std::min(end + 1, text.size()));
+        return front;
+    };
+    std::int64_t sum = 0;
+    while (!formula.empty()) {
+        std::int64_t product = 1;
+        for (std::string_view term = cutAt(formula, '+'); !term.empty();) {
+            const std::string_view factor = cutAt(term, '*');
+            const auto letter = bound.sizes.find(factor.front());
+            if (factor.size() == 1 && letter != bound.sizes.end())
+                product *= letter->second;
+            else if (factor.size() == 1 && factor.front() >= '0' && factor.front() <= '9')
+                product *= factor.front() - '0';
+            else
+                product *= static_cast<std::int64_t>(node.attribute(factor));
+        }
+        sum += product;
+    }
+    return sum;
+}
+
 void checkAttributes(const Operation& operation, Node& node)
 {
     const bool takesHeads = !operation.partsAttribute.empty();
@@ -100,7 +127,7 @@ Shape inferred(const TensorGraph& graph, const Operation& operation, Node& node)
     Shape shape = operation.result.hasStar() ? bound.leading : Shape{};
     for (const char letter : operation.result.letters)
         if (letter == operation.sizedLetter)
-            shape.push_back(static_cast<std::int64_t>(node.attribute(operation.sizeAttribute)));
+            shape.push_back(sizeOf(operation.sizeFormula, node, bound));
         else if (letter != '*')
             shape.push_back(bound.sizes.at(letter));
     return shape;
@@ -260,7 +287,7 @@ LetterSizes letterSizes(const TensorGraph& graph, const Node& node)
         bindLetters(operation.operands[i], graph.node(node.operands[i]).shape, starBound, bound, node.name,
                     graph.node(node.operands[i]).name);
     if (operation.sizedLetter != 0)
-        bound.sizes[operation.sizedLetter] = static_cast<std::int64_t>(node.attribute(operation.sizeAttribute));
+        bound.sizes[operation.sizedLetter] = sizeOf(operation.sizeFormula, node, bound);
     return bound;
 }
 

@@ -4,14 +4,13 @@
 #include "executor/mpi/rankhub.h"
 
 #include "core/base/diagnostic.h"
+#include "executor/mpi/samemachine.h"
 #include "executor/runtime/steadyclock.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstring>
 #include <fmt/format.h>
-#include <fstream>
 #include <new>
 #include <unistd.h>
 #include <utility>
@@ -23,18 +22,6 @@ namespace {
 constexpr Nanoseconds lookInterval = 50'000'000;
 constexpr int pings = 20;
 constexpr Bytes largestMessage = Bytes{1} << 30; ///< for messages that are not a buffer's content: records, texts
-
-/// Equal on the same machine since its last start, in the same process namespace.
-std::int64_t thisMachine()
-{
-    std::ifstream file("/proc/sys/kernel/random/boot_id");
-    std::string text;
-    std::getline(file, text);
-    std::array<char, 128> space{};
-    if (readlink("/proc/self/ns/pid", space.data(), space.size() - 1) > 0)
-        text += space.data();
-    return static_cast<std::int64_t>(std::hash<std::string>{}(text));
-}
 
 } // namespace
 

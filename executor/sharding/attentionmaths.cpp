@@ -148,8 +148,7 @@ Gradients attentionBack(MemberDevice& member, const Node& node, const Operands& 
 /// Every head's own part, and the one that all share.
 kernels::LatentKeys latentKeys(const Node& node, const Operands& in)
 {
-    const std::int64_t size =
-        static_cast<std::int64_t>(node.attributes.at("width")) / static_cast<std::int64_t>(node.attributes.at("heads"));
+    const std::int64_t size = headSizeOf(node);
     const std::int64_t shared = in[1]->shape[2], own = size - shared;
     return {static_cast<int>(in[0]->shape[2] / own), static_cast<int>(own), static_cast<int>(shared)};
 }
@@ -173,17 +172,17 @@ Gradients joinKeysBack(MemberDevice& member, const Node& node, const Operands& i
     return grads;
 }
 
-// What of the scores is kept is no question here: the backward computes them again.
-#define PIPEWRIGHT_ATTENTION_ATTRIBUTES                                                                                \
-    "heads window bidirectional stored streamed scale soft_cap rotary_base rotary_scaling rotary_factor rotary_low "   \
-    "rotary_high rotary_original "
+// What of the scores is kept is no question here: the backward computes them again. Which of these a node may have says
+// its row in core/model/operations.cpp.
+constexpr std::string_view attributes =
+    "heads key_value_heads query_size rotary_size window bidirectional stored streamed scale soft_cap rotary_base "
+    "rotary_scaling rotary_factor rotary_low rotary_high rotary_original";
 
 constexpr NodeMaths attentionTable[] = {
-    {"attention", attention, attentionBack, 4, PIPEWRIGHT_ATTENTION_ATTRIBUTES "key_value_heads"},
-    {"latent_attention", attention, attentionBack, 3, PIPEWRIGHT_ATTENTION_ATTRIBUTES "query_size rotary_size"},
-    {"join_keys", joinKeys, joinKeysBack, 2, "heads width"},
+    {"attention", attention, attentionBack, 4, attributes},
+    {"latent_attention", attention, attentionBack, 3, attributes},
+    {"join_keys", joinKeys, joinKeysBack, 2, "heads"},
 };
-#undef PIPEWRIGHT_ATTENTION_ATTRIBUTES
 
 } // namespace
 
@@ -195,24 +194,27 @@ std::span<const NodeMaths> attentionMaths()
 const char* whyNotHeads(const TensorGraph& graph, const Node& node)
 {
     const std::string_view name = operations()[node.operation].name;
-    if (name != "attention" && name != "head_norm")
+    if (name != "attention" && name != "latent_attention" && name != "head_norm")
         return nullptr;
     const std::int64_t size = headSizeOf(node);
-    if (size * static_cast<std::int64_t>(node.attributes.at("heads")) != node.shape.back())
+    const auto heads = static_cast<std::int64_t>(node.attributes.at("heads"));
+    if (size * heads != node.shape.back())
         return "its columns are no whole number of heads";
     if (name == "head_norm")
         return graph.node(node.operands[1]).shape.front() == size ? nullptr
                                                                   : "it has not a gain for each of a head's values";
-    const auto narrow = static_cast<std::int64_t>(node.attributes.at("key_value_heads"));
-    const Shape& keys = graph.node(node.operands[1]).shape;
-    if (static_cast<std::int64_t>(node.attributes.at("heads")) % narrow != 0 || keys.back() != narrow * size)
+    const Shape &queries = graph.node(node.operands[0]).shape, &keys = graph.node(node.operands[1]).shape;
+    const auto narrow = static_cast<std::int64_t>(attributeOr(node, "key_value_heads", static_cast<double>(heads)));
+    const std::int64_t querySize = querySizeOf(node);
+    if (queries.back() != heads * querySize || heads % narrow != 0 || keys.back() != narrow * querySize)
         return "its keys have not the size of its queries, or cannot be shared evenly";
     if (keys[1] != node.shape[1])
         return "it has not as many keys as queries";
-    if (node.operands.size() > 3
-        && graph.node(node.operands[3]).shape.front() != static_cast<std::int64_t>(node.attributes.at("heads")))
+    if (node.operands.size() > 3 && graph.node(node.operands[3]).shape.front() != heads)
         return "it has not a sink for each of its heads";
-    if (isTurned(node) && (size % 2 != 0 || size > 2 * std::int64_t{kernels::mostRotaryPairs}))
+    const auto turned = static_cast<std::int64_t>(attributeOr(node, "rotary_size", static_cast<double>(querySize)));
+    if (isTurned(node)
+        && (turned > querySize || turned % 2 != 0 || turned > 2 * std::int64_t{kernels::mostRotaryPairs}))
         return "its heads' values cannot be turned in pairs";
     return nullptr;
 }

@@ -316,6 +316,14 @@ Diagnostics whyNotRunnable(const TensorGraph& graph)
                 "leave this out");
         if (const char* why = whyNotHeads(graph, node))
             fault(node, why, "give queries, keys and values heads of one size");
+        // Each would be read as if it had other rows.
+        const auto rowsOf = [&](std::size_t operand, std::size_t dim) {
+            return graph.node(node.operands[operand]).shape[dim];
+        };
+        if (name == "positions" && rowsOf(1, 0) != rowsOf(0, 1))
+            fault(node, "its table has rows for later pieces of the sequence", "give a row for each position");
+        if (name == "segments" && rowsOf(1, 0) != 2)
+            fault(node, fmt::format("its table has {} rows", rowsOf(1, 0)), "give a row for each half of a sequence");
     }
     return found;
 }

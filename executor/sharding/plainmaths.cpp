@@ -312,7 +312,7 @@ constexpr NodeMaths plainTable[] = {
     {"feature_bag", featureBag, featureBagBack, 2},
     {"positions", positions, positionsBack, 2},
     {"segments", segments, segmentsBack, 2},
-    {"class_token", classToken, classTokenBack, 2, "rows"},
+    {"class_token", classToken, classTokenBack, 2},
     {"first_row", firstRow, firstRowBack, 1},
     {"sum", sum, sumBack, 1},
     {"hand_over", sum, sumBack, 1},

@@ -111,6 +111,17 @@ private Q_SLOTS:
         QVERIFY(hasErrors(graph.check())); // the last is no loss
     }
 
+    void sizesThatFollowFromOperands()
+    {
+        TensorGraph graph;
+        const int patches = graph.addInput("patches", {2, 4, 8});
+        QCOMPARE(graph.node(graph.add("t", "class_token", {patches, graph.addParameter("c", {8})})).shape,
+                 Shape({2, 5, 8}));
+        const int own = graph.addInput("own", {2, 5, 12}), shared = graph.addInput("shared", {2, 5, 3});
+        QCOMPARE(graph.node(graph.add("k", "join_keys", {own, shared}, {{"heads", 4}})).shape, Shape({2, 5, 24}));
+        QVERIFY_THROWS_EXCEPTION(Error, graph.add("j", "join_keys", {own, shared}, {{"heads", 5}}));
+    }
+
     void headsAreNotCutThrough()
     {
         TensorGraph graph;

@@ -471,6 +471,60 @@ private Q_SLOTS:
         else
             QVERIFY_THROWS_EXCEPTION(Error, runSingle(graph, randomLeaves(graph, 1)));
     }
+
+    void latentHeadsThatDoNotFitAreRefused_data()
+    {
+        QTest::addColumn<int>("querySize");
+        QTest::addColumn<int>("turned");
+        QTest::addColumn<bool>("fits");
+        QTest::newRow("they fit") << 6 << 4 << true;
+        QTest::newRow("queries of another size") << 100 << 4 << false;
+        QTest::newRow("more turned than there is") << 6 << 8 << false;
+        QTest::newRow("an odd part is turned") << 6 << 3 << false;
+    }
+    void latentHeadsThatDoNotFitAreRefused()
+    {
+        QFETCH(int, querySize);
+        QFETCH(int, turned);
+        QFETCH(bool, fits);
+        TensorGraph graph;
+        const int q = graph.addInput("q", {2, 5, 24}), k = graph.addInput("k", {2, 5, 24}),
+                  v = graph.addInput("v", {2, 5, 12});
+        graph.add(
+            "loss", "sum",
+            {graph.add("a", "latent_attention", {q, k, v},
+                       {{"heads", 4}, {"query_size", querySize}, {"rotary_size", turned}, {"rotary_base", 100}})});
+        if (fits)
+            QVERIFY(std::isfinite(runSingle(graph, randomLeaves(graph, 1)).loss));
+        else
+            QVERIFY_THROWS_EXCEPTION(Error, runSingle(graph, randomLeaves(graph, 1)));
+    }
+
+    void tablesWithOtherRowsAreRefused_data()
+    {
+        QTest::addColumn<QString>("operation");
+        QTest::addColumn<int>("rows");
+        QTest::addColumn<bool>("fits");
+        QTest::newRow("positions") << "positions" << 5 << true;
+        QTest::newRow("more positions") << "positions" << 8 << false;
+        QTest::newRow("segments") << "segments" << 2 << true;
+        QTest::newRow("one segment") << "segments" << 1 << false;
+        QTest::newRow("three segments") << "segments" << 3 << false;
+    }
+    void tablesWithOtherRowsAreRefused()
+    {
+        QFETCH(QString, operation);
+        QFETCH(int, rows);
+        QFETCH(bool, fits);
+        TensorGraph graph;
+        const int x = graph.addInput("x", {2, 5, 4});
+        graph.add("loss", "sum",
+                  {graph.add("t", operation.toStdString(), {x, graph.addParameter("table", {rows, 4})})});
+        if (fits)
+            QVERIFY(std::isfinite(runSingle(graph, randomLeaves(graph, 1)).loss));
+        else
+            QVERIFY_THROWS_EXCEPTION(Error, runSingle(graph, randomLeaves(graph, 1)));
+    }
 };
 
 PIPEWRIGHT_TEST(ShardingRunTest, NoApplication)
