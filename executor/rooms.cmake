@@ -3,7 +3,8 @@
 pipewright_room(executor/runtime COLD USES kernels traces/store core/predict)
 pipewright_room(executor/host USES executor/runtime)
 pipewright_room(executor/machine COLD USES executor/host)
-pipewright_room(executor/training COLD USES executor/runtime core/presets)
+pipewright_room(executor/stage COLD USES executor/runtime)
+pipewright_room(executor/training COLD USES executor/stage core/presets)
 pipewright_room(executor/cuda COLD USES executor/runtime)
 pipewright_room(executor/mpi COLD USES executor/host executor/cuda LINK PkgConfig::sodium)
 pipewright_room(executor/sharding COLD USES executor/host executor/training core/sharding

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace pipewright {
 
@@ -18,7 +19,7 @@ public:
             m_copies.push_back(copiesIn(node));
     }
 
-    void write()
+    LayerTensors write()
     {
         for (int t = 0; t < m_graph.size(); ++t) {
             const Node& node = m_graph.node(t);
@@ -34,6 +35,11 @@ public:
         keepStream();
         if (const Node& last = m_graph.nodes().back(); operationOf(last).name == "hand_over")
             m_layer.outputBytes = divided(last.operands[0], elements(last.operands[0])) * m_graph.bytesPerElement;
+        for (const auto& [tensor, saved] : m_keptValues)
+            m_kept.values.emplace(tensor, m_layer.saved[saved].name);
+        for (int t = 0; t < m_graph.size(); ++t)
+            m_kept.elements.push_back(elements(t));
+        return std::move(m_kept);
     }
 
 private:
@@ -199,15 +205,22 @@ private:
     void keepGradient(int tensor, const std::string& name)
     {
         const int of = sameGradient(tensor);
-        if (!m_keptGradients.emplace(of, name).second)
+        if (const auto known = m_keptGradients.find(of); known != m_keptGradients.end()) {
+            m_kept.gradients.emplace(tensor, known->second);
             return;
+        }
         const std::int64_t count = divided(of, elements(of));
         const auto same = std::find_if(m_layer.saved.begin(), m_layer.saved.end(),
                                        [&](const SavedTensor& saved) { return saved.name == name; });
-        if (same == m_layer.saved.end())
+        LayerTensors::Gradient kept{name, 0};
+        if (same == m_layer.saved.end()) {
             m_layer.saved.push_back({name, count, m_graph.bytesPerElement, Lifetime::FromInputGrad});
-        else
-            same->elements += count; // of products that are computed as one
+        } else { // of products that are computed as one
+            kept.first = same->elements;
+            same->elements += count;
+        }
+        m_kept.gradients.emplace(tensor, kept);
+        m_keptGradients.emplace(of, std::move(kept));
     }
 
     /// A layer that ends in a loss has no output: the values that arrive stay in a tensor that it keeps, its own if
@@ -271,14 +284,15 @@ private:
     std::vector<std::int64_t> m_copies; ///< per tensor
     std::map<std::pair<std::string, int>, ProductSize> m_products;
     std::map<int, std::size_t> m_keptValues;
-    std::map<int, std::string> m_keptGradients;
+    std::map<int, LayerTensors::Gradient> m_keptGradients;
+    LayerTensors m_kept;
 };
 
 } // namespace
 
-void describeLayer(const TensorGraph& graph, std::int64_t tokensOver, Layer& layer)
+LayerTensors describeLayer(const TensorGraph& graph, std::int64_t tokensOver, Layer& layer)
 {
-    LayerWriter(graph, tokensOver, layer).write();
+    return LayerWriter(graph, tokensOver, layer).write();
 }
 
 } // namespace pipewright

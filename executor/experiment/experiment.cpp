@@ -12,7 +12,7 @@
 #include "executor/run/run.h"
 #include "executor/runtime/runtime.h"
 #include "executor/runtime/steadyclock.h"
-#include "executor/training/counterrandom.h"
+#include "executor/stage/counterrandom.h"
 #include "executor/training/sequential.h"
 #include "executor/training/trainingdata.h"
 #include "executor/training/trainingwork.h"

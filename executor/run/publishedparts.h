@@ -6,7 +6,7 @@
 #pragma once
 
 #include "core/model/modelshape.h"
-#include "executor/training/parameterlayout.h"
+#include "executor/stage/parameterlayout.h"
 
 #include <cstdint>
 #include <string>

@@ -5,7 +5,7 @@
 #include "core/model/modelshape.h"
 #include "executor/run/safetensors.h"
 #include "executor/run/safetensorsfile.h"
-#include "executor/training/parameterlayout.h"
+#include "executor/stage/parameterlayout.h"
 
 #include <span>
 #include <string>

@@ -2,7 +2,7 @@
 // A member has some of the heads, or all heads of some sequences; the backward computes the attention again.
 #include "executor/sharding/attentionmaths.h"
 
-#include <cmath>
+#include "executor/stage/attentions.h"
 
 namespace pipewright::sharding {
 
@@ -10,64 +10,18 @@ namespace {
 
 using Gradients = std::vector<Tensor>;
 
-bool isLatent(const Node& node)
+kernels::GroupedAttentionShape shapeOf(const Node& node, const Operands& in)
 {
-    return operations()[static_cast<std::size_t>(node.operation)].name == "latent_attention";
-}
-
-std::int64_t headSizeOf(const Node& node)
-{
-    return node.shape.back() / static_cast<std::int64_t>(node.attributes.at("heads"));
-}
-
-std::int64_t querySizeOf(const Node& node)
-{
-    return isLatent(node) ? static_cast<std::int64_t>(node.attributes.at("query_size")) : headSizeOf(node);
-}
-
-kernels::GroupedAttentionShape attentionShape(const Node& node, const Operands& in)
-{
-    const std::int64_t querySize = querySizeOf(node), valueSize = headSizeOf(node);
-    return {.sequences = static_cast<int>(in[0]->shape[0]),
-            .length = static_cast<int>(in[0]->shape[1]),
-            .heads = static_cast<int>(in[0]->shape[2] / querySize),
-            .keyValueHeads = static_cast<int>(in[1]->shape[2] / querySize),
-            .querySize = static_cast<int>(querySize),
-            .valueSize = static_cast<int>(valueSize),
-            .window = static_cast<int>(attributeOr(node, "window", 0)),
-            .causal = attributeOr(node, "bidirectional", 0) == 0,
-            .scale = static_cast<float>(attributeOr(node, "scale", 1 / std::sqrt(static_cast<double>(querySize)))),
-            .softCap = static_cast<float>(attributeOr(node, "soft_cap", 0))};
-}
-
-/// Rotates queries or keys, or their gradients, by their positions; in place. In latent attention the last values of
-/// every head, in neighbouring pairs.
-void turn(MemberDevice& member, const Node& node, Tensor& heads, bool backwards)
-{
-    const auto number = [&](std::string_view name) { return attributeOr(node, name, 1); };
-    const kernels::RotaryFrequencies frequencies{
-        number("rotary_base"),   static_cast<kernels::RotaryScaling>(attributeOr(node, "rotary_scaling", 0)),
-        number("rotary_factor"), number("rotary_low"),
-        number("rotary_high"),   number("rotary_original")};
-    const int size = static_cast<int>(querySizeOf(node)),
-              turned = static_cast<int>(attributeOr(node, "rotary_size", size));
-    member.operations().run(kernels::Rotate{frequencies, static_cast<int>(heads.shape[1]), 0,
-                                            static_cast<int>(heads.shape[2]) / size, size, size - turned, turned,
-                                            isLatent(node), backwards, heads.data});
-}
-
-bool isTurned(const Node& node)
-{
-    return node.attributes.contains("rotary_base");
+    return attentionOf(node, in[0]->shape, in[1]->shape);
 }
 
 Tensor turned(MemberDevice& member, const Node& node, const Tensor& heads)
 {
-    if (!isTurned(node))
+    if (!isRotated(node))
         return heads;
     Tensor made = member.make(heads.shape);
     member.operations().copy(std::span<const float>(heads.data), made.data);
-    turn(member, node, made, false);
+    member.operations().run(rotationOf(node, made.shape, false, made.data));
     return made;
 }
 
@@ -85,7 +39,7 @@ struct AttentionParts {
 /// Computes the whole attention.
 AttentionParts attend(MemberDevice& member, const Node& node, const Operands& in)
 {
-    AttentionParts parts{attentionShape(node, in),
+    AttentionParts parts{shapeOf(node, in),
                          turned(member, node, *in[0]),
                          turned(member, node, *in[1]),
                          {},
@@ -108,7 +62,7 @@ Tensor attention(MemberDevice& member, const Node& node, const Operands& in, con
 {
     if (in[0]->elements() > 0)
         return attend(member, node, in).output;
-    return member.make(outputShape(attentionShape(node, in)));
+    return member.make(outputShape(shapeOf(node, in)));
 }
 
 Gradients attentionBack(MemberDevice& member, const Node& node, const Operands& in, const Tensor&, const Tensor& grad,
@@ -140,22 +94,14 @@ Gradients attentionBack(MemberDevice& member, const Node& node, const Operands& 
                                                                {},
                                                                parts.sinks,
                                                                in.size() > 3 ? grads[3].data : std::span<float>()});
-    for (std::size_t which = 0; which < 2 && isTurned(node); ++which)
-        turn(member, node, grads[which], true);
+    for (std::size_t which = 0; which < 2 && isRotated(node); ++which)
+        member.operations().run(rotationOf(node, grads[which].shape, true, grads[which].data));
     return grads;
-}
-
-/// Every head's own part, and the one that all share.
-kernels::LatentKeys latentKeys(const Node& node, const Operands& in)
-{
-    const std::int64_t size = headSizeOf(node);
-    const std::int64_t shared = in[1]->shape[2], own = size - shared;
-    return {static_cast<int>(in[0]->shape[2] / own), static_cast<int>(own), static_cast<int>(shared)};
 }
 
 Tensor joinKeys(MemberDevice& member, const Node& node, const Operands& in, const LocalPart&)
 {
-    const kernels::LatentKeys keys = latentKeys(node, in);
+    const kernels::LatentKeys keys = latentKeysOf(node, in[0]->shape, in[1]->shape);
     Tensor out =
         member.make({in[0]->shape[0], in[0]->shape[1], std::int64_t{keys.heads} * (keys.ownSize + keys.sharedSize)});
     if (out.elements() > 0)
@@ -168,7 +114,8 @@ Gradients joinKeysBack(MemberDevice& member, const Node& node, const Operands& i
 {
     Gradients grads{member.zeros(in[0]->shape), member.zeros(in[1]->shape)};
     if (grad.elements() > 0)
-        member.operations().run(kernels::SplitKeysGrad{latentKeys(node, in), grad.data, grads[0].data, grads[1].data});
+        member.operations().run(kernels::SplitKeysGrad{latentKeysOf(node, in[0]->shape, in[1]->shape), grad.data,
+                                                       grads[0].data, grads[1].data});
     return grads;
 }
 
@@ -196,8 +143,8 @@ const char* whyNotHeads(const TensorGraph& graph, const Node& node)
     const std::string_view name = operations()[node.operation].name;
     if (name != "attention" && name != "latent_attention" && name != "head_norm")
         return nullptr;
-    const std::int64_t size = headSizeOf(node);
     const auto heads = static_cast<std::int64_t>(node.attributes.at("heads"));
+    const std::int64_t size = node.shape.back() / heads;
     if (size * heads != node.shape.back())
         return "its columns are no whole number of heads";
     if (name == "head_norm")
@@ -213,7 +160,7 @@ const char* whyNotHeads(const TensorGraph& graph, const Node& node)
     if (node.operands.size() > 3 && graph.node(node.operands[3]).shape.front() != heads)
         return "it has not a sink for each of its heads";
     const auto turned = static_cast<std::int64_t>(attributeOr(node, "rotary_size", static_cast<double>(querySize)));
-    if (isTurned(node)
+    if (isRotated(node)
         && (turned > querySize || turned % 2 != 0 || turned > 2 * std::int64_t{kernels::mostRotaryPairs}))
         return "its heads' values cannot be turned in pairs";
     return nullptr;

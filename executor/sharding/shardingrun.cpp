@@ -12,7 +12,7 @@
 #include "executor/sharding/nodemaths.h"
 #include "executor/sharding/onedevice.h"
 #include "executor/sharding/propertycheck.h"
-#include "executor/training/counterrandom.h"
+#include "executor/stage/counterrandom.h"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "executor/sharding/hosttensor.h"
-#include "executor/training/parameterlayout.h"
+#include "executor/stage/parameterlayout.h"
 #include "executor/training/trainingwork.h"
 
 #include <map>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "executor/runtime/stagework.h"
-#include "executor/training/stagelayout.h"
+#include "executor/stage/stagelayout.h"
 
 #include <cstdint>
 #include <span>

@@ -4,7 +4,7 @@
 #include "core/base/diagnostic.h"
 #include "core/base/formattedtext.h"
 #include "core/base/inputfile.h"
-#include "executor/training/counterrandom.h"
+#include "executor/stage/counterrandom.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -2,7 +2,7 @@
 #include "executor/training/encoderdata.h"
 
 #include "core/base/diagnostic.h"
-#include "executor/training/counterrandom.h"
+#include "executor/stage/counterrandom.h"
 
 #include <algorithm>
 #include <cassert>

@@ -8,9 +8,9 @@
 
 #include "core/schedule/schedule.h"
 #include "core/schedule/validate.h"
+#include "executor/stage/storedstage.h"
 #include "executor/training/expertchoices.h"
 #include "executor/training/optimizer.h"
-#include "executor/training/storedstage.h"
 #include "executor/training/trainingdata.h"
 
 #include <span>

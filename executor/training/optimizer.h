@@ -4,7 +4,7 @@
 #pragma once
 
 #include "core/base/optimizer.h"
-#include "executor/training/parameterlayout.h"
+#include "executor/stage/parameterlayout.h"
 #include "kernels/operations.h"
 
 #include <span>

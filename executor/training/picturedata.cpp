@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/training/picturedata.h"
 
-#include "executor/training/counterrandom.h"
+#include "executor/stage/counterrandom.h"
 
 #include <algorithm>
 #include <array>

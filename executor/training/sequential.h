@@ -6,9 +6,9 @@
 #pragma once
 
 #include "core/schedule/validate.h"
+#include "executor/stage/storedstage.h"
 #include "executor/training/expertchoices.h"
 #include "executor/training/optimizer.h"
-#include "executor/training/storedstage.h"
 #include "executor/training/trainingdata.h"
 
 #include <cstddef>

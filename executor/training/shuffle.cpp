@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/training/shuffle.h"
 
-#include "executor/training/counterrandom.h"
+#include "executor/stage/counterrandom.h"
 
 #include <bit>
 #include <cassert>

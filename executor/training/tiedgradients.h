@@ -3,7 +3,7 @@
 // stages hold the two, a Reduce task of the program computes the same.
 #pragma once
 
-#include "executor/training/parameterlayout.h"
+#include "executor/stage/parameterlayout.h"
 #include "kernels/operations.h"
 
 namespace pipewright {

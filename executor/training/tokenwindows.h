@@ -6,7 +6,7 @@
 #pragma once
 
 #include "core/model/modelshape.h"
-#include "executor/training/counterrandom.h"
+#include "executor/stage/counterrandom.h"
 #include "executor/training/shuffle.h"
 
 #include <cassert>

@@ -11,9 +11,9 @@
 
 #include "core/schedule/replicas.h"
 #include "executor/runtime/stagework.h"
+#include "executor/stage/storedstage.h"
 #include "executor/training/keptchoices.h"
 #include "executor/training/optimizer.h"
-#include "executor/training/storedstage.h"
 #include "executor/training/trainingdata.h"
 #include "executor/training/versionedweights.h"
 

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "executor/runtime/stagework.h"
+#include "executor/stage/storedstage.h"
 #include "executor/training/optimizer.h"
-#include "executor/training/storedstage.h"
 
 #include <algorithm>
 #include <vector>

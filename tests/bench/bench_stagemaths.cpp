@@ -3,7 +3,7 @@
 // whole layer like Llama's by its width, which tests/bench/torchlayer.py compares with PyTorch's. The rate counts the
 // workload's FLOPs, which are those of the matrix products only.
 #include "core/model/transformer.h"
-#include "executor/training/stagemaths.h"
+#include "executor/stage/stagemaths.h"
 #include "kernels/calls.h"
 
 #include <benchmark/benchmark.h>

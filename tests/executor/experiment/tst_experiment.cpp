@@ -10,7 +10,7 @@
 #include "core/model/transformer.h"
 #include "executor/experiment/experimentreport.h"
 #include "executor/run/run.h"
-#include "executor/training/gptreference.h"
+#include "executor/stage/gptreference.h"
 #include "makers/designs.h"
 
 #include <QTemporaryDir>

@@ -6,7 +6,7 @@
 #include "executor/run/publishedparts.h"
 #include "executor/run/publishedweights.h"
 #include "executor/run/run.h"
-#include "executor/training/counterrandom.h"
+#include "executor/stage/counterrandom.h"
 #include "makers/faults.h"
 #include "makers/models.h"
 #include "testmain.h"

@@ -3,10 +3,10 @@
 #pragma once
 
 #include "core/design/design.h"
+#include "executor/stage/gptreference.h"
+#include "executor/stage/stagemaths.h"
 #include "executor/training/optimizer.h"
-#include "executor/training/stagemaths.h"
 #include "executor/training/textdata.h"
-#include "gptreference.h"
 
 #include <algorithm>
 #include <vector>

@@ -10,9 +10,9 @@
 #include "core/presets/presets.h"
 #include "executor/experiment/experiment.h"
 #include "executor/run/run.h"
+#include "executor/stage/gptreference.h"
 #include "executor/training/chunkdata.h"
 #include "executor/training/sequential.h"
-#include "gptreference.h"
 #include "makers/designs.h"
 
 #include <QDir>

@@ -2,9 +2,9 @@
 // The sequential run, which all gradients are compared with: its loss falls, its result does not depend on how the
 // model is cut into stages, and it does depend on the order in which gradients are summed.
 #include "core/base/diagnostic.h"
+#include "executor/stage/gptreference.h"
 #include "executor/training/sequential.h"
 #include "executor/training/textdata.h"
-#include "gptreference.h"
 #include "testmain.h"
 
 #include <QTest>

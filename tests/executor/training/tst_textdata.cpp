@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The byte-level text: what is read, how windows are drawn, and what is said when there is nothing to read.
 #include "core/base/diagnostic.h"
+#include "executor/stage/gptreference.h"
 #include "executor/training/textdata.h"
-#include "gptreference.h"
 #include "testmain.h"
 
 #include <QTemporaryDir>

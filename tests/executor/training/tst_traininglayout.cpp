@@ -2,10 +2,10 @@
 // Where tensors and parameters lie, how they start, and how a stage is updated.
 #include "core/base/diagnostic.h"
 #include "core/design/stagecosts.h"
-#include "executor/training/counterrandom.h"
+#include "executor/stage/counterrandom.h"
+#include "executor/stage/gptreference.h"
 #include "executor/training/optimizer.h"
 #include "executor/training/tiedgradients.h"
-#include "gptreference.h"
 #include "testmain.h"
 
 #include <QTest>

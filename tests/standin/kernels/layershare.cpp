@@ -11,7 +11,7 @@
 #include "core/model/transformer.h"
 #include "core/presets/presets.h"
 #include "executor/cuda/table.h"
-#include "executor/training/storedstage.h"
+#include "executor/stage/storedstage.h"
 #include "kernels/cuda/kernels.h"
 #include "launch.h"
 

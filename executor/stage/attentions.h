@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// What kernels need to know of a node of attention or of a router: sizes from the shapes of its operands, or of a
+// member's share of them, and the rest from its attributes.
+#pragma once
+
+#include "core/model/modelshape.h"
+#include "core/model/tensorgraph.h"
+#include "kernels/experts.h"
+#include "kernels/groupedattention.h"
+#include "kernels/latentkeys.h"
+#include "kernels/rotary.h"
+
+#include <vector>
+
+namespace pipewright {
+
+/// `query`, `key`: of the operands.
+kernels::GroupedAttentionShape attentionOf(const Node& attention, const Shape& query, const Shape& key);
+/// Values of a head of the queries.
+std::int64_t querySizeOf(const Node& attention);
+/// Whether queries and keys are rotated by their positions, and how; `values`: of queries or keys of this shape, or
+/// their gradients. In latent attention the last values of every head, in neighbouring pairs.
+bool isRotated(const Node& attention);
+kernels::Rotate rotationOf(const Node& attention, const Shape& shape, bool backwards, std::span<float> values,
+                           int firstPosition = 0);
+
+/// Every head's own part of its keys, and the one that all share.
+kernels::LatentKeys latentKeysOf(const Node& joinKeys, const Shape& own, const Shape& shared);
+
+/// `logits`: of the tokens for all experts.
+kernels::Router routerOf(const Node& route, const Shape& logits);
+
+/// All different attentions of a model's layers, once each; none for a model without attention.
+std::vector<kernels::GroupedAttentionShape> attentionsOf(const ModelShape& shape);
+
+} // namespace pipewright

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "executor/stage/stepwriter.h"
+
+#include <algorithm>
+
+namespace pipewright {
+
+using kernels::Store;
+
+namespace {
+
+Slice branchOf(const LayerPlan& plan, int tensor)
+{
+    return plan.workspace("d.ln", plan.elements(tensor));
+}
+
+} // namespace
+
+StepWriter::Target StepWriter::gradientOf(int operand)
+{
+    const bool isFirst = std::find(m_written.begin(), m_written.end(), operand) == m_written.end();
+    if (plan.isOnStream(operand)) {
+        if (m_streamIsEmpty) {
+            m_streamIsEmpty = false;
+            return {{.isStream = true}, Store::Replace};
+        }
+        if (isFirst)
+            m_written.push_back(operand);
+        return {{.slice = branchOf(plan, operand)}, isFirst ? Store::Replace : Store::Add};
+    }
+    if (isFirst)
+        m_written.push_back(operand);
+    return {plan.gradient(operand), isFirst ? Store::Replace : Store::Add};
+}
+
+StepWriter::Target StepWriter::streamGradient(bool inPlace)
+{
+    const bool replaces = inPlace || m_streamIsEmpty;
+    m_streamIsEmpty = false;
+    return {{.isStream = true}, replaces ? Store::Replace : Store::Add};
+}
+
+void StepWriter::emptyStream()
+{
+    if (m_streamIsEmpty)
+        inputGrad([](const LayerPass& pass) { pass.on().run(kernels::Fill{pass.stream, 0}); });
+    m_streamIsEmpty = false;
+}
+
+void StepWriter::completeGradient(int tensor)
+{
+    if (plan.isOnStream(tensor) && std::find(m_written.begin(), m_written.end(), tensor) != m_written.end()) {
+        // What products gave back to a value on the stream.
+        inputGrad([branch = branchOf(plan, tensor)](const LayerPass& pass) {
+            pass.on().run(kernels::Add{pass.stream, pass.memory.floats(branch)});
+        });
+    }
+    if (plan.addsToStream(tensor)) // W reads it, when the stream holds another value's
+        if (const auto kept = plan.keptGradient(tensor))
+            inputGrad([to = *kept](const LayerPass& pass) {
+                pass.on().copy(std::span<const float>(pass.stream), pass.memory.floats(to));
+            });
+}
+
+} // namespace pipewright

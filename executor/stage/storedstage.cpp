@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The layers of an fp32 stage run on the stored tensors themselves. The layers of a widened stage run one after another
+// on fp32 copies in one workspace, which is as large as the largest layer needs. O(bytes of a layer) of copying per
+// layer and pass.
+#include "executor/stage/storedstage.h"
+
+#include "core/base/diagnostic.h"
+#include "core/model/recomputedtensors.h"
+#include "core/model/transformer.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace pipewright {
+
+namespace {
+
+constexpr std::array<BufferKind, 5> bufferKinds{BufferKind::SavedUntilInputGrad, BufferKind::SavedUntilWeightGrad,
+                                                BufferKind::SavedFromInputGrad, BufferKind::RecomputedUntilInputGrad,
+                                                BufferKind::RecomputedUntilWeightGrad};
+
+std::size_t indexOf(BufferKind kind)
+{
+    return static_cast<std::size_t>(std::find(bufferKinds.begin(), bufferKinds.end(), kind) - bufferKinds.begin());
+}
+
+BufferKind bufferOf(Lifetime lifetime, bool recomputed)
+{
+    switch (lifetime) {
+    case Lifetime::UntilInputGrad:
+        return recomputed ? BufferKind::RecomputedUntilInputGrad : BufferKind::SavedUntilInputGrad;
+    case Lifetime::UntilWeightGrad:
+        return recomputed ? BufferKind::RecomputedUntilWeightGrad : BufferKind::SavedUntilWeightGrad;
+    case Lifetime::FromInputGrad: break;
+    }
+    return BufferKind::SavedFromInputGrad;
+}
+
+template<class To, class From>
+std::span<To> viewed(std::span<From> values)
+{
+    return {reinterpret_cast<To*>(values.data()), values.size_bytes() / sizeof(To)};
+}
+
+/// The sum of a stage's inputs, from its neighbour and from skip connections, in fp32.
+void widenSum(const kernels::Operations& on, std::span<const std::byte> values,
+              std::span<const std::span<const std::byte>> skips, std::span<float> sum)
+{
+    on.run(kernels::Widen{viewed<const std::uint16_t>(values), sum});
+    for (const std::span<const std::byte> skip : skips) {
+        on.run(kernels::Widen{viewed<const std::uint16_t>(skip), sum, kernels::Store::Add});
+        on.run(kernels::RoundToBf16{sum});
+    }
+}
+
+/// Their views, for as long as the pass runs.
+std::vector<std::span<const float>> floatsOf(std::span<const std::span<const std::byte>> stored)
+{
+    std::vector<std::span<const float>> result;
+    for (const std::span<const std::byte> values : stored)
+        result.push_back(viewed<const float>(values));
+    return result;
+}
+
+} // namespace
+
+StoredStage::StoredStage(const Workload& workload, int first, int last, int microbatches, Recompute recompute)
+    : m_parameters(workload, first, last), m_recompute(recompute),
+      m_activation(workload.shape.tokens() * workload.shape.hidden)
+{
+    if (workload.shape.dataType == DataType::Fp32) {
+        m_maths = std::make_shared<const StageMaths>(workload, first, last, microbatches, recompute);
+        m_hasEmbedding = m_maths->hasEmbedding();
+        m_hasHead = m_maths->hasHead();
+        return;
+    }
+    m_isWidened = workload.shape.widened;
+    ModelShape shape = workload.shape;
+    shape.dataType = DataType::Fp32;
+    shape.widened = false;
+    const Workload wide = makeWorkload(shape, workload.optimizer, workload.source);
+    for (int index = first; index < last; ++index)
+        addLayer(workload, wide, index, microbatches);
+    m_hasEmbedding = m_layers.front().maths.hasEmbedding();
+    m_hasHead = m_layers.back().maths.hasHead();
+    m_workspace = passWorkspace(
+        workload.shape, std::span(workload.layers).subspan(std::size_t(first), std::size_t(last - first)), recompute);
+}
+
+void StoredStage::addLayer(const Workload& workload, const Workload& wide, int index, int microbatches)
+{
+    const std::size_t before = m_layers.empty() ? 0 : m_layers.back().firstParameter + m_layers.back().parameters;
+    StageMaths maths(wide, index, index + 1, microbatches);
+    const std::size_t count = maths.parameters().count();
+    const Bytes sequenceGradient = maths.layout().bytes(BufferKind::SequenceGradient);
+    Layer layer{std::move(maths), before, count, {}, wide.layers[std::size_t(index)].workspace, {}, m_sequenceGradient};
+    m_sequenceGradient += sequenceGradient;
+    for (const SavedTensor& tensor : workload.layers[std::size_t(index)].saved) {
+        const BufferKind buffer =
+            bufferOf(tensor.lifetime, isRecomputed(tensor, m_recompute, workload.shape.sequencePieces));
+        Bytes& end = m_bytes[indexOf(buffer)];
+        const auto kept = static_cast<std::size_t>(tensor.lifetime);
+        layer.kept[kept].push_back({buffer, end, tensor.elements, tensor.bytesPerElement});
+        layer.copies[kept] += tensor.elements * bytesOf(DataType::Fp32);
+        end += tensor.bytes();
+    }
+    m_layers.push_back(std::move(layer));
+}
+
+Bytes StoredStage::parameterBytes() const
+{
+    return Bytes(m_parameters.count()) * bytesOf(isBf16() ? DataType::Bf16 : DataType::Fp32);
+}
+
+Bytes StoredStage::activationBytes() const
+{
+    return m_activation * bytesOf(isBf16() ? DataType::Bf16 : DataType::Fp32);
+}
+
+Bytes StoredStage::bytes(BufferKind kind) const
+{
+    if (!isBf16())
+        return m_maths->layout().bytes(kind);
+    if (kind == BufferKind::SequenceGradient)
+        return m_sequenceGradient;
+    const std::size_t index = indexOf(kind);
+    assert(index < m_bytes.size());
+    return m_bytes[index];
+}
+
+Bytes StoredStage::workspace(Op op) const
+{
+    if (!isBf16())
+        return m_maths->layout().workspace(op);
+    switch (op) {
+    case Op::F: return m_workspace.forward;
+    case Op::B: return m_workspace.backward;
+    case Op::I: return m_workspace.inputGrad;
+    case Op::W: return m_workspace.weightGrad;
+    case Op::R: return m_workspace.recompute;
+    case Op::U: break;
+    }
+    return 0;
+}
+
+void StoredStage::store(const kernels::Operations& on, std::span<const float> values,
+                        std::span<std::byte> parameters) const
+{
+    if (isBf16())
+        on.run(kernels::Narrow{values, viewed<std::uint16_t>(parameters)});
+    else
+        on.copy(values, viewed<float>(parameters));
+}
+
+bool StoredStage::computesAsStored(const kernels::Operations& on) const
+{
+    if (on.computesWithStored())
+        return true;
+    if (!m_isWidened)
+        throw Error("model.widened", "this device computes with bf16 in fp32 copies only, for which there is no room",
+                    "write \"widened\": true in the model");
+    return false;
+}
+
+std::span<float> StoredStage::streamIn(std::span<std::byte> workspace) const
+{
+    return viewed<float>(workspace).first(std::size_t(m_activation));
+}
+
+StoredStage::Copies StoredStage::copiesOf(const Layer& layer, std::span<std::byte> workspace,
+                                          const kernels::Operations& on, bool withParameters,
+                                          std::initializer_list<Kept> kept) const
+{
+    Copies copies;
+    const auto take = [&workspace](Bytes bytes) {
+        assert(std::size_t(bytes) <= workspace.size());
+        const std::span<std::byte> part = workspace.first(std::size_t(bytes));
+        workspace = workspace.subspan(std::size_t(bytes));
+        return part;
+    };
+    if (withParameters)
+        copies.parameters = viewed<float>(take(Bytes(layer.parameters * sizeof(float))));
+    for (const Kept one : kept) {
+        std::span<std::byte>& part = one == UntilInputGrad    ? copies.memory.savedUntilInputGrad
+                                     : one == UntilWeightGrad ? copies.memory.savedUntilWeightGrad
+                                                              : copies.memory.savedFromInputGrad;
+        part = take(layer.copies[one]);
+    }
+    copies.memory.workspace = workspace;
+    copies.memory.operations = &on;
+    return copies;
+}
+
+std::span<std::byte> StoredStage::placeIn(const StageMemory& stored, const Place& place) const
+{
+    const auto buffer = [&]() -> std::span<std::byte> {
+        switch (indexOf(place.buffer)) {
+        case 0: return stored.savedUntilInputGrad;
+        case 1: return stored.savedUntilWeightGrad;
+        case 2: return stored.savedFromInputGrad;
+        case 3: return stored.recomputedUntilInputGrad;
+        case 4: return stored.recomputedUntilWeightGrad;
+        }
+        return {};
+    }();
+    const auto bytes = std::size_t(place.elements * place.width);
+    assert(std::size_t(place.at) + bytes <= buffer.size());
+    return buffer.subspan(std::size_t(place.at), bytes);
+}
+
+namespace {
+
+std::span<std::byte> copyOfKept(const StageMemory& copies, int kept)
+{
+    return kept == 0 ? copies.savedUntilInputGrad : kept == 1 ? copies.savedUntilWeightGrad : copies.savedFromInputGrad;
+}
+
+} // namespace
+
+void StoredStage::widen(const Place& place, const StageMemory& stored, std::span<float> wide) const
+{
+    const kernels::Operations& on = *stored.operations;
+    const std::span<std::byte> from = placeIn(stored, place);
+    if (place.width == bytesOf(DataType::Bf16))
+        on.run(kernels::Widen{viewed<const std::uint16_t>(from), wide});
+    else
+        on.run(kernels::Copy{from.data(), wide.data(), from.size()});
+}
+
+void StoredStage::widen(const Layer& layer, Kept kept, const StageMemory& stored, const Copies& copies) const
+{
+    std::span<float> wide = viewed<float>(copyOfKept(copies.memory, kept));
+    for (const Place& place : layer.kept[kept]) {
+        widen(place, stored, wide.first(std::size_t(place.elements)));
+        wide = wide.subspan(std::size_t(place.elements));
+    }
+}
+
+void StoredStage::addEarlier(const Layer& layer, const StageMemory& stored, Copies& copies) const
+{
+    copies.memory.piece = stored.piece;
+    const Bytes sequenceGradient = layer.maths.layout().bytes(BufferKind::SequenceGradient);
+    if (sequenceGradient == 0) // no attention, or no pieces
+        return;
+    if (!stored.sequenceGradient.empty())
+        copies.memory.sequenceGradient =
+            stored.sequenceGradient.subspan(std::size_t(layer.sequenceGradient), std::size_t(sequenceGradient));
+    for (const float* const kept : stored.earlier) {
+        StageMemory piece;
+        piece.operations = stored.operations;
+        piece.savedUntilInputGrad = {reinterpret_cast<std::byte*>(const_cast<float*>(kept)), // read only
+                                     std::size_t(m_bytes[UntilInputGrad])};
+        const auto bytes = std::size_t(layer.copies[UntilInputGrad]);
+        assert(bytes <= copies.memory.workspace.size());
+        std::span<float> wide = viewed<float>(copies.memory.workspace.first(bytes));
+        copies.memory.workspace = copies.memory.workspace.subspan(bytes);
+        copies.earlier.push_back(wide.data());
+        for (const Place& place : layer.kept[UntilInputGrad]) {
+            if (!isRecomputedKind(place.buffer)) // keys and values are kept
+                widen(place, piece, wide.first(std::size_t(place.elements)));
+            wide = wide.subspan(std::size_t(place.elements));
+        }
+    }
+    copies.memory.earlier = copies.earlier;
+}
+
+void StoredStage::store(const Layer& layer, Kept kept, const StageMemory& stored, const Copies& copies, bool recomputed,
+                        const RoundingOperations& on) const
+{
+    std::span<float> wide = viewed<float>(copyOfKept(copies.memory, kept));
+    for (const Place& place : layer.kept[kept]) {
+        const auto count = std::size_t(place.elements);
+        if (isRecomputedKind(place.buffer) == recomputed) {
+            const std::span<std::byte> to = placeIn(stored, place);
+            if (place.width == bytesOf(DataType::Bf16))
+                on.stored(wide.first(count));
+            else
+                on.run(kernels::Copy{wide.data(), to.data(), to.size()});
+        }
+        wide = wide.subspan(count);
+    }
+}
+
+void StoredStage::addHeld(const Layer& layer, Kept kept, const StageMemory& stored, const Copies& copies, Held how,
+                          Holdings& holdings) const
+{
+    std::span<float> wide = viewed<float>(copyOfKept(copies.memory, kept));
+    for (const Place& place : layer.kept[kept]) {
+        const std::span<float> own = wide.first(std::size_t(place.elements));
+        if (place.width != bytesOf(DataType::Bf16))
+            holdings.wide.push_back(own);
+        else if (how.recomputed == isRecomputedKind(place.buffer) || how.isStored)
+            holdings.twice.push_back(
+                {own, viewed<std::uint16_t>(placeIn(stored, place)).data(), how.isStored, !how.isStored});
+        wide = wide.subspan(own.size());
+    }
+}
+
+void StoredStage::widenParameters(const Layer& layer, std::span<const std::byte> parameters, const Copies& copies)
+{
+    const auto from = viewed<const std::uint16_t>(parameters).subspan(layer.firstParameter, layer.parameters);
+    copies.memory.operations->run(kernels::Widen{from, copies.parameters});
+}
+
+void StoredStage::runForward(std::span<const std::byte> parameters, const StoredInput& input, const StageMemory& memory,
+                             std::span<std::byte> output, bool recomputes) const
+{
+    if (computesAsStored(*memory.operations)) {
+        forwardAsStored(parameters, input, memory, output, recomputes);
+        return;
+    }
+    RoundingOperations on(*memory.operations);
+    const std::span<float> stream = streamIn(memory.workspace);
+    const std::span<std::byte> room = memory.workspace.subspan(stream.size_bytes());
+    if (!m_hasEmbedding)
+        widenSum(on, input.activation, input.skips, stream);
+    for (const Layer& layer : m_layers) {
+        Copies copies = copiesOf(layer, room, on, true, {UntilInputGrad, UntilWeightGrad});
+        addEarlier(layer, memory, copies);
+        widenParameters(layer, parameters, copies);
+        Holdings held;
+        for (const Kept kept : {UntilInputGrad, UntilWeightGrad})
+            addHeld(layer, kept, memory, copies, {.recomputed = recomputes}, held);
+        on.hold(std::move(held.twice), std::move(held.wide));
+        layer.maths.forward(copies.parameters, {input.tokens, stream, input.targets, input.loss}, copies.memory,
+                            stream);
+        for (const Kept kept : {UntilInputGrad, UntilWeightGrad})
+            store(layer, kept, memory, copies, recomputes, on);
+    }
+    if (!m_hasHead && !recomputes)
+        on.run(kernels::Narrow{stream, viewed<std::uint16_t>(output)});
+}
+
+void StoredStage::forward(std::span<const std::byte> parameters, const StoredInput& input, const StageMemory& memory,
+                          std::span<std::byte> output) const
+{
+    if (isBf16())
+        runForward(parameters, input, memory, output, false);
+    else
+        m_maths->forward(
+            viewed<const float>(parameters),
+            {input.tokens, viewed<const float>(input.activation), input.targets, input.loss, floatsOf(input.skips)},
+            memory, viewed<float>(output));
+}
+
+void StoredStage::recompute(std::span<const std::byte> parameters, const StoredInput& input,
+                            const StageMemory& memory) const
+{
+    if (!isBf16()) {
+        m_maths->recompute(
+            viewed<const float>(parameters),
+            {input.tokens, viewed<const float>(input.activation), input.targets, input.loss, floatsOf(input.skips)},
+            memory);
+        return;
+    }
+    switch (m_recompute) {
+    case Recompute::None: break;
+    case Recompute::Selective: {
+        if (computesAsStored(*memory.operations)) {
+            recomputeCoresAsStored(parameters, memory);
+            break;
+        }
+        RoundingOperations on(*memory.operations);
+        for (const Layer& layer : m_layers) {
+            Copies copies = copiesOf(layer, memory.workspace, on, true, {UntilInputGrad, UntilWeightGrad});
+            addEarlier(layer, memory, copies);
+            widenParameters(layer, parameters, copies);
+            Holdings held;
+            for (const Kept kept : {UntilInputGrad, UntilWeightGrad})
+                widen(layer, kept, memory, copies);
+            for (const Kept kept : {UntilInputGrad, UntilWeightGrad})
+                addHeld(layer, kept, memory, copies, {.recomputed = true}, held);
+            on.hold(std::move(held.twice), std::move(held.wide));
+            layer.maths.recomputeCores(copies.parameters, copies.memory);
+            for (const Kept kept : {UntilInputGrad, UntilWeightGrad})
+                store(layer, kept, memory, copies, true, on);
+        }
+        break;
+    }
+    case Recompute::Full: runForward(parameters, input, memory, {}, true); break;
+    }
+}
+
+void StoredStage::inputGrad(std::span<const std::byte> parameters, const StageMemory& memory,
+                            std::span<const std::byte> outputGrad, std::span<std::byte> inputGrad,
+                            std::span<float> gradients, std::span<const std::span<const std::byte>> skipGrads) const
+{
+    if (!isBf16()) {
+        m_maths->inputGrad(viewed<const float>(parameters), memory, viewed<const float>(outputGrad),
+                           viewed<float>(inputGrad), gradients, floatsOf(skipGrads));
+        return;
+    }
+    if (computesAsStored(*memory.operations)) {
+        inputGradAsStored(parameters, memory, outputGrad, inputGrad, gradients, skipGrads);
+        return;
+    }
+    RoundingOperations on(*memory.operations);
+    const std::span<float> stream = streamIn(memory.workspace);
+    const std::span<std::byte> room = memory.workspace.subspan(stream.size_bytes());
+    if (!m_hasHead)
+        widenSum(on, outputGrad, skipGrads, stream);
+    for (auto layer = m_layers.rbegin(); layer != m_layers.rend(); ++layer) {
+        Copies copies = copiesOf(*layer, room, on, true, {UntilInputGrad, UntilWeightGrad, FromInputGrad});
+        addEarlier(*layer, memory, copies);
+        widenParameters(*layer, parameters, copies);
+        Holdings held;
+        widen(*layer, UntilInputGrad, memory, copies);
+        widen(*layer, UntilWeightGrad, memory, copies);
+        for (const Kept kept : {UntilInputGrad, UntilWeightGrad})
+            addHeld(*layer, kept, memory, copies, {.isStored = true}, held);
+        addHeld(*layer, FromInputGrad, memory, copies, {}, held);
+        on.hold(std::move(held.twice), std::move(held.wide));
+        layer->maths.inputGrad(copies.parameters, copies.memory, stream, stream,
+                               gradients.subspan(layer->firstParameter, layer->parameters));
+        store(*layer, FromInputGrad, memory, copies, false, on);
+    }
+    if (!m_hasEmbedding)
+        on.run(kernels::Narrow{stream, viewed<std::uint16_t>(inputGrad)});
+}
+
+void StoredStage::weightGrad(const StageMemory& memory, std::span<float> gradients) const
+{
+    if (!isBf16()) {
+        m_maths->weightGrad(memory, gradients);
+        return;
+    }
+    if (computesAsStored(*memory.operations)) {
+        weightGradAsStored(memory, gradients);
+        return;
+    }
+    for (const Layer& layer : m_layers) {
+        const Copies copies =
+            copiesOf(layer, memory.workspace, *memory.operations, false, {UntilWeightGrad, FromInputGrad});
+        for (const Kept kept : {UntilWeightGrad, FromInputGrad})
+            widen(layer, kept, memory, copies);
+        layer.maths.weightGrad(copies.memory, gradients.subspan(layer.firstParameter, layer.parameters));
+    }
+}
+
+void StoredStage::backward(std::span<const std::byte> parameters, const StageMemory& memory,
+                           std::span<const std::byte> outputGrad, std::span<std::byte> inputGrad,
+                           std::span<float> gradients, std::span<const std::span<const std::byte>> skipGrads) const
+{
+    this->inputGrad(parameters, memory, outputGrad, inputGrad, gradients, skipGrads);
+    weightGrad(memory, gradients);
+}
+
+template<class Look>
+auto StoredStage::lookAtHead(const StageMemory& memory, Look look) const
+{
+    if (!isBf16())
+        return look(*m_maths, memory);
+    const Layer& layer = m_layers.back();
+    std::vector<std::byte> room(std::size_t(layer.copies[UntilInputGrad]));
+    const Copies copies = copiesOf(layer, room, *memory.operations, false, {UntilInputGrad});
+    widen(layer, UntilInputGrad, memory, copies);
+    return look(layer.maths, copies.memory);
+}
+
+int StoredStage::correct(const StageMemory& memory) const
+{
+    if (!m_hasHead)
+        return 0;
+    return lookAtHead(memory, [](const StageMaths& maths, const StageMemory& of) { return maths.correct(of); });
+}
+
+std::vector<float> StoredStage::probabilities(const StageMemory& memory) const
+{
+    return lookAtHead(memory, [](const StageMaths& maths, const StageMemory& of) {
+        const std::span<const float> found = maths.probabilities(of);
+        return std::vector<float>(found.begin(), found.end());
+    });
+}
+
+} // namespace pipewright
