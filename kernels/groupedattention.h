@@ -26,6 +26,8 @@ struct GroupedAttentionShape {
     bool causal = true;               ///< false: every query attends to every key
     float scale = 1;                  ///< factor on the scores, usually 1 / sqrt(querySize)
     float softCap = 0;                ///< scaled scores s become softCap · tanh(s / softCap); 0: no cap
+    int biasedHeads = 0;              ///< with linear biases (linearbiases.h): the model's heads, of which these …
+    int firstHead = 0;                ///< … begin with this one; 0 heads: without. They need `causal`
 
     std::size_t tokens() const { return std::size_t(sequences) * length; }
     std::size_t queries() const { return tokens() * heads * querySize; }

@@ -5,15 +5,10 @@
 // order of their own.
 #pragma once
 
+#include "kernels/linearbiases.h"
 #include "kernels/tensors.h"
 
 #include <cmath>
-
-#ifdef __CUDACC__
-#define PIPEWRIGHT_BOTH __host__ __device__
-#else
-#define PIPEWRIGHT_BOTH
-#endif
 
 namespace pipewright::kernels {
 

@@ -87,7 +87,9 @@ Attributes ModelBuilder::attentionOf(int index, std::int64_t querySize) const
     const auto window = static_cast<double>(windowOf(m_shape, index));
     const double usual = 1 / std::sqrt(static_cast<double>(querySize));
     double scale = m_shape.queryScale > 0 ? 1 / std::sqrt(m_shape.queryScale) : usual;
-    if (!m_shape.learnedPositions) {
+    if (m_shape.linearBiases)
+        of["linear_biases"] = 1;
+    if (!m_shape.learnedPositions && !m_shape.linearBiases) {
         const bool local = m_shape.localRotaryBase > 0 && window > 0;
         const Rotary rotary = local ? Rotary{.base = m_shape.localRotaryBase} : m_shape.rotary;
         of["rotary_base"] = rotary.base;

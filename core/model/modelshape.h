@@ -140,6 +140,8 @@ struct ModelShape {
     bool postNorm = false;                        ///< a norm behind attention and MLP too (Gemma 2)
     bool attentionSinks = false;  ///< one parameter per head that takes part in the softmax without a token (GPT-OSS)
     bool learnedPositions = true; ///< position table of `sequence` rows (GPT); otherwise rotary
+    /// Neither: scores are reduced by the distance from key to query, times a slope of the head (ALiBi).
+    bool linearBiases = false;
     Rotary rotary = {};
     std::int64_t window = 0;    ///< number of keys that a query attends to, its own included; 0: no limit
     int fullAttentionEvery = 0; ///< with a window: every n-th layer attends to all keys; 0: none does

@@ -28,14 +28,15 @@ struct OperationRow {
 
 #define PIPEWRIGHT_ATTENTION_ATTRIBUTES                                                                                \
     "heads window? bidirectional? keys? stored? streamed? dropout? scale~? soft_cap~? rotary_base~? rotary_scaling? "  \
-    "rotary_factor~? rotary_low~? rotary_high~? rotary_original~? "
+    "rotary_factor~? rotary_low~? rotary_high~? rotary_original~? linear_biases? "
 constexpr std::string_view attentionAttributes = PIPEWRIGHT_ATTENTION_ATTRIBUTES "key_value_heads?",
                            latentAttributes = PIPEWRIGHT_ATTENTION_ATTRIBUTES "query_size rotary_size?";
 #undef PIPEWRIGHT_ATTENTION_ATTRIBUTES
 
 // Attention is causal unless it is bidirectional. `scale` is 1 / sqrt(size of a head) where it is absent; with a
 // `window` a query attends to that many keys; with a `rotary_base` queries and keys are rotated by their positions, at
-// frequencies that `rotary_scaling` stretches (1 linear, 2 as Llama 3, 3 YaRN: kernels/rotary.h). `keys`: how many a
+// frequencies that `rotary_scaling` stretches (1 linear, 2 as Llama 3, 3 YaRN: kernels/rotary.h); with `linear_biases`
+// scores fall with the distance (kernels/linearbiases.h). `keys`: how many a
 // query meets, where earlier pieces of the sequence have some of them. `stored`, `streamed` and `dropout` say what is
 // kept of the scores. head_norm is a norm of every head's n values. join_keys gives every head the rotary part that all
 // share (DeepSeek-V2, arXiv 2405.04434).

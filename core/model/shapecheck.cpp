@@ -99,6 +99,14 @@ Diagnostics checkShape(const ModelShape& shape)
     if (shape.bidirectional && shape.architecture != Architecture::Decoder)
         wrong.push_back({Severity::Error, "model.bidirectional",
                          "whether tokens attend to later ones is a question for decoders alone", "leave it out"});
+    if (shape.linearBiases
+        && (shape.learnedPositions || !(shape.rotary == Rotary{}) || shape.localRotaryBase > 0
+            || shape.keyValueLatent > 0 || shape.attentionSoftCap > 0 || shape.architecture != Architecture::Decoder
+            || shape.bidirectional))
+        wrong.push_back({Severity::Error, "model.linear_biases",
+                         "linear biases take the place of positions, in decoders that look back, without latent "
+                         "attention and without a cap of its scores",
+                         "leave it out, or write \"learned_positions\": false and leave out the others"});
     if (!wrong.empty())
         return wrong;
     if (shape.sequencePieces < 1 || shape.sequence % shape.sequencePieces != 0)
@@ -244,8 +252,8 @@ Diagnostics whyNotRunnable(const ModelShape& shape)
     need(!shape.bias || !(latent || shape.queryKeyNorm), "bias",
          "norms within attention are RMS norms here, which have no shift", "switch biases off");
     need(latent || shape.queryLatent == 0, "query_latent", "a latent of queries alone is not built in", "use 0");
-    need(shape.learnedPositions || (latent ? shape.rotaryHeadSize : shape.headSize) % 2 == 0, "head_size",
-         "rotary positions turn pairs of values", "use an even number");
+    need(shape.learnedPositions || shape.linearBiases || (latent ? shape.rotaryHeadSize : shape.headSize) % 2 == 0,
+         "head_size", "rotary positions turn pairs of values", "use an even number");
     return reasons;
 }
 

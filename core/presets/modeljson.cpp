@@ -54,6 +54,7 @@ void forEachOption(Shape& shape, Visit visit)
     visit("post_norm", shape.postNorm);
     visit("attention_sinks", shape.attentionSinks);
     visit("learned_positions", shape.learnedPositions);
+    visit("linear_biases", shape.linearBiases);
     visit("tied_head", shape.tiedHead);
     visit("dropout", shape.dropout);
     visit("widened", shape.widened);

@@ -365,6 +365,9 @@ private:
 
 std::vector<PublishedPart> publishedParts(const ModelShape& shape, const Parameter& parameter)
 {
+    if (shape.linearBiases)
+        throw Error("model.linear_biases", "published weights of models with linear biases are not known here",
+                    "start from random weights, or leave it out");
     return PartList(shape, parameter).parts();
 }
 

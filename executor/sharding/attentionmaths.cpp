@@ -10,9 +10,9 @@ namespace {
 
 using Gradients = std::vector<Tensor>;
 
-kernels::GroupedAttentionShape shapeOf(const Node& node, const Operands& in)
+kernels::GroupedAttentionShape shapeOf(const Node& node, const Operands& in, const LocalPart& part)
 {
-    return attentionOf(node, in[0]->shape, in[1]->shape);
+    return attentionOf(node, in[0]->shape, in[1]->shape, static_cast<int>(part.firstHead));
 }
 
 Tensor turned(MemberDevice& member, const Node& node, const Tensor& heads)
@@ -37,9 +37,9 @@ struct AttentionParts {
 };
 
 /// Computes the whole attention.
-AttentionParts attend(MemberDevice& member, const Node& node, const Operands& in)
+AttentionParts attend(MemberDevice& member, const Node& node, const Operands& in, const LocalPart& part)
 {
-    AttentionParts parts{shapeOf(node, in),
+    AttentionParts parts{shapeOf(node, in, part),
                          turned(member, node, *in[0]),
                          turned(member, node, *in[1]),
                          {},
@@ -58,11 +58,11 @@ AttentionParts attend(MemberDevice& member, const Node& node, const Operands& in
     return parts;
 }
 
-Tensor attention(MemberDevice& member, const Node& node, const Operands& in, const LocalPart&)
+Tensor attention(MemberDevice& member, const Node& node, const Operands& in, const LocalPart& part)
 {
     if (in[0]->elements() > 0)
-        return attend(member, node, in).output;
-    return member.make(outputShape(shapeOf(node, in)));
+        return attend(member, node, in, part).output;
+    return member.make(outputShape(shapeOf(node, in, part)));
 }
 
 Gradients attentionBack(MemberDevice& member, const Node& node, const Operands& in, const Tensor&, const Tensor& grad,
@@ -77,7 +77,7 @@ Gradients attentionBack(MemberDevice& member, const Node& node, const Operands& 
         grads[o] = grad.elements() == 0 ? member.zeros(in[o]->shape) : member.make(in[o]->shape);
     if (grad.elements() == 0)
         return grads;
-    const AttentionParts parts = attend(member, node, in);
+    const AttentionParts parts = attend(member, node, in, part);
     const Tensor dots = member.make(parts.logSums.shape);
     member.operations().run(kernels::GroupedAttentionInputGrad{parts.shape,
                                                                parts.query.data,
@@ -123,7 +123,7 @@ Gradients joinKeysBack(MemberDevice& member, const Node& node, const Operands& i
 // its row in core/model/operations.cpp.
 constexpr std::string_view attributes =
     "heads key_value_heads query_size rotary_size window bidirectional stored streamed scale soft_cap rotary_base "
-    "rotary_scaling rotary_factor rotary_low rotary_high rotary_original";
+    "rotary_scaling rotary_factor rotary_low rotary_high rotary_original linear_biases";
 
 constexpr NodeMaths attentionTable[] = {
     {"attention", attention, attentionBack, 4, attributes},

@@ -4,6 +4,7 @@
 #include "executor/sharding/groupmember.h"
 
 #include "core/sharding/shards.h"
+#include "executor/stage/attentions.h"
 
 #include <fmt/format.h>
 
@@ -283,6 +284,10 @@ LocalPart GroupMember::partOf(const ShardingInstruction& instruction) const
         if (const Property& table = instruction.before[1];
             table.relation.kind == RelationKind::Gather && table.relation.dim == 0)
             part.firstRow = cutOf(table).first(m_member);
+    if (operations()[static_cast<std::size_t>(node.operation)].work == Work::Attention)
+        if (const Property& queries = instruction.before[0];
+            queries.relation.kind == RelationKind::Gather && queries.relation.dim == 2)
+            part.firstHead = cutOf(queries).first(m_member) / querySizeOf(node);
     return part;
 }
 

@@ -34,7 +34,7 @@ std::int64_t querySizeOf(const Node& attention)
     return isLatent(attention) ? std::int64_t(attention.attributes.at("query_size")) : headSizeOf(attention);
 }
 
-kernels::GroupedAttentionShape attentionOf(const Node& attention, const Shape& query, const Shape& key)
+kernels::GroupedAttentionShape attentionOf(const Node& attention, const Shape& query, const Shape& key, int firstHead)
 {
     const std::int64_t querySize = querySizeOf(attention), length = query[1];
     return {.sequences = int(query[0]),
@@ -47,7 +47,9 @@ kernels::GroupedAttentionShape attentionOf(const Node& attention, const Shape& q
             .window = int(attributeOr(attention, "window", 0)),
             .causal = attributeOr(attention, "bidirectional", 0) == 0,
             .scale = float(attributeOr(attention, "scale", 1 / std::sqrt(double(querySize)))),
-            .softCap = float(attributeOr(attention, "soft_cap", 0))};
+            .softCap = float(attributeOr(attention, "soft_cap", 0)),
+            .biasedHeads = attributeOr(attention, "linear_biases", 0) > 0 ? int(attention.attributes.at("heads")) : 0,
+            .firstHead = firstHead};
 }
 
 bool isRotated(const Node& attention)

@@ -14,8 +14,9 @@
 
 namespace pipewright {
 
-/// `query`, `key`: of the operands.
-kernels::GroupedAttentionShape attentionOf(const Node& attention, const Shape& query, const Shape& key);
+/// `query`, `key`: of the operands. `firstHead`: of a member's share of the heads.
+kernels::GroupedAttentionShape attentionOf(const Node& attention, const Shape& query, const Shape& key,
+                                           int firstHead = 0);
 /// Values of a head of the queries.
 std::int64_t querySizeOf(const Node& attention);
 /// Whether queries and keys are rotated by their positions, and how; `values`: of queries or keys of this shape, or

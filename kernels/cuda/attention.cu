@@ -76,6 +76,7 @@ __global__ void forward(Problem of, const float* query, const float* key, const 
     const std::int64_t token = std::int64_t(sequence) * shape.length;
     const Factor queries{query + token * of.queryRow() + head * shape.querySize, of.queryRow(), 1, shape.length};
     const bool used = warpHasRows(first, shape.length);
+    const float slope = of.slope(head);
     float sums[slices][own][own] = {}, largest[own], weight[own];
 #pragma unroll
     for (int i = 0; i < own; ++i) {
@@ -99,7 +100,9 @@ __global__ void forward(Problem of, const float* query, const float* key, const 
                     for (int j = 0; j < own; ++j) {
                         const int k = at + ownColumn(j);
                         const bool seen = k < shape.length && of.sees(position, of.keyPosition(piece, k));
-                        scores[i][j] = seen ? of.capped(shape.scale * scores[i][j]) : -INFINITY;
+                        scores[i][j] = seen ? of.capped(shape.scale * scores[i][j])
+                                                  + of.bias(slope, position, of.keyPosition(piece, k))
+                                            : -INFINITY;
                         most = fmaxf(most, scores[i][j]);
                     }
                     most = fmaxf(largest[i], combineRow(most, [](float a, float b) { return fmaxf(a, b); }));
@@ -168,12 +171,13 @@ __global__ void sinkGradient(Problem of, In<Element> sinks, const float* logSums
 }
 
 /// `logSums` and `dots` are of the queries of one head.
-__device__ Numbers numbersOf(const Problem& of, int q, int piece, int k, const float* logSums, const float* dots)
+__device__ Numbers numbersOf(const Problem& of, float slope, int q, int piece, int k, const float* logSums,
+                             const float* dots)
 {
     const int length = of.shape.length;
     if (q >= length || k >= length || !of.sees(of.queryPosition(q), of.keyPosition(piece, k)))
         return {};
-    return {true, logSums[q], dots[q]};
+    return {true, logSums[q], dots[q], of.bias(slope, of.queryPosition(q), of.keyPosition(piece, k))};
 }
 
 template<typename NumbersOf>
@@ -198,6 +202,7 @@ __global__ void queryGradient(Problem of, const float* query, const float* key, 
                        numbers = (std::int64_t(sequence) * shape.heads + head) * shape.length;
     const Factor queries{query + token * of.queryRow() + head * shape.querySize, of.queryRow(), 1, shape.length};
     const Factor grads{outputGrad + token * of.outputRow() + head * shape.valueSize, of.outputRow(), 1, shape.length};
+    const float slope = of.slope(head);
     const bool used = warpHasRows(first, shape.length);
     float sums[slices][own][own] = {};
     for (int piece = 0; piece <= of.earlier.count; ++piece)
@@ -215,7 +220,7 @@ __global__ void queryGradient(Problem of, const float* query, const float* key, 
                        shared.strips);
             scoreGradients(of, scores, ofScores, [&](int i, int j) -> Numbers {
                 const int q = first + ownRow(i), k = at + ownColumn(j);
-                return numbersOf(of, q, piece, k, logSums + numbers, dots + numbers);
+                return numbersOf(of, slope, q, piece, k, logSums + numbers, dots + numbers);
             });
             for (int i = 0; i < own; ++i)
                 for (int j = 0; j < own; ++j)
@@ -254,6 +259,7 @@ __global__ void keyValueGradient(Problem of, const float* query, const float* ke
         const float* const queries = query + token * of.queryRow() + head * shape.querySize;
         const float* const grads = outputGrad + token * of.outputRow() + head * shape.valueSize;
         const std::int64_t numbers = (std::int64_t(sequence) * shape.heads + head) * shape.length;
+        const float slope = of.slope(head);
         for (int at = 0; at < shape.length; at += tile) {
             if (of.seesNothing(of.queryPosition(at), tile, of.keyPosition(piece, first), tile))
                 continue;
@@ -264,7 +270,7 @@ __global__ void keyValueGradient(Problem of, const float* query, const float* ke
                        shared.strips);
             scoreGradients(of, scores, ofScores, [&](int i, int j) -> Numbers {
                 const int k = first + ownRow(i), q = at + ownColumn(j);
-                return numbersOf(of, q, piece, k, logSums + numbers, dots + numbers);
+                return numbersOf(of, slope, q, piece, k, logSums + numbers, dots + numbers);
             });
             for (int i = 0; i < own; ++i)
                 for (int j = 0; j < own; ++j)

@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/stored.cuh"
+#include "kernels/linearbiases.h"
 
 #include <cassert>
 #include <cmath>
@@ -69,6 +70,16 @@ struct Problem {
     {
         return shape.softCap > 0 ? shape.softCap * tanhf(score / shape.softCap) : score;
     }
+    /// Of the linear biases of a head; 0: there are none.
+    __device__ float slope(int head) const
+    {
+        return shape.biasedHeads > 0 ? linearBiasSlope(shape.biasedHeads, shape.firstHead + head) : 0.0f;
+    }
+    /// Of a score, for positions of query and key.
+    __device__ static float bias(float slope, int query, int key)
+    {
+        return slope > 0 ? slope * float(key - query) : 0.0f;
+    }
     /// The derivative of capped() where its value is `value`.
     __device__ float slopeOfCap(float value) const
     {
@@ -114,6 +125,7 @@ struct AttentionBackwardPass {
 struct Numbers {
     bool seen;
     float logSum, dot;
+    float bias; ///< of the score
 };
 
 /// Replaces `score`, the product of query and key, by their probability, and `grad`, the product of outputGrad and
@@ -121,7 +133,7 @@ struct Numbers {
 __device__ inline void scoreGradient(const Problem& of, const Numbers& is, float& score, float& grad)
 {
     const float capped = of.capped(of.shape.scale * score);
-    score = is.seen ? expf(capped - is.logSum) : 0.0f;
+    score = is.seen ? expf(capped + is.bias - is.logSum) : 0.0f;
     grad = is.seen ? of.shape.scale * score * (grad - is.dot) * of.slopeOfCap(capped) : 0.0f;
 }
 

@@ -155,6 +155,8 @@ std::string FusedAttention::whyNot(const GroupedAttentionShape& shape, bool sink
         return "cuDNN knows no pieces of sequences";
     if (shape.softCap > 0)
         return "its scores are capped";
+    if (shape.biasedHeads > 0)
+        return "it has linear biases";
     if (sinks)
         return "it has sinks";
     return {};

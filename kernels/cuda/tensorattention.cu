@@ -89,6 +89,7 @@ __global__ void tensorForward(Problem of, AttentionForwardPass<Element> with)
               head = int(blockIdx.y), sequence = int(blockIdx.z), group = head / (shape.heads / shape.keyValueHeads);
     const std::int64_t token = std::int64_t(sequence) * shape.length;
     const Left<slices, keepsLeft<slices>, Element> queries(queriesOf(of, with.query, sequence, head), first);
+    const float slope = of.slope(head);
     float sums[Rows::width / 8][4] = {}, largest[2], weight[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -109,7 +110,8 @@ __global__ void tensorForward(Problem of, AttentionForwardPass<Element> with)
                     const int k = at + n * 8 + laneColumn() + j;
                     float& score = scores[n][2 * half + j];
                     const bool seen = k < shape.length && of.sees(position, of.keyPosition(piece, k));
-                    score = seen ? of.capped(shape.scale * score) : -INFINITY;
+                    score = seen ? of.capped(shape.scale * score) + of.bias(slope, position, of.keyPosition(piece, k))
+                                 : -INFINITY;
                     most = fmaxf(most, score);
                 }
             most = fmaxf(largest[half], combineLanes(most, [](float a, float b) { return fmaxf(a, b); }));
@@ -159,6 +161,7 @@ __global__ void tensorQueryGradient(Problem of, AttentionBackwardPass<Element> w
                        numbers = (std::int64_t(sequence) * shape.heads + head) * shape.length;
     const Left<slices, keepsLeft<slices>, Element> queries(queriesOf(of, with.query, sequence, head), first),
         grads(outputsOf(of, with.outputGrad, sequence, head), first);
+    const float slope = of.slope(head);
     float logSum[2] = {}, dot[2] = {};
 #pragma unroll
     for (int half = 0; half < 2; ++half)
@@ -178,7 +181,10 @@ __global__ void tensorQueryGradient(Problem of, AttentionBackwardPass<Element> w
                 const int q = first + laneRow() + i / 2 * 8, k = at + n * 8 + laneColumn() + i % 2;
                 const bool seen =
                     q < shape.length && k < shape.length && of.sees(of.queryPosition(q), of.keyPosition(piece, k));
-                scoreGradient(of, {seen, logSum[i / 2], dot[i / 2]}, scores[n][i], ofScores[n][i]);
+                scoreGradient(
+                    of,
+                    {seen, logSum[i / 2], dot[i / 2], of.bias(slope, of.queryPosition(q), of.keyPosition(piece, k))},
+                    scores[n][i], ofScores[n][i]);
             }
         addWeighted(sums, ofScores, keys);
     });
@@ -226,6 +232,7 @@ __global__ void tensorKeyValueGradient(Problem of, AttentionBackwardPass<Element
     float keySums[ofKeys ? Rows::width / 8 : 1][4] = {}, valueSums[ofValues ? Rows::width / 8 : 1][4] = {};
     for (int head = group * heads; head < (group + 1) * heads; ++head) {
         const std::int64_t numbers = (std::int64_t(sequence) * shape.heads + head) * shape.length;
+        const float slope = of.slope(head);
         for (int at = 0; at < shape.length; at += Rows::rows) {
             if (of.seesNothing(of.queryPosition(at), Rows::rows, of.keyPosition(piece, block), rowsOfBlock))
                 continue;
@@ -248,7 +255,10 @@ __global__ void tensorKeyValueGradient(Problem of, AttentionBackwardPass<Element
                     const int row = n * 8 + laneColumn() + i % 2, q = at + row, k = first + laneRow() + i / 2 * 8;
                     const bool seen =
                         q < shape.length && k < shape.length && of.sees(of.queryPosition(q), of.keyPosition(piece, k));
-                    scoreGradient(of, {seen, logSums[row], dots[row]}, scores[n][i], ofScores[n][i]);
+                    scoreGradient(
+                        of,
+                        {seen, logSums[row], dots[row], of.bias(slope, of.queryPosition(q), of.keyPosition(piece, k))},
+                        scores[n][i], ofScores[n][i]);
                 }
             if constexpr (ofValues)
                 addWeighted(valueSums, scores, grads);

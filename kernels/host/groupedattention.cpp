@@ -6,6 +6,7 @@
 
 #include "kernels/host/gemm.h"
 #include "kernels/host/simd.h"
+#include "kernels/linearbiases.h"
 
 #include <algorithm>
 #include <array>
@@ -126,6 +127,14 @@ void addTo(std::size_t count, const float* from, float* to)
         to[i] += from[i];
 }
 
+/// Adds slope · (distance + i) to the scores of a row.
+PIPEWRIGHT_VECTOR_CLONES
+void addBiases(std::size_t count, float slope, int distance, float* row)
+{
+    for (std::size_t i = 0; i < count; ++i)
+        row[i] += slope * float(distance + int(i));
+}
+
 /// Row widths and where a head begins.
 struct Widths {
     int query, key, value, output;
@@ -135,6 +144,12 @@ struct Widths {
     {
     }
 };
+
+/// Of the linear biases of a head; 0: there are none.
+float slopeOf(const GroupedAttentionShape& shape, int head)
+{
+    return shape.biasedHeads > 0 ? linearBiasSlope(shape.biasedHeads, shape.firstHead + head) : 0.0f;
+}
 
 std::size_t at(std::size_t row, int width, int head, int size)
 {
@@ -154,6 +169,7 @@ void forwardTile(const GroupedAttentionForward& call, const Widths& widths, std:
     std::array<float, tile> largest, sums{};
     largest.fill(call.sinks.empty() ? -std::numeric_limits<float>::infinity() : call.sinks[std::size_t(head)]);
     sums.fill(call.sinks.empty() ? 0.0f : 1.0f); // the share of the sink, which has no key
+    const float slope = slopeOf(shape, head);
     Scores scores;
     forEachKeyTile(shape, piece, [&](int of, int key, int keyPosition, int keys) {
         if (seesNothing(shape, position, queries, keyPosition, keys))
@@ -167,6 +183,8 @@ void forwardTile(const GroupedAttentionForward& call, const Widths& widths, std:
              {keysOf + at(keyRow, widths.key, shared, shape.querySize), widths.key, true}, 0, scores.data(), tile);
         for (int q = 0; shape.softCap > 0 && q < queries; ++q)
             capRow(std::size_t(keys), shape.softCap, scores.data() + std::size_t(q) * tile);
+        for (int q = 0; slope > 0 && q < queries; ++q)
+            addBiases(std::size_t(keys), slope, keyPosition - position - q, scores.data() + std::size_t(q) * tile);
         for (int q = 0; q < queries; ++q) {
             const Seen seen = seenBy(shape, position + q, keyPosition, keys);
             float& most = largest[std::size_t(q)];
@@ -211,6 +229,7 @@ void backwardTile(const GroupedAttentionInputGrad& call, const Widths& widths, s
     const Operand k{keysOf + at(keyRow, widths.key, shared, shape.querySize), widths.key};
     const Operand v{valuesOf + at(keyRow, widths.value, shared, shape.valueSize), widths.value};
     const Operand dy{call.outputGrad.data() + at(row, widths.output, head, shape.valueSize), widths.output};
+    const float slope = slopeOf(shape, head);
     Scores p, grad, capped;
     gemm(queries, keys, shape.querySize, shape.scale, q, {k.values, k.leading, true}, 0, p.data(), tile);
     gemm(queries, keys, shape.valueSize, 1, dy, {v.values, v.leading, true}, 0, grad.data(), tile);
@@ -223,6 +242,8 @@ void backwardTile(const GroupedAttentionInputGrad& call, const Widths& widths, s
             capRow(std::size_t(keys), shape.softCap, probabilities);
             std::copy_n(probabilities, keys, capped.data());
         }
+        if (slope > 0)
+            addBiases(std::size_t(keys), slope, keyPosition - position - i, probabilities);
         probabilitiesOf(std::size_t(seen.begin), std::size_t(seen.end), std::size_t(keys), call.logSums[of],
                         probabilities);
         scoreGradient(std::size_t(keys), shape.scale, call.dots[of], probabilities,

@@ -84,6 +84,7 @@ struct QueryPlace {
     int query, output, number; ///< where they begin
     int first, last;           ///< keys that it looks at, as tokens
     int keyColumn, valueColumn, head;
+    int token;
 };
 
 template<class Visit>
@@ -99,8 +100,16 @@ void forEachQuery(const GroupedAttentionShape& shape, Visit visit)
                 visit(QueryPlace{(token * shape.heads + head) * shape.querySize,
                                  (token * shape.heads + head) * shape.valueSize,
                                  (sequence * shape.heads + head) * shape.length + q, first, last,
-                                 shared * shape.querySize, shared * shape.valueSize, head});
+                                 shared * shape.querySize, shared * shape.valueSize, head, token});
             }
+}
+
+/// As the authors of ALiBi make them: a sequence for the largest power of two of heads, then every second of the next.
+double biasSlope(int heads, int head)
+{
+    const double whole = std::exp2(std::floor(std::log2(double(heads))));
+    const auto sequence = [](double count, double index) { return std::pow(std::exp2(-8 / count), index + 1); };
+    return head < whole ? sequence(whole, head) : sequence(2 * whole, 2 * (head - whole));
 }
 
 /// The probabilities of the keys; `slopes` receives the derivative of the cap at each score.
@@ -119,6 +128,8 @@ Values probabilitiesOf(const GroupedAttentionShape& shape, const QueryPlace& at,
             score = double(shape.softCap) * bent;
             slope = 1 - bent * bent;
         }
+        if (shape.biasedHeads > 0)
+            score -= biasSlope(shape.biasedHeads, shape.firstHead + at.head) * (at.token - k);
         if (slopes)
             slopes->push_back(slope);
         sum += p.emplace_back(std::exp(score));

@@ -123,9 +123,10 @@ void checkRefusals(const std::string& library)
 {
     using Use = FusedAttention::Use;
     const GroupedAttentionShape shape = llama(256, 64);
-    GroupedAttentionShape pieces = shape, capped = shape;
+    GroupedAttentionShape pieces = shape, capped = shape, biased = shape;
     pieces.pieces = 2;
     capped.softCap = 3;
+    biased.biasedHeads = biased.heads;
     const auto refuses = [&](Use use, const std::string& path, const GroupedAttentionShape& of, bool sinks, bool slice,
                              std::uintptr_t place, std::string_view why) {
         FusedAttention fused(use, path, nullptr, 0, nullptr, slice);
@@ -144,6 +145,7 @@ void checkRefusals(const std::string& library)
         refuses(use, "", shape, false, false, 256, "not found");
         refuses(use, library, pieces, false, false, 256, "pieces");
         refuses(use, library, capped, false, false, 256, "capped");
+        refuses(use, library, biased, false, false, 256, "linear biases");
         refuses(use, library, shape, true, false, 256, "sinks");
         refuses(use, library, shape, false, true, 256, "slice");
         refuses(use, library, shape, false, false, 8, "16 bytes");

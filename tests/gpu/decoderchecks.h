@@ -194,8 +194,13 @@ inline void checkGroupedAttentions()
     GroupedAttentionShape capped = shape(small ? 20 : 90, 4, 2, 6, 6);
     capped.softCap = 0.75f; // small enough to be felt
     checkGroupedAttention("capped, with sinks", capped, true);
+    GroupedAttentionShape biased = shape(small ? 20 : 90, 6, 3, 6, 6);
+    biased.biasedHeads = 12;
+    biased.firstHead = 6;
+    checkGroupedAttention("linear biases", biased);
     if (!multipliesBf16())
         return;
+    checkGroupedAttention("linear biases, bf16", biased, false, true);
     checkGroupedAttention("grouped, bf16", shape(small ? 19 : 150, 6, 2, 33, 33), false, true);
     checkGroupedAttention("several tiles, bf16", shape(small ? 70 : 200, 2, 1, 64, 64), false, true);
     checkGroupedAttention("wide heads, bf16", shape(small ? 35 : 200, 2, 1, 128, 128), false, true);

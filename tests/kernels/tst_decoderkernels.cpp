@@ -2,6 +2,7 @@
 // The operations of today's decoders: fp64 references against finite differences and published numbers, host kernels
 // against the references, at sizes that leave odd tails.
 #include "kernels/calls.h"
+#include "kernels/linearbiases.h"
 #include "kernels/reference/decoder.h"
 #include "numbers.h"
 #include "testmain.h"
@@ -293,6 +294,49 @@ private slots:
         }
     }
 
+    void slopesOfLinearBiasesAreThePublishedOnes()
+    {
+        for (int head = 0; head < 8; ++head)
+            QCOMPARE(kernels::linearBiasSlope(8, head), std::exp2(float(-1 - head)));
+        for (int head = 8; head < 12; ++head) // every second one of 16 heads
+            QCOMPARE(kernels::linearBiasSlope(12, head), std::exp2(-0.5f - float(head - 8)));
+    }
+
+    void linearBiasesAreWhatTheirReferenceSaysAndThatIsRight()
+    {
+        for (const int firstHead : {0, 4}) { // all heads of a model, or a member's last two
+            GroupedAttentionShape shape = attentionShape(2, 71, 6 - firstHead, firstHead == 0 ? 3 : 1, 3, 2, 0, true);
+            shape.biasedHeads = 6;
+            shape.firstHead = firstHead;
+            const Operands of(shape);
+            const auto loss = [&](const Values& q, const Values& k, const Values& v) {
+                return dot(reference::groupedAttentionForward(shape, q, k, v).output, of.outputGrad);
+            };
+            const reference::GroupedAttention expected =
+                reference::groupedAttentionForward(shape, of.query, of.key, of.value);
+            GroupedAttentionShape without = shape;
+            without.biasedHeads = 0;
+            QVERIFY(distance(expected.output,
+                             reference::groupedAttentionForward(without, of.query, of.key, of.value).output)
+                    > 0.01);
+            const reference::GroupedAttentionGrads grads =
+                reference::groupedAttentionInputGrad(shape, of.query, of.key, of.value, of.outputGrad);
+            QVERIFY(
+                distance(grads.query, finiteDifferences(of.query, [&](auto& x) { return loss(x, of.key, of.value); }))
+                < slopeTolerance);
+            const auto q = single(of.query), k = single(of.key), v = single(of.value), dy = single(of.outputGrad);
+            std::vector<float> logSums(shape.numbers(), NAN), y(shape.outputs(), NAN), dots(shape.numbers(), NAN);
+            std::vector<float> dq(q.size(), NAN), dk(k.size(), NAN), dv(v.size(), NAN);
+            kernels::run(kernels::GroupedAttentionForward{shape, q, k, v, logSums, y});
+            kernels::run(kernels::GroupedAttentionInputGrad{shape, q, k, v, logSums, y, dy, dq, dk, dv, dots});
+            QVERIFY(distance(y, expected.output) < 2 * tolerance);
+            QVERIFY(distance(logSums, expected.logSums) < 2 * tolerance);
+            QVERIFY(distance(dq, grads.query) < 5 * tolerance);
+            QVERIFY(distance(dk, grads.key) < 5 * tolerance);
+            QVERIFY(distance(dv, grads.value) < 5 * tolerance);
+        }
+    }
+
     void clampedMlpsAreWhatTheirReferenceSaysAndThatIsRight()
     {
         // Beyond both limits too, and not so near to them that a step of the differences crosses one.
@@ -337,7 +381,8 @@ private slots:
         QFETCH(int, pieces);
         QFETCH(int, window);
         const int length = 33;
-        const GroupedAttentionShape whole = attentionShape(2, length * pieces, 4, 2, 6, 4, window, true);
+        GroupedAttentionShape whole = attentionShape(2, length * pieces, 4, 2, 6, 4, window, true);
+        whole.biasedHeads = window > 0 ? 4 : 0;
         GroupedAttentionShape shape = whole;
         shape.length = length;
         shape.pieces = pieces;

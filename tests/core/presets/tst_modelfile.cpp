@@ -6,6 +6,7 @@
 #include "core/model/layertable.h"
 #include "core/model/transformer.h"
 #include "core/presets/modelfile.h"
+#include "core/presets/modeljson.h"
 #include "core/presets/presets.h"
 #include "testmain.h"
 
@@ -13,6 +14,7 @@
 #include <QTest>
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 using namespace pipewright;
 
@@ -392,6 +394,28 @@ private slots:
         QVERIFY(!isModelText("0F0,0F1\n", "a.csv"));
         QVERIFY(!isModelText(R"({"pipewright": 1, "schedule": {}, "model": {}})", "a.json"));
         QVERIFY(!isModelText(R"({"traceEvents": []})", "a.json"));
+    }
+
+    void linearBiasesTakeThePlaceOfPositionsAndKeepTheirBytes()
+    {
+        const auto shapeOf = [](const std::string& fields) {
+            return readModelFile(R"({"name": "small", "layers": 2, "hidden": 48, "heads": 4, "ffn": 96, "sequence": 16,
+                                     "vocabulary": 256, "microbatch_size": 4, "data_type": "fp32",
+                                     "bias": false, "learned_positions": false, )"
+                                     + fields + "}",
+                                 "model.json")
+                .shape;
+        };
+        const ModelShape shape = shapeOf(R"("linear_biases": true)"), rotary = shapeOf(R"("tied_head": true)");
+        QVERIFY(shape.linearBiases && !rotary.linearBiases);
+        QVERIFY(whyNotRunnable(shape).empty());
+        QCOMPARE(shapeToJson(shape)["linear_biases"].get<bool>(), true);
+        QVERIFY(layersOf(shape) == layersOf(rotary)); // attention keeps nothing for them
+        for (const char* fields :
+             {R"("linear_biases": true, "local_rotary_base": 10)", R"("linear_biases": true, "attention_soft_cap": 2)",
+              R"("linear_biases": true, "bidirectional": true)",
+              R"("linear_biases": true, "rotary": {"base": 500000})"})
+            QVERIFY_THROWS_EXCEPTION(Error, shapeOf(fields));
     }
 
     void aModelFileOfOursIsTakenByItsPath()

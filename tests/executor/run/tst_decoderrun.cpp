@@ -59,6 +59,15 @@ ModelShape deepseek()
     return shape;
 }
 
+/// Linear biases in place of positions.
+ModelShape mpt()
+{
+    ModelShape shape = runnable(test::llamaShape());
+    shape.linearBiases = true;
+    shape.rotary = {};
+    return shape;
+}
+
 ModelShape inBf16(ModelShape shape)
 {
     shape.dataType = DataType::Bf16;
@@ -99,7 +108,7 @@ private slots:
     void familiesTrainToTheBitsOfTheReference()
     {
         QFETCH(QByteArray, family);
-        for (const ModelShape& shape : {runnable(test::llamaShape()), qwen(), deepseek()}) {
+        for (const ModelShape& shape : {runnable(test::llamaShape()), qwen(), deepseek(), mpt()}) {
             const Design design = withBytes(test::tinyDesign(family.toStdString(), 4, 8, shape));
             verifyRun(design, trained(design));
         }
@@ -115,7 +124,7 @@ private slots:
     void bf16TrainsToTheBitsOfTheReferenceInItsBytes()
     {
         QFETCH(QByteArray, family);
-        for (ModelShape shape : {qwen(), deepseek()}) {
+        for (ModelShape shape : {qwen(), deepseek(), mpt()}) {
             if (findFamily(family.toStdString())->updates)
                 shape.tiedHead = false; // two stages' updates would share it
             const Design design = withBytes(test::tinyDesign(family.toStdString(), 4, 8, inBf16(shape)));
@@ -132,7 +141,7 @@ private slots:
 
     void bf16PiecesMakeAttentionAgain()
     {
-        for (const ModelShape& shape : {qwen(), deepseek(), runnable(test::smallShape(4))}) {
+        for (const ModelShape& shape : {qwen(), deepseek(), mpt(), runnable(test::smallShape(4))}) {
             const Design kept = withBytes(test::tinyDesign("seq1f1b", 2, 8, inBf16(shape)));
             const Design again = withBytes(
                 withRecompute(kept, std::vector<Recompute>(std::size_t(kept.schedule.stages()), Recompute::Selective)));

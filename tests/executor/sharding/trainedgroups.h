@@ -188,6 +188,17 @@ inline ModelShape groupLatent(int layers = 2, bool ofQueries = true)
     return shape;
 }
 
+/// Linear biases in place of positions (ALiBi); slopes of six heads.
+inline ModelShape groupBiases(int layers = 2)
+{
+    ModelShape shape = groupLlama(layers);
+    shape.linearBiases = true;
+    shape.rotary = {};
+    shape.heads = 6;
+    shape.keyValueHeads = 3;
+    return shape;
+}
+
 /// GPT-OSS: sinks, windows, and experts with biases and clamped gates.
 inline ModelShape groupSinks(int layers = 2, bool experts = false)
 {
@@ -251,6 +262,7 @@ inline const std::vector<std::pair<const char*, ModelShape>>& groupModels()
         {"latent of keys", groupLatent(2, false)},
         {"sinks", groupSinks(2)},
         {"experts with biases", groupSinks(2, true)},
+        {"linear biases", groupBiases(2)},
         {"to later tokens", groupBidirectional(2)},
         {"experts with room", groupRoomyExperts(true)},
         {"experts by probability", groupRoomyExperts(false)},

@@ -159,7 +159,7 @@ private:
         if (m_shape.queryKeyNorm)
             x = norm(layer, std::string(name) + "Norm", int(m_shape.headSize), x);
         std::vector<float> none;
-        if (m_shape.learnedPositions)
+        if (m_shape.learnedPositions || m_shape.linearBiases)
             return x;
         const bool local = m_shape.localRotaryBase > 0 && windowOf(m_shape, layer - 1) > 0;
         const Rotary rotary = local ? Rotary{.base = m_shape.localRotaryBase} : m_shape.rotary;
@@ -176,6 +176,7 @@ private:
         shape.causal = m_shape.architecture == Architecture::Decoder && !m_shape.bidirectional;
         shape.window = int(windowOf(m_shape, layer - 1));
         shape.softCap = float(m_shape.attentionSoftCap);
+        shape.biasedHeads = m_shape.linearBiases ? m_shape.heads : 0;
         shape.scale = float(1 / std::sqrt(m_shape.queryScale > 0 ? m_shape.queryScale : double(size))
                             * std::pow(m_shape.rotary.attentionFactor, 2));
         const Values context =

@@ -174,6 +174,10 @@ private slots:
                         .original = 32,
                         .attentionFactor = 1.1};
         });
+        row("linear biases", [](ModelShape& s) {
+            s.linearBiases = true;
+            s.rotary = {};
+        });
         row("norms on both sides", [](ModelShape& s) { s.postNorm = true; });
         row("Gemma 2", [](ModelShape& s) {
             s.postNorm = s.tiedHead = true;
