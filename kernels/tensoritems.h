@@ -61,6 +61,7 @@ PIPEWRIGHT_EACH(Add, a[i] + b[i])
 PIPEWRIGHT_EACH(Multiply, a[i] * b[i])
 PIPEWRIGHT_EACH(Relu, a[i] > 0 ? a[i] : 0.0f)
 PIPEWRIGHT_EACH(ReluGrad, a[i] > 0 ? b[i] : 0.0f)
+PIPEWRIGHT_EACH(Sigmoid, sigmoidOf(a[i]))
 PIPEWRIGHT_EACH(Silu, a[i] * sigmoidOf(a[i]))
 PIPEWRIGHT_EACH(SiluGrad, b[i] * sigmoidOf(a[i]) * (1 + a[i] * (1 - sigmoidOf(a[i]))))
 PIPEWRIGHT_EACH(FillFrom, a[0])
@@ -181,23 +182,8 @@ struct Slots {
     PIPEWRIGHT_BOTH std::int64_t slots() const { return experts * capacity; }
 };
 
-// size: tokens, experts, experts that a token chooses. Operand: the experts' probabilities.
-PIPEWRIGHT_ITEM(ChooseExperts, c.size[0], 1)
-{
-    const float* p = c.in[0] + o * c.size[1];
-    std::int64_t last = -1;
-    for (std::int64_t k = 0; k < c.size[2]; ++k) {
-        // The most likely expert after the last one, the first among equals; -1 when NaNs leave none.
-        std::int64_t best = -1;
-        for (std::int64_t e = 0; e < c.size[1] && (k == 0 || last >= 0); ++e)
-            if ((last < 0 || p[e] < p[last] || (p[e] == p[last] && e > last)) && (best < 0 || p[e] > p[best]))
-                best = e;
-        c.whole[o * c.size[2] + k] = std::int32_t(best);
-        last = best;
-    }
-}
 // size[4]: number of experts that a token chooses. A copy's weight is its expert's probability times `number`; with
-// size[5] it is divided by the sum of the probabilities of all experts that the token's copies found a slot at.
+// size[5] 1 or 3 it is divided by the sum of the probabilities of all experts that the token's copies found a slot at.
 // Operands: the experts' probabilities and the choices; `out` and `scratch` are zeros.
 PIPEWRIGHT_ITEM(Route, c.size[0], 1)
 {
@@ -214,7 +200,7 @@ PIPEWRIGHT_ITEM(Route, c.size[0], 1)
             taken[expert] += 1;
             sum += p;
         }
-        const float share = c.size[5] != 0 ? c.number / sum : c.number;
+        const float share = c.size[5] % 2 == 1 ? c.number / sum : c.number;
         for (std::int64_t k = 0; k < c.size[4] && sum > 0; ++k) {
             // The last slot that was taken is this token's, or it is empty for this token.
             const std::int64_t expert = c.whole[token * c.size[4] + k];
@@ -223,13 +209,14 @@ PIPEWRIGHT_ITEM(Route, c.size[0], 1)
         }
     }
 }
-// Operands: weights, probabilities and the weights' gradient; `number` and size[5] as of Route.
+// Operands: weights, probabilities and the weights' gradient; `number` and size[5] as of Route. With size[5] 2 or 3
+// each probability is the sigmoid of its own logit, else they are a softmax.
 PIPEWRIGHT_ITEM(RouteGrad, c.size[0] * c.size[1], 1)
 {
     const Slots is(c);
     const float* p = c.in[1] + o * is.experts;
     float* out = c.out + o * is.experts;
-    const bool shares = c.size[5] != 0;
+    const bool shares = c.size[5] % 2 == 1, sigmoids = c.size[5] >= 2;
     float sum = 0; // of the gradients, each times the share of its copy
     for (std::int64_t e = 0; e < is.experts; ++e) {
         float back = 0, weight = 0;
@@ -238,14 +225,25 @@ PIPEWRIGHT_ITEM(RouteGrad, c.size[0] * c.size[1], 1)
             weight += c.in[0][at];
         }
         out[e] = back;
-        sum += back * (shares ? weight / c.number : p[e]);
+        sum += shares ? back * weight / c.number : sigmoids ? 0.0f : back * p[e];
     }
     for (std::int64_t e = 0; e < is.experts; ++e) {
         float weight = shares ? 0.0f : c.number * p[e];
         for (std::int64_t at = (o * is.experts + e) * is.capacity;
              shares && at < (o * is.experts + e + 1) * is.capacity; ++at)
             weight += c.in[0][at];
-        out[e] = weight * (out[e] - sum);
+        out[e] = weight * (out[e] - sum) * (sigmoids ? 1 - p[e] : 1.0f);
+    }
+}
+// Operand: weights. For every token and expert whether a copy of the token visits it: 1 or 0.
+PIPEWRIGHT_ITEM(Visits, c.size[0] * c.size[1], c.size[2])
+{
+    const Slots is(c);
+    for (std::int64_t e = begin; e < end; ++e) {
+        float visits = 0;
+        for (std::int64_t at = (o * is.experts + e) * is.capacity; at < (o * is.experts + e + 1) * is.capacity; ++at)
+            visits = c.in[0][at] != 0 ? 1.0f : visits;
+        c.out[o * is.experts + e] = visits;
     }
 }
 

@@ -12,7 +12,7 @@ namespace pipewright::kernels {
     use(CopyBlocks) use(Scale) use(Add) use(Multiply) use(Relu) use(ReluGrad) use(Silu) use(SiluGrad) use(FillFrom)    \
         use(ScaleBy) use(WholeNumbers) use(AddRepeated) use(SumRepeated) use(SumParts) use(RowLogSum) use(RowDot)      \
             use(Softmax) use(SoftmaxGrad) use(LogSoftmax) use(LogSoftmaxGrad) use(LookUp) use(LookUpGrad)              \
-                use(FeatureBag) use(FeatureBagGrad) use(ChooseExperts) use(Route) use(RouteGrad) use(Dispatch)         \
+                use(FeatureBag) use(FeatureBagGrad) use(Sigmoid) use(Route) use(RouteGrad) use(Visits) use(Dispatch)   \
                     use(DispatchGrad) use(Combine) use(CombineSlotsGrad) use(CombineWeightsGrad)
 
 enum class TensorOperation : std::int32_t {
@@ -33,8 +33,8 @@ struct TensorCall {
     const float* in[5];   ///< null: not used
     float* out;
     float* scratch;      ///< of Route: zeros, one per group and expert
-    std::int32_t* whole; ///< output of WholeNumbers and ChooseExperts instead of `out`; input of FeatureBag (the
-                         ///< features) and of Route (the choices)
+    std::int32_t* whole; ///< output of WholeNumbers instead of `out`; input of FeatureBag (the features) and of Route
+                         ///< (the choices)
 };
 
 } // namespace pipewright::kernels

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/sharding/expertmaths.h"
 
+#include "executor/stage/attentions.h"
+
 #include <algorithm>
 
 namespace pipewright::sharding {
@@ -17,25 +19,42 @@ void callSlots(MemberDevice& member, TensorOperation operation, const Shape& wei
     member.call(operation, {weights[0], weights[1], weights[2], weights[3], width}, in, out.data.data());
 }
 
-Tensor probabilities(MemberDevice& member, const Tensor& logits)
+/// Of every token for all experts, as its router makes them of the logits.
+Tensor probabilities(MemberDevice& member, const kernels::Router& router, const Tensor& logits)
 {
-    const std::int64_t columns = logits.shape.back(),
-                       rows = logits.elements() == 0 ? 0 : static_cast<std::int64_t>(logits.elements()) / columns;
+    Tensor out = member.make(logits.shape);
+    switch (router.kind) {
+    case kernels::RouterKind::Sigmoid:
+        member.call(TensorOperation::Sigmoid, {count(logits)}, {logits.data.data()}, out.data.data());
+        return out;
+    case kernels::RouterKind::Softmax: break;
+    }
+    const std::int64_t columns = logits.shape.back(), rows = count(logits) / columns;
     const Tensor logSum = member.make({rows});
     member.call(TensorOperation::RowLogSum, {rows, columns}, {logits.data.data()}, logSum.data.data());
-    Tensor out = member.make(logits.shape);
     member.call(TensorOperation::Softmax, {rows, columns}, {logits.data.data(), logSum.data.data()}, out.data.data());
     return out;
 }
 
-/// Whether the weights of a token's copies sum to the router's factor.
-bool isNormalised(const Node& node)
+/// How Route and RouteGrad make weights of probabilities (kernels/tensoritems.h).
+std::int64_t weighting(const kernels::Router& router)
 {
-    return attributeOr(node, "unnormalised", 0) == 0;
+    return (router.normalised ? 1 : 0) + (router.kind == kernels::RouterKind::Sigmoid ? 2 : 0);
 }
-float factorOf(const Node& node)
+
+/// The experts that every token visits.
+MemberDevice::Whole chosen(MemberDevice& member, const kernels::Router& router, const Operands& in)
 {
-    return static_cast<float>(attributeOr(node, "scale", 1));
+    const auto copies =
+        in[0]->elements() / static_cast<std::size_t>(router.experts) * static_cast<std::size_t>(router.perToken);
+    const Tensor scores = member.make(in[0]->shape), weights = member.make({static_cast<std::int64_t>(copies)});
+    const MemberDevice::Whole choices = member.makeWhole(copies), rows = member.makeWhole(copies),
+                              begin = member.makeWhole(static_cast<std::size_t>(router.experts) + 1);
+    member.operations().copy(std::span<const float>(in[0]->data), scores.data);
+    member.operations().run(
+        kernels::RouteTokens{router, in.size() > 1 ? std::span<const float>(in[1]->data) : std::span<const float>(),
+                             scores.data, choices.data, rows.data, weights.data, begin.data});
+    return choices;
 }
 
 Tensor route(MemberDevice& member, const Node& node, const Operands& in, const LocalPart&)
@@ -45,23 +64,15 @@ Tensor route(MemberDevice& member, const Node& node, const Operands& in, const L
     Tensor out = member.zeros(shape);
     if (out.elements() == 0)
         return out;
-    const Tensor p = probabilities(member, *in[0]), taken = member.zeros({shape[0], shape[2]});
-    const std::int64_t tokens = shape[0] * shape[1], each = chosenPerToken(node);
-    const MemberDevice::Whole choices = member.makeWhole(static_cast<std::size_t>(tokens * each));
-    kernels::TensorCall choose{};
-    choose.operation = TensorOperation::ChooseExperts;
-    choose.size[0] = tokens;
-    choose.size[1] = shape[2];
-    choose.size[2] = each;
-    choose.in[0] = p.data.data();
-    choose.whole = choices.data.data();
-    member.operations().run(choose);
+    const kernels::Router router = routerOf(node, in[0]->shape);
+    const MemberDevice::Whole choices = chosen(member, router, in);
+    const Tensor p = probabilities(member, router, *in[0]), taken = member.zeros({shape[0], shape[2]});
     kernels::TensorCall place{};
     place.operation = TensorOperation::Route;
     std::copy(shape.begin(), shape.end(), place.size);
-    place.size[4] = each;
-    place.size[5] = isNormalised(node) ? 1 : 0;
-    place.number = factorOf(node);
+    place.size[4] = router.perToken;
+    place.size[5] = weighting(router);
+    place.number = router.scale;
     place.in[0] = p.data.data();
     place.out = out.data.data();
     place.scratch = taken.data.data();
@@ -70,16 +81,33 @@ Tensor route(MemberDevice& member, const Node& node, const Operands& in, const L
     return out;
 }
 
+// A correction of the choice has no gradient: in its place are the copies that visited each expert.
 Gradients routeBack(MemberDevice& member, const Node& node, const Operands& in, const Tensor& result,
-                    const Tensor& grad, const LocalPart&)
+                    const Tensor& grad, const LocalPart& part)
 {
-    Gradients grads{member.make(in[0]->shape)};
-    if (result.elements() == 0)
-        return {member.zeros(in[0]->shape)};
-    const Tensor p = probabilities(member, *in[0]);
+    Gradients grads(in.size());
+    if (in.size() > 1 && part.weightGrads)
+        grads[1] = member.zeros(in[1]->shape);
+    const bool counts = grads.size() > 1 && part.weightGrads && part.countsOnce;
+    if (result.elements() == 0) {
+        grads[0] = member.zeros(in[0]->shape);
+        return grads;
+    }
+    const kernels::Router router = routerOf(node, in[0]->shape);
     const Shape& shape = result.shape;
-    member.call(TensorOperation::RouteGrad, {shape[0], shape[1], shape[2], shape[3], 0, isNormalised(node) ? 1 : 0},
-                {result.data.data(), p.data.data(), grad.data.data()}, grads[0].data.data(), factorOf(node));
+    if (part.inputGrads) {
+        grads[0] = member.make(in[0]->shape);
+        const Tensor p = probabilities(member, router, *in[0]);
+        member.call(TensorOperation::RouteGrad, {shape[0], shape[1], shape[2], shape[3], 0, weighting(router)},
+                    {result.data.data(), p.data.data(), grad.data.data()}, grads[0].data.data(), router.scale);
+    }
+    if (counts) {
+        const Tensor visits = member.make(in[0]->shape);
+        member.call(TensorOperation::Visits, {shape[0], shape[1], shape[2], shape[3]}, {result.data.data()},
+                    visits.data.data());
+        member.call(TensorOperation::SumRepeated, {count(visits), shape[2]}, {visits.data.data()},
+                    grads[1].data.data());
+    }
     return grads;
 }
 
@@ -201,7 +229,8 @@ Gradients expertLinearBack(MemberDevice& member, const Node&, const Operands& in
 }
 
 constexpr NodeMaths expertTable[] = {
-    {"route", route, routeBack, 1, "top_k capacity unnormalised scale"},
+    // Not "balance": the term needs the copies of all members' tokens.
+    {"route", route, routeBack, 2, "top_k capacity unnormalised scale sigmoid groups groups_per_token"},
     {"dispatch", dispatch, dispatchBack, 2},
     {"expert_linear", expertLinear, expertLinearBack, 3},
     {"combine", combine, combineBack, 2},

@@ -4,6 +4,7 @@
 #include "executor/sharding/groupmember.h"
 
 #include "core/sharding/shards.h"
+#include "executor/sharding/expertmaths.h"
 #include "executor/stage/attentions.h"
 
 #include <fmt/format.h>
@@ -74,10 +75,12 @@ GroupMember::GroupMember(int member, MemberDevice& device, const Theory& theory,
             continue;
         const Shape shape = shapeOf(instruction.after);
         m_parameterAt[instruction.after] = m_parameters.size();
-        const LayerParameter::Start start = stage.graph.node(instruction.tensor).start;
+        const Node& node = stage.graph.node(instruction.tensor);
+        const LayerParameter::Start start = node.start;
         m_parameters.push_back(
             {instruction.after, m_parameterCount, product(shape.begin(), shape.end()),
-             shape.size() > 1 && (start == LayerParameter::Start::Normal || start == LayerParameter::Start::Residual)});
+             shape.size() > 1 && (start == LayerParameter::Start::Normal || start == LayerParameter::Start::Residual),
+             !node.trained});
         m_parameterCount += m_parameters.back().count;
     }
 }
@@ -288,6 +291,9 @@ LocalPart GroupMember::partOf(const ShardingInstruction& instruction) const
         if (const Property& queries = instruction.before[0];
             queries.relation.kind == RelationKind::Gather && queries.relation.dim == 2)
             part.firstHead = cutOf(queries).first(m_member) / querySizeOf(node);
+    // Where every member routes all tokens, one of them counts their visits.
+    if (routesTokens(node) && instruction.after.relation.kind == RelationKind::Identity)
+        part.countsOnce = m_member == 0;
     return part;
 }
 

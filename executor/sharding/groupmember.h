@@ -32,6 +32,7 @@ struct MemberParameter {
     Property stored;
     std::size_t offset = 0, count = 0; ///< floats
     bool isMatrix = false;             ///< weight decay is for matrices only
+    bool isCorrection = false;         ///< of the experts' choice: its gradients are counts
 };
 
 /// Gets the values that a member makes, as soon as they exist: for checks against the program's properties.

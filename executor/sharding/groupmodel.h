@@ -18,8 +18,9 @@ public:
     virtual WholeTensors parameters() const = 0; ///< initial values
     virtual void beginStep(int step) = 0;
     virtual const HostTensor& data(const Node& leaf, int microbatch) const = 0; ///< of the current step
-    virtual float lossWeight() const = 0;        ///< weight of a microbatch's summed loss in the loss of a step
-    virtual bool learns() const { return true; } ///< false: parameters stay as they are
+    virtual float lossWeight() const = 0;              ///< weight of a microbatch's summed loss in the loss of a step
+    virtual float correctionRate() const { return 0; } ///< by which a step moves a correction of the experts' choice
+    virtual bool learns() const { return true; }       ///< false: parameters stay as they are
 };
 
 /// The model of a design, trained on text or chunks of files.
@@ -34,6 +35,7 @@ public:
     void beginStep(int step) override;
     const HostTensor& data(const Node& leaf, int microbatch) const override;
     float lossWeight() const override;
+    float correctionRate() const override { return static_cast<float>(m_design.workload->shape.routerBiasRate); }
 
 private:
     const Design& m_design;

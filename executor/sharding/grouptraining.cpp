@@ -80,7 +80,8 @@ void GroupTraining::prepare(const Program& program, std::span<const Region> regi
                              *m_collectives[group], CopyEdges(m_stages, static_cast<int>(s)), program.microbatches);
             std::vector<StageOptimizer::Range> ranges;
             for (const MemberParameter& parameter : work.parameters())
-                ranges.push_back({parameter.offset, parameter.count, parameter.isMatrix});
+                ranges.push_back({parameter.offset, parameter.count, parameter.isMatrix, parameter.isCorrection,
+                                  m_model->correctionRate()});
             const ReplicaShare share = shareOf(work.parameterCount(), static_cast<int>(s) / m_stages.perReplica);
             const StageOptimizer all(work.parameterCount(), std::move(ranges), m_optimizer);
             Member& member = *m_members[s].emplace_back(std::unique_ptr<Member>(

@@ -144,6 +144,10 @@ private:
         Seen seen;
         seen.own.reserve(m_members.size());
         for (int d = 0; d < devices(); ++d) {
+            if (d == device) { // a result may be this very tensor, which then keeps its memory
+                seen.push_back(&mine);
+                continue;
+            }
             Shape shape = shapeOf(d, mine, cut);
             Tensor& other = seen.own.emplace_back();
             if (m_imagined->reached.empty() || m_imagined->reached[static_cast<std::size_t>(d)]) {

@@ -14,7 +14,7 @@ namespace pipewright::sharding {
 struct LocalPart {
     std::int64_t firstRow = 0;  ///< of an embedding's table that is cut by rows
     std::int64_t firstHead = 0; ///< of an attention that is cut by heads
-    bool countsOnce = true;     ///< false: leave out the bias, since another device adds it
+    bool countsOnce = true;     ///< false: leave out the bias, or visits of experts: another device adds them
     // Backward: which gradients are needed; the others are empty tensors, or computed anyway.
     bool inputGrads = true;  ///< of operands that are not parameters
     bool weightGrads = true; ///< of parameters

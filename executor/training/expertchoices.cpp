@@ -24,14 +24,10 @@ void FollowingChoices::issue(kernels::Operation operation, const void* call, std
 {
     kernels::visit(operation, call, [this](const auto& known, const char*) {
         using Call = std::decay_t<decltype(known)>;
-        if constexpr (std::is_same_v<Call, kernels::RouteTokens>) {
+        if constexpr (std::is_same_v<Call, kernels::RouteTokens>)
             route(known);
-        } else {
+        else
             kernels::hostOperations().run(known);
-            if constexpr (std::is_same_v<Call, kernels::TensorCall>)
-                if (known.operation == kernels::TensorOperation::ChooseExperts)
-                    choose(known);
-        }
     });
 }
 
@@ -79,14 +75,6 @@ void FollowingChoices::route(const kernels::RouteTokens& call) const
     kernels::RouteTokens followed = call;
     followed.given = given;
     kernels::hostOperations().run(followed);
-}
-
-void FollowingChoices::choose(const kernels::TensorCall& call) const
-{
-    const kernels::Router router{.experts = int(call.size[1]), .perToken = int(call.size[2])};
-    const std::vector<std::int32_t> given =
-        judged(router, {}, {call.in[0], std::size_t(call.size[0] * call.size[1])}, chosenBy(call));
-    std::copy(given.begin(), given.end(), call.whole);
 }
 
 FollowingChoices FollowedRun::of(int stage, int microbatch, int microbatches)

@@ -27,10 +27,6 @@ std::span<std::int32_t> chosenBy(const Call& call)
 {
     if constexpr (std::is_same_v<Call, kernels::RouteTokens>)
         return call.choice;
-    else if constexpr (std::is_same_v<Call, kernels::TensorCall>)
-        return call.operation == kernels::TensorOperation::ChooseExperts
-                   ? std::span(call.whole, std::size_t(call.size[0] * call.size[2]))
-                   : std::span<std::int32_t>();
     else
         return {};
 }
@@ -63,7 +59,6 @@ protected:
 
 private:
     void route(const kernels::RouteTokens& call) const;
-    void choose(const kernels::TensorCall& call) const;
     /// Judges the run's choices against those made here. Returns the experts that tokens are to visit; empty: those
     /// chosen here.
     std::vector<std::int32_t> judged(const kernels::Router& router, std::span<const float> correction,

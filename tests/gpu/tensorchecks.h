@@ -60,6 +60,7 @@ inline void checkTensors()
     checkTensor<Multiply>("multiply", {all}, {x, y}, x.size());
     checkTensor<Relu>("relu", {all}, {x}, x.size());
     checkTensor<ReluGrad>("relu grad", {all}, {x, y}, x.size());
+    checkTensor<Sigmoid>("sigmoid", {all}, {x}, x.size());
     checkTensor<Silu>("silu", {all}, {x}, x.size());
     checkTensor<SiluGrad>("silu grad", {all}, {x, y}, x.size());
     checkTensor<FillFrom>("fill from", {all}, {perRow}, x.size());
@@ -115,27 +116,13 @@ inline void checkTensors()
                              slots = some(groups * experts * capacity * width, 10),
                              here = some(groups * group * width, 11);
     std::vector<std::int32_t> choices(std::size_t(groups * group * 2));
-    kernels::TensorCall choose{};
-    choose.operation = ChooseExperts;
-    choose.size[0] = groups * group;
-    choose.size[1] = experts;
-    choose.size[2] = 2;
-    choose.in[0] = likely.data();
-    choose.whole = choices.data();
-    for (std::int64_t token = 0; token < groups * group; ++token)
-        kernels::TensorItem<ChooseExperts>::run(choose, token, 0, 1);
-    check("choices of experts", Values(choices.begin(), choices.end()), 0, [&] {
-        Floats from(likely);
-        Memory<std::int32_t> to(choices.size());
-        kernels::TensorCall onGpu = choose;
-        onGpu.in[0] = from.span().data();
-        onGpu.whole = to.span().data();
-        kernels::cuda::run({}, onGpu);
-        return to.read();
-    });
-    for (const std::int64_t shared : {0, 1}) {
-        checkTensor<Route>("route", {groups, group, experts, capacity, 2, shared}, {likely}, weights.size(), choices);
-        checkTensor<RouteGrad>("route grad", {groups, group, experts, capacity, 0, shared},
+    for (std::size_t i = 0; i < choices.size(); ++i) // two of each token
+        choices[i] = std::int32_t((i / 2 + i % 2 * (1 + i / 2 % 3)) % std::size_t(experts));
+    checkTensor<Visits>("visits of experts", {groups, group, experts, capacity}, {weights}, likely.size());
+    for (const std::int64_t weighting : {0, 1, 2, 3}) {
+        checkTensor<Route>("route", {groups, group, experts, capacity, 2, weighting}, {likely}, weights.size(),
+                           choices);
+        checkTensor<RouteGrad>("route grad", {groups, group, experts, capacity, 0, weighting},
                                {weights, likely, some(std::int64_t(weights.size()), 12)}, likely.size());
     }
     checkTensor<Dispatch>("dispatch", {groups, group, experts, capacity, width}, {weights, here}, slots.size());

@@ -68,6 +68,11 @@ Values logSoftmax(const Values& x, std::int64_t width)
 {
     return each(softmax(x, width), [](double value) { return std::log(value); });
 }
+double sigmoid(double x)
+{
+    return 1 / (1 + std::exp(-x));
+}
+
 double silu(double x)
 {
     return x / (1 + std::exp(-x));
@@ -198,6 +203,7 @@ void addElementwise(std::vector<Case>& cases)
     cases.push_back({Multiply, all, {x, y}, product(x, y)});
     cases.push_back({Relu, all, {x}, each(x, relu)});
     cases.push_back({ReluGrad, all, {x, y}, gradientOf(x, y, mapped(relu))});
+    cases.push_back({Sigmoid, all, {x}, each(x, sigmoid)});
     cases.push_back({Silu, all, {x}, each(x, silu)});
     cases.push_back({SiluGrad, all, {x, y}, gradientOf(x, y, mapped(silu))});
     cases.push_back({FillFrom, all, {y}, Values(x.size(), y.front())});
@@ -273,21 +279,25 @@ void addMixtures(std::vector<Case>& cases)
 {
     using enum TensorOperation;
     const Values scores = test::someValues(std::size_t(Mixture::groups * Mixture::tokens * Mixture::experts), 12, 2);
-    const auto probabilities = [](const Values& of) { return softmax(of, Mixture::experts); };
-    const Values likely = each(probabilities(scores), [](double value) { return double(float(value)); });
-    const std::vector<std::int32_t> choices = Mixture::choices(likely);
-    const Values weights = Mixture::route(likely, choices, true), weightGrad = test::someValues(weights.size(), 13);
+    const auto softmaxed = [](const Values& of) { return softmax(of, Mixture::experts); };
+    const auto sigmoids = [](const Values& of) { return each(of, sigmoid); };
+    const auto rounded = [](const Values& of) { return each(of, [](double value) { return double(float(value)); }); };
+    const std::vector<std::int32_t> choices = Mixture::choices(scores);
+    const Values softmaxes = rounded(softmaxed(scores)), alone = rounded(sigmoids(scores));
+    const Values weights = Mixture::route(softmaxes, choices, true), weightGrad = test::someValues(weights.size(), 13);
     const Values x = test::someValues(std::size_t(Mixture::groups * Mixture::tokens * Mixture::width), 14),
                  places = test::someValues(std::size_t(Mixture::groups * Mixture::places * Mixture::width), 15);
     // And where others are chosen than the likeliest.
     std::vector<std::int32_t> others = choices;
     for (std::int32_t& expert : others)
         expert = (expert + 1) % std::int32_t(Mixture::experts);
-    for (const bool shared : {true, false}) {
+    for (const int weighting : {0, 1, 2, 3}) {
+        const bool shared = weighting % 2 == 1, ofSigmoids = weighting >= 2;
+        const Values& likely = ofSigmoids ? alone : softmaxes;
         Sizes routing = Mixture::sizes();
         routing.resize(6);
         routing[4] = Mixture::chosen;
-        routing[5] = shared ? 1 : 0;
+        routing[5] = weighting;
         const Values of = Mixture::route(likely, choices, shared);
         cases.push_back({Route, routing, {likely}, of, choices, Values(of.size(), 0.0)});
         cases.push_back(
@@ -295,7 +305,7 @@ void addMixtures(std::vector<Case>& cases)
         // Which experts were chosen, and have room, stays: only the weights follow the scores.
         cases.push_back(
             {RouteGrad, routing, {of, likely, weightGrad}, gradientOf(scores, weightGrad, [&](const Values& now) {
-                 const Values p = probabilities(now);
+                 const Values p = ofSigmoids ? sigmoids(now) : softmaxed(now);
                  Values found(of.size(), 0.0);
                  for (std::size_t i = 0; i < of.size(); ++i)
                      if (of[i] != 0)
@@ -304,6 +314,11 @@ void addMixtures(std::vector<Case>& cases)
                                : each(found, [](double weight) { return Mixture::factor * weight; });
              })});
     }
+    Values visits(scores.size(), 0.0);
+    for (std::size_t i = 0; i < weights.size(); ++i)
+        if (weights[i] != 0)
+            visits[i / std::size_t(Mixture::capacity)] = 1;
+    cases.push_back({Visits, Mixture::sizes(), {weights}, visits});
     const auto dispatched = [&](const Values& of) { return Mixture::dispatch(weights, of); };
     const auto combined = [&](const Values& of) { return Mixture::combine(weights, of); };
     cases.push_back({Dispatch, Mixture::sizes(), {weights, x}, dispatched(x)});
@@ -335,7 +350,7 @@ class TestTensors : public QObject {
 private Q_SLOTS:
     void operationsAreThoseOfDoublePrecision()
     {
-        std::set<TensorOperation> seen{TensorOperation::WholeNumbers, TensorOperation::ChooseExperts}; // below
+        std::set<TensorOperation> seen{TensorOperation::WholeNumbers}; // below
         for (const Case& one : allCases()) {
             std::vector<std::vector<float>> in;
             for (const Values& values : one.in)
@@ -361,27 +376,10 @@ private Q_SLOTS:
         QCOMPARE(std::int32_t(seen.size()), kernels::tensorOperationCount); // a new one wants its reference
     }
 
-    /// The likeliest first, of equals the first; none of what is not a number.
-    void theLikeliestExpertsAreChosen()
+    void aTokenWithoutAChoiceHasNoPlace()
     {
-        const Values scores =
-            test::someValues(std::size_t(Mixture::groups * Mixture::tokens * Mixture::experts), 12, 2);
-        std::vector<float> likely = test::single(scores);
-        std::vector<std::int32_t> expected = Mixture::choices(scores);
-        likely.insert(likely.end(), {0.2f, 0.4f, 0.4f, NAN, NAN, NAN});
-        expected.insert(expected.end(), {1, 2, 0, -1});
-        std::vector<std::int32_t> choices(expected.size(), 7);
-        kernels::TensorCall call{};
-        call.operation = TensorOperation::ChooseExperts;
-        call.size[0] = Mixture::groups * Mixture::tokens + 2;
-        call.size[1] = Mixture::experts;
-        call.size[2] = Mixture::chosen;
-        call.in[0] = likely.data();
-        call.whole = choices.data();
-        kernels::run(call);
-        QCOMPARE(choices, expected);
-        // A token without a choice has no place, and the others have theirs.
-        choices = {-1, -1, 2, -1};
+        std::vector<std::int32_t> choices{-1, -1, 2, -1}; // the second token has a place
+
         std::vector<float> p{0.5f, 0.3f, 0.2f, 0.1f, 0.1f, 0.8f}, weights(6, 0.0f), taken(3, 0.0f);
         kernels::TensorCall place{};
         place.operation = TensorOperation::Route;

@@ -133,31 +133,6 @@ private Q_SLOTS:
         QCOMPARE(choice, (std::vector<std::int32_t>{0, 1, 0, 1}));
     }
 
-    /// And so does that of a group, whose nodes choose by another operation.
-    void choicesOfGroupsAreFollowedAndJudgedAlike()
-    {
-        const std::vector<float> p{0.6f, 0.2f, 0.1f, 0.1f, 0.6f, 0.15001f, 0.15f, 0.1f};
-        std::vector<std::int32_t> choice(4);
-        RoutingCheck routing;
-        const auto follow = [&](const std::vector<std::int32_t>& kept) {
-            kernels::TensorCall call{};
-            call.operation = kernels::TensorOperation::ChooseExperts;
-            call.size[0] = 2;
-            call.size[1] = 4;
-            call.size[2] = 2;
-            call.in[0] = p.data();
-            call.whole = choice.data();
-            FollowingChoices(kept, fp32GradientBound, "3.route, microbatch 1", routing).run(call);
-        };
-        follow({1, 0, 0, 2});
-        QCOMPARE(choice, (std::vector<std::int32_t>{1, 0, 0, 2}));
-        QVERIFY(routing.tokens == 2 && routing.otherwise == 1 && routing.unexplained == 0);
-        follow({0, 1, 0, 3});
-        QCOMPARE(choice, (std::vector<std::int32_t>{0, 1, 0, 3}));
-        QVERIFY(routing.tokens == 4 && routing.otherwise == 2 && routing.unexplained == 1);
-        QCOMPARE(routing.first, std::string("3.route, microbatch 1, token 1"));
-    }
-
     void zerosOfTwoSignsAreNoError()
     {
         GradientCheck check{.bitEqual = true, .within = fp32GradientBound};

@@ -226,6 +226,19 @@ inline ModelShape groupRoomyExperts(bool normalised)
     return shape;
 }
 
+/// DeepSeek's routers: sigmoids, some groups of the experts, and a correction that every step moves.
+inline ModelShape groupSigmoids(bool normalised)
+{
+    ModelShape shape = groupRoomyExperts(normalised);
+    shape.experts = 6;
+    shape.routerScore = RouterScore::Sigmoid;
+    shape.routerGroups = 3;
+    shape.routerGroupsPerToken = 2;
+    shape.routerBias = true;
+    shape.routerBiasRate = 0.02;
+    return shape;
+}
+
 /// An embedding model's attention, to later tokens too.
 inline ModelShape groupBidirectional(int layers = 2)
 {
@@ -266,6 +279,8 @@ inline const std::vector<std::pair<const char*, ModelShape>>& groupModels()
         {"to later tokens", groupBidirectional(2)},
         {"experts with room", groupRoomyExperts(true)},
         {"experts by probability", groupRoomyExperts(false)},
+        {"routers by sigmoid", groupSigmoids(true)},
+        {"routers by sigmoid alone", groupSigmoids(false)},
         {"encoder", groupEncoder(2)},
         {"pooler", groupEncoder(2, false)},
         {"pictures", groupVision(2)}};

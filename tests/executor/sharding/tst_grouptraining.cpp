@@ -243,6 +243,32 @@ private Q_SLOTS:
         verify(trained(design));
     }
 
+    void aDeviceOfItsOwnBesideAGroupHasTheMemoryThatItNeeds_data()
+    {
+        theReferenceIsTheModelThatSingleDevicesTrain_data();
+    }
+    void aDeviceOfItsOwnBesideAGroupHasTheMemoryThatItNeeds()
+    {
+        QFETCH(QString, model);
+        verify(trained(groupDesign("1f1b", {{1e9, 5e8}, {1e9}}, 4, groupModel(model))));
+    }
+
+    void everyStepMovesTheCorrectionOfTheExpertsChoice()
+    {
+        const Run run = trained(groupDesign("1f1b", {{1e9, 5e8}, {1e9, 1e9}}, 4, groupSigmoids(true)), 3);
+        const std::vector<float>& correction = run.parameters.at("0.router.correction").data; // after two of three
+        QVERIFY(std::any_of(correction.begin(), correction.end(), [](float value) { return value != 0; }));
+        for (const float value : correction)
+            QVERIFY(value == 0 || std::abs(std::abs(value) - 0.02f) < 1e-6f
+                    || std::abs(std::abs(value) - 0.04f) < 1e-6f);
+        const std::vector<float>& visits = run.gradients.at("0.router.correction").data;
+        double all = 0;
+        for (const float count : visits)
+            all += double(count);
+        const ModelShape shape = groupSigmoids(true); // every copy of a token finds room
+        QCOMPARE(all, double(4 * shape.tokens() * shape.expertsPerToken));
+    }
+
     void everyModelTrainsInBf16_data() { theReferenceIsTheModelThatSingleDevicesTrain_data(); }
     void everyModelTrainsInBf16()
     {
