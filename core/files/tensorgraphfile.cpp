@@ -27,7 +27,7 @@ namespace pipewright {
 
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 constexpr int graphVersion = 1;
 constexpr std::size_t mostNodes = 100'000;

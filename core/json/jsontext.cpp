@@ -11,19 +11,9 @@ constexpr auto replaced = nlohmann::json::error_handler_t::replace;
 
 } // namespace
 
-nlohmann::json jsonFromText(std::string_view text)
-{
-    return nlohmann::json::parse(text);
-}
-
 nlohmann::json tryJsonFromText(std::string_view text)
 {
     return nlohmann::json::parse(text, nullptr, false);
-}
-
-nlohmann::ordered_json tryOrderedJsonFromText(std::string_view text)
-{
-    return nlohmann::ordered_json::parse(text, nullptr, false);
 }
 
 std::string jsonText(const nlohmann::json& value, int indent)

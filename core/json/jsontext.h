@@ -10,12 +10,8 @@
 
 namespace pipewright {
 
-/// Throws nlohmann::json::exception, which says where the text is no JSON.
-nlohmann::json jsonFromText(std::string_view text);
 /// `is_discarded()` where the text is no JSON.
 nlohmann::json tryJsonFromText(std::string_view text);
-/// The same, with the members of objects in their order.
-nlohmann::ordered_json tryOrderedJsonFromText(std::string_view text);
 
 /// On one line, or with so many spaces of `indent` per level. What is no UTF-8 is replaced by U+FFFD.
 std::string jsonText(const nlohmann::json& value, int indent = -1);

@@ -17,7 +17,7 @@ namespace pipewright {
 
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 constexpr std::size_t mostDiagnostics = 32;
 
@@ -67,6 +67,15 @@ std::string_view nearestName(std::string_view text, std::span<const std::string_
             best = name;
         }
     return best;
+}
+
+std::vector<std::pair<std::string, const Json*>> sortedMembers(const Json& object)
+{
+    std::vector<std::pair<std::string, const Json*>> members;
+    for (const auto& [key, value] : object.items())
+        members.emplace_back(key, &value);
+    std::sort(members.begin(), members.end());
+    return members;
 }
 
 void addBounded(Diagnostics& diagnostics, Diagnostic diagnostic)
@@ -253,7 +262,9 @@ void ObjectReader::finish()
 {
     if (!m_value.is_object())
         return;
-    for (const auto& [key, value] : m_value.items()) {
+    for (const auto& [key, value] : sortedMembers(m_value)) {
+        if (m_diagnostics.size() >= mostDiagnostics)
+            return; // what follows would not be kept, and names take time to compare
         if (std::find(m_known.begin(), m_known.end(), key) != m_known.end())
             continue;
         const std::string_view nearest = nearestName(key, m_known);

@@ -13,22 +13,22 @@ namespace pipewright {
 
 namespace {
 
-using OrderedJson = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;
 
 constexpr std::size_t widest = 118; // longer objects are broken into lines
 
-std::string plain(const OrderedJson& value)
+std::string plain(const Json& value)
 {
     return jsonText(value);
 }
 
-bool isFlat(const OrderedJson& value)
+bool isFlat(const Json& value)
 {
     return std::none_of(value.begin(), value.end(),
-                        [](const OrderedJson& child) { return child.is_structured() && !child.empty(); });
+                        [](const Json& child) { return child.is_structured() && !child.empty(); });
 }
 
-void appendOnOneLine(const OrderedJson& value, std::string& text)
+void appendOnOneLine(const Json& value, std::string& text)
 {
     const bool object = value.is_object();
     text += object ? '{' : '[';
@@ -44,7 +44,7 @@ void appendOnOneLine(const OrderedJson& value, std::string& text)
     text += object ? '}' : ']';
 }
 
-void append(const OrderedJson& value, std::size_t indent, std::string& text)
+void append(const Json& value, std::size_t indent, std::string& text)
 {
     if (!value.is_structured()) {
         text += plain(value);
