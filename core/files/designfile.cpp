@@ -4,7 +4,7 @@
 
 #include "core/base/textfile.h"
 #include "core/files/locateddesign.h"
-#include "core/json/prettyjson.h"
+#include "core/json/jsontext.h"
 #include "core/model/transformer.h"
 #include "core/presets/clusterjson.h"
 #include "core/presets/modeljson.h"

@@ -7,7 +7,6 @@
 #include "core/files/designfile.h"
 #include "core/json/jsontext.h"
 #include "core/json/locatedjson.h"
-#include "core/json/prettyjson.h"
 #include "core/model/mlpgraph.h"
 #include "core/model/modelgraph.h"
 #include "core/model/transformer.h"

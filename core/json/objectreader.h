@@ -95,9 +95,14 @@ public:
     Diagnostics& diagnostics() { return m_diagnostics; }
 
 private:
+    using Is = bool (nlohmann::ordered_json::*)() const noexcept;
+    using Parse = std::int64_t (*)(std::string_view text, std::string_view where);
+
     const nlohmann::ordered_json* find(std::string_view key, Presence presence);
+    /// Of that type; another one is a fault.
+    const nlohmann::ordered_json* find(std::string_view key, Presence presence, Is is, std::string_view expected);
+    void readUnit(std::string_view key, std::int64_t& field, Presence presence, Parse parse, std::string_view expected);
     int indexOfName(std::string_view key, std::span<const std::string_view> known, Presence presence);
-    void wrongType(std::string_view key, const nlohmann::ordered_json& value, std::string_view expected);
 
     const LocatedJson& m_document;
     const nlohmann::ordered_json& m_value;

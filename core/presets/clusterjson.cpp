@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/presets/clusterjson.h"
 
+#include "core/json/jsontext.h"
 #include "core/json/locatedjson.h"
-#include "core/json/prettyjson.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/presets/modeljson.h"
 
-#include "core/json/prettyjson.h"
+#include "core/json/jsontext.h"
 #include "core/model/layertable.h"
 #include "core/model/parallelism.h"
 
