@@ -123,14 +123,22 @@ void refuseAll(const Options& given, std::initializer_list<const char*> options,
             throw Error(option, why, remedy);
 }
 
+/// Refuses every option that is not on the list, so also one that is added without a word about it here.
+void allowOnly(const Options& given, std::initializer_list<std::string_view> known, const char* why, const char* remedy)
+{
+    for (const std::string& option : given.command.allGiven())
+        if (std::find(known.begin(), known.end(), option) == known.end())
+            throw Error(option, why, remedy);
+}
+
 /// Runs each design once, as it is.
 void runToys(const Options& given)
 {
-    refuseAll(
-        given,
-        {"--output", "--curves", "--table", "--database", "--force", "--steps", "--seeds", "--data", "--progress"},
-        "has no meaning for a toy, which is computed once and printed",
-        "leave it out, or train the designs themselves without --toy");
+    allowOnly(given,
+              {"files", "--toy", "--inputs", "--start", "--target", "--optimizer", "--learning-rate", "--momentum",
+               "--dampening", "--beta2", "--epsilon", "--json"},
+              "has no meaning for a toy, which is computed once and printed",
+              "leave it out, or train the designs themselves without --toy");
     const ToyModel model = toyModel(given);
     ToyOptimizer settings;
     if (given.rate.given())
@@ -177,10 +185,7 @@ void runToys(const Options& given)
 /// Prints the predicted time of a training step for each design, by its costs.
 void showCosts(const Options& given)
 {
-    refuseAll(given,
-              {"--output", "--curves", "--table", "--database", "--force", "--steps", "--seeds", "--data", "--progress",
-               "--module", "--python", "--toy"},
-              "is about training, and --costs only predicts", "leave it out");
+    allowOnly(given, {"files", "--costs", "--json"}, "is about training, and --costs only predicts", "leave it out");
     Json object{{"costs", Json::array()}};
     TextTable table({"design", "devices", "activations, fullest device", "all devices", "parameters, fullest device",
                      "gradients moved", "weights moved", "boundaries moved", "transfers in a row"});
@@ -388,6 +393,11 @@ int runTraining(const Options& given)
     checkBackend(given);
     refuseAll(given, {"--inputs", "--start", "--target", "--dampening", "--beta2", "--epsilon"}, "is of toys only",
               "add --toy MODEL, or leave it out");
+    allowOnly(given,
+              {"files", "--steps", "--seeds", "--data", "--backend", "--module", "--python", "--optimizer",
+               "--learning-rate", "--momentum", "--output", "--curves", "--table", "--database", "--force",
+               "--progress", "--json"},
+              "has no meaning for training", "leave it out");
     ExperimentOptions options;
     options.updates = given.steps;
     options.seeds = given.seeds;

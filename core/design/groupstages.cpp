@@ -4,6 +4,7 @@
 // O(members of one stage · members of the next).
 #include "core/design/groupstages.h"
 
+#include "core/base/takeout.h"
 #include "core/design/clusterlinks.h"
 #include "core/design/groupcosts.h"
 #include "core/design/passparts.h"
@@ -370,15 +371,13 @@ Diagnostics whyNoMembers(const Design& design)
     refuse(!std::all_of(schedule.recompute.begin(), schedule.recompute.end(), groupsRecompute), "schedule.recompute",
            "a group's members keep nothing of attention's core, so there is nothing to make again selectively",
            "use full or none: --recompute full");
-    // Behind the reasons with a remedy: a part of the shape that is not known to run is not run.
-    PipelineShape rest = schedule;
-    rest.microbatches = 0;
-    rest.deviceOfStage.clear();
-    rest.replicaPlacements.clear();
-    rest.recompute.clear();
-    rest.offload.clear();
-    rest.shardedOptimizer = false;
-    refuse(why.empty() && !(rest == PipelineShape{}), "schedule", "it holds what groups do not run",
+    // Behind the reasons with a remedy: what is not known to run is not run.
+    Schedule rest = schedule;
+    takeOut(rest.microbatches, rest.deviceOfStage, rest.replicaPlacements, rest.recompute, rest.offload,
+            rest.shardedOptimizer);
+    takeOut(rest.family, rest.backward, rest.firstStageMaySplit, rest.order, rest.pins, rest.transferOrder);
+    takeOut(rest.overlaps, rest.partOrders); // refused below
+    refuse(why.empty() && !(rest == Schedule{}), "schedule", "it holds what groups do not run",
            "use a synchronous family on whole sequences, such as 1f1b");
     refuse(!schedule.overlaps.empty(), "schedule.overlaps", "groups do not run overlapped pairs",
            "take the pairs apart");
@@ -406,6 +405,16 @@ Diagnostics whyNoMembers(const Design& design)
     refuse(design.costs.hasHostGaps(), "costs.host_gaps", "host gaps are of devices, and groups run member by member",
            "leave the gaps out");
     refuse(design.costs.hasBus(), "costs.link.bus", "groups do not share a bus", "give the links wires of their own");
+    Costs costs = design.costs;
+    takeOut(costs.stages, costs.microbatches, costs.link, costs.nodeLinks, costs.linkOfPair, costs.hostLink,
+            costs.reduce);
+    takeOut(costs.communication, costs.hostGaps); // of which some are refused above
+    costs.overlapFactor = Costs{}.overlapFactor;
+    costs.source = Costs{}.source;
+    Dataflow dataflow = design.dataflow;
+    takeOut(dataflow.skips, dataflow.shared);
+    refuse(why.empty() && !(costs == Costs{} && dataflow == Dataflow{}), "costs", "they hold what groups do not run",
+           "make the design from a model");
     return why;
 }
 

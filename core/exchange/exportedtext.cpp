@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/exchange/exportedtext.h"
 
+#include "core/base/takeout.h"
 #include "core/design/designbuilder.h"
+#include "core/design/groupstages.h"
+#include "core/exchange/pytorchaction.h"
 #include "core/model/parallelism.h"
 #include "core/schedule/validate.h"
 
@@ -17,7 +20,7 @@ void requireKnownBlocks(const Schedule& schedule)
 {
     for (std::size_t device = 0; device < schedule.order.size(); ++device)
         for (const Block& block : schedule.order[device])
-            if (block.op == Op::R) // updates are dropped below
+            if (block.op != Op::U && !exportedType(block.op)) // updates are dropped below
                 throw Error(fmt::format("device {} ({})", device, toString(block)),
                             "the other tools have no recompute in their schedules: a stage's module recomputes by "
                             "itself, inside its backward",
@@ -49,6 +52,22 @@ void dropUpdates(Schedule& schedule, Diagnostics& diagnostics)
 
 } // namespace
 
+bool isNamedInExports(const Design& design)
+{
+    Design rest = design;
+    takeOut(rest.name, rest.workload, rest.layersPerStage, rest.buildingBlock, rest.plans);
+    takeOut(rest.cluster, rest.costs); // times and memory are those of the other tool
+    takeOut(rest.dataflow.skips, rest.dataflow.shared);
+    Schedule& schedule = rest.schedule;
+    takeOut(schedule.microbatches, schedule.deviceOfStage, schedule.replicaPlacements, schedule.weightPolicy,
+            schedule.shardedOptimizer);
+    schedule.sequencePieces = Schedule{}.sequencePieces;
+    takeOut(schedule.recompute, schedule.offload, schedule.dataParallelDevices); // refused where they mean anything
+    takeOut(schedule.family, schedule.backward, schedule.firstStageMaySplit, schedule.order, schedule.overlaps,
+            schedule.pins, schedule.partOrders, schedule.transferOrder);
+    return rest == Design{};
+}
+
 Design exportable(const Design& design, Diagnostics& diagnostics)
 {
     requireKnownBlocks(design.schedule);
@@ -62,14 +81,24 @@ Design exportable(const Design& design, Diagnostics& diagnostics)
         throw Error(std::move(faults));
     Design result = design;
     dropUpdates(result.schedule, diagnostics);
+    if (!isNamedInExports(design))
+        throw Error("schedule", "the design states what no export of a schedule knows",
+                    "export a schedule of a family, such as 1f1b");
     if (!design.schedule.pins.empty())
         diagnostics.push_back({Severity::Warning, "schedule.pins", "pinned start times are left out",
                                "the other tool starts every block as early as it can"});
     result.schedule.pins.clear();
+    const auto saysNothing = [&](bool of, const char* where, const std::string& what) {
+        if (of)
+            diagnostics.push_back({Severity::Warning, where, "the file says nothing of " + what,
+                                   "set the same where the other tool's job is configured"});
+    };
+    saysNothing(design.schedule.shardedOptimizer, "schedule.sharded_optimizer",
+                "the optimizer's state that replicas share out");
+    saysNothing(hasGroups(design), "cluster.devices", "groups of devices and how they share their stages");
+    saysNothing(!design.schedule.partOrders.empty(), "schedule.part_orders", "the order of overlapped blocks' parts");
     if (design.workload && !(design.workload->shape.parallel == Parallelism{}))
-        diagnostics.push_back({Severity::Warning, "model.parallel",
-                               "the file says nothing of " + textOf(design.workload->shape.parallel),
-                               "set the same where the other tool's job is configured"});
+        saysNothing(true, "model.parallel", textOf(design.workload->shape.parallel));
     if (!design.dataflow.skips.empty())
         diagnostics.push_back({Severity::Warning, "dataflow.skips", "skip connections are left out",
                                "the other tool hands values only from one stage to the next"});

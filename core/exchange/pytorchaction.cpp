@@ -124,7 +124,7 @@ void append(std::string& text, const PytorchAction& action)
 
 } // namespace
 
-Type computeType(Op op)
+std::optional<Type> exportedType(Op op)
 {
     switch (op) {
     case Op::F: return Type::F;
@@ -134,6 +134,13 @@ Type computeType(Op op)
     case Op::R:
     case Op::U: break;
     }
+    return std::nullopt;
+}
+
+Type computeType(Op op)
+{
+    if (const std::optional<Type> type = exportedType(op))
+        return *type;
     throw Error("export", fmt::format("PyTorch has no action for a {}", describe(op)),
                 "this is a fault of the program: please report it with the design");
 }

@@ -54,7 +54,8 @@ struct PytorchAction {
     bool operator==(const PytorchAction&) const = default;
 };
 
-PytorchAction::Type computeType(Op op); ///< op is F, B, I or W
+std::optional<PytorchAction::Type> exportedType(Op op); ///< nothing for blocks that the other tools do not have
+PytorchAction::Type computeType(Op op);                 ///< op is F, B, I or W
 
 /// "3SEND_F12", without its neighbours in the cell.
 std::string toString(const PytorchAction& action);

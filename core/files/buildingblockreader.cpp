@@ -15,7 +15,7 @@ namespace pipewright {
 
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 constexpr int latest = 1'000'000; // larger offsets count as typing errors
 

@@ -16,11 +16,11 @@ struct BlockReading {
 };
 
 /// Faults go into `diagnostics`.
-BlockReading readBuildingBlock(const LocatedJson& document, const nlohmann::json& value, const std::string& pointer,
-                               Diagnostics& diagnostics);
+BlockReading readBuildingBlock(const LocatedJson& document, const nlohmann::ordered_json& value,
+                               const std::string& pointer, Diagnostics& diagnostics);
 
 /// Elements of a list of whole numbers; one fault for each element that is not a whole number or out of range.
-std::vector<int> readIntegers(const LocatedJson& document, const nlohmann::json& list, const std::string& pointer,
-                              int low, int high, Diagnostics& diagnostics);
+std::vector<int> readIntegers(const LocatedJson& document, const nlohmann::ordered_json& list,
+                              const std::string& pointer, int low, int high, Diagnostics& diagnostics);
 
 } // namespace pipewright

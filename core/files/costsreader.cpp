@@ -14,7 +14,7 @@ namespace pipewright {
 
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 class CostsReader {
 public:
@@ -228,7 +228,7 @@ private:
 
 } // namespace
 
-Costs readCosts(const LocatedJson& document, const nlohmann::json& value, int stages, Diagnostics& diagnostics)
+Costs readCosts(const LocatedJson& document, const nlohmann::ordered_json& value, int stages, Diagnostics& diagnostics)
 {
     return CostsReader(document, diagnostics).read(value, stages);
 }

@@ -8,6 +8,6 @@
 namespace pipewright {
 
 /// The costs of a schedule of `stages` stages. Faults go into `diagnostics`.
-Costs readCosts(const LocatedJson& document, const nlohmann::json& value, int stages, Diagnostics& diagnostics);
+Costs readCosts(const LocatedJson& document, const nlohmann::ordered_json& value, int stages, Diagnostics& diagnostics);
 
 } // namespace pipewright

@@ -4,7 +4,7 @@
 
 #include "core/base/textfile.h"
 #include "core/files/locateddesign.h"
-#include "core/json/prettyjson.h"
+#include "core/json/jsontext.h"
 #include "core/model/transformer.h"
 #include "core/presets/clusterjson.h"
 #include "core/presets/modeljson.h"
@@ -18,11 +18,11 @@ namespace pipewright {
 
 namespace {
 
-using OrderedJson = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;
 
-OrderedJson modelToJson(const Workload& workload)
+Json modelToJson(const Workload& workload)
 {
-    OrderedJson json = shapeToJson(workload.shape);
+    Json json = shapeToJson(workload.shape);
     json["optimizer"] = nameInModel(workload.optimizer);
     if (!(workload.state == stateBytes(workload.shape.dataType, workload.optimizer)))
         json["state_bytes_per_parameter"] = {{"parameter", workload.state.parameter},
@@ -33,10 +33,10 @@ OrderedJson modelToJson(const Workload& workload)
 }
 
 // Passes by operation and stage; lengths only where one differs from the usual.
-OrderedJson blockToJson(const RepeatedBlock& repeated)
+Json blockToJson(const RepeatedBlock& repeated)
 {
     const BuildingBlock& block = repeated.block;
-    OrderedJson json;
+    Json json;
     if (!block.name.empty())
         json["name"] = block.name;
     json["interval"] = block.interval;
@@ -45,7 +45,7 @@ OrderedJson blockToJson(const RepeatedBlock& repeated)
     json["backward"] = block.backward == BackwardStyle::Full ? "full" : "split";
     if (!repeated.reorder)
         json["reorder"] = false;
-    OrderedJson lengths;
+    Json lengths;
     for (const PassKey& key : passKeys) {
         std::vector<int> starts(block.deviceOfStage.size(), 0), length(block.deviceOfStage.size(), key.length);
         bool found = false, unusual = false;
@@ -68,9 +68,9 @@ OrderedJson blockToJson(const RepeatedBlock& repeated)
 }
 
 /// One string per block; an overlapped pair is one string, joined by "&".
-OrderedJson lineToJson(const std::vector<Block>& line, const std::vector<Overlap>& overlaps)
+Json lineToJson(const std::vector<Block>& line, const std::vector<Overlap>& overlaps)
 {
-    OrderedJson blocks = OrderedJson::array();
+    Json blocks = Json::array();
     for (std::size_t i = 0; i < line.size(); ++i) {
         std::string text = toString(line[i]);
         if (i + 1 < line.size() && std::binary_search(overlaps.begin(), overlaps.end(), Overlap{line[i], line[i + 1]}))
@@ -80,9 +80,9 @@ OrderedJson lineToJson(const std::vector<Block>& line, const std::vector<Overlap
     return blocks;
 }
 
-OrderedJson weightsToJson(const WeightPolicy& weights)
+Json weightsToJson(const WeightPolicy& weights)
 {
-    OrderedJson json;
+    Json json;
     json["rule"] = nameOf(weights.rule);
     json["optimizer"] = nameOf(weights.optimizer);
     if (weights.verticalSync)
@@ -98,9 +98,9 @@ OrderedJson weightsToJson(const WeightPolicy& weights)
 
 /// Keys that equal the unrolled building block's are left out; `unrolled` is null without a building block that
 /// unrolls.
-OrderedJson scheduleToJson(const Schedule& schedule, const Schedule* unrolled)
+Json scheduleToJson(const Schedule& schedule, const Schedule* unrolled)
 {
-    OrderedJson json;
+    Json json;
     if (unrolled == nullptr || schedule.family != unrolled->family)
         json["family"] = schedule.family;
     if (unrolled == nullptr || schedule.microbatches != unrolled->microbatches)
@@ -128,7 +128,7 @@ OrderedJson scheduleToJson(const Schedule& schedule, const Schedule* unrolled)
     if (schedule.firstStageMaySplit != (unrolled != nullptr && unrolled->firstStageMaySplit))
         json["first_stage_may_split"] = schedule.firstStageMaySplit;
     if (unrolled == nullptr || schedule.order != unrolled->order || !schedule.overlaps.empty()) {
-        json["order"] = OrderedJson::array();
+        json["order"] = Json::array();
         for (const std::vector<Block>& line : schedule.order)
             json["order"].push_back(lineToJson(line, schedule.overlaps));
     }
@@ -157,7 +157,7 @@ std::optional<Schedule> unrolledBlock(const Design& design)
     return std::nullopt;
 }
 
-void addLinkCosts(const LinkCosts& link, OrderedJson& json)
+void addLinkCosts(const LinkCosts& link, Json& json)
 {
     json["latency"] = exactDuration(link.latency);
     json["bytes_per_second"] = plainNumber(link.bytesPerSecond);
@@ -167,16 +167,16 @@ void addLinkCosts(const LinkCosts& link, OrderedJson& json)
         json["origin"] = nameOf(link.origin);
 }
 
-void addOrigins(const std::array<CostOrigin, opCount>& origins, OrderedJson& json)
+void addOrigins(const std::array<CostOrigin, opCount>& origins, Json& json)
 {
     for (const Op op : allOps)
         if (const CostOrigin origin = origins[indexOf(op)]; origin != CostOrigin::AsSource)
             json["origin"][std::string(timeKey(op))] = nameOf(origin);
 }
 
-OrderedJson partToJson(const BlockPart& part)
+Json partToJson(const BlockPart& part)
 {
-    OrderedJson json;
+    Json json;
     if (!part.name.empty())
         json["name"] = part.name;
     json["time"] = exactDuration(part.time);
@@ -187,9 +187,9 @@ OrderedJson partToJson(const BlockPart& part)
     return json;
 }
 
-OrderedJson stageCostsToJson(const StageCosts& stage)
+Json stageCostsToJson(const StageCosts& stage)
 {
-    OrderedJson json;
+    Json json;
     forEachTime(stage, [&](Op op, std::optional<Nanoseconds> leftOut) {
         const bool parts = !stage.parts[indexOf(op)].empty(); // a time that is the sum of its parts is left out
         if (const Nanoseconds time = stage.*timeField(op); !parts && time != leftOut)
@@ -209,21 +209,21 @@ OrderedJson stageCostsToJson(const StageCosts& stage)
     return json;
 }
 
-OrderedJson costsToJson(const Costs& costs)
+Json costsToJson(const Costs& costs)
 {
-    OrderedJson json;
+    Json json;
     json["source"] = costs.source;
     addLinkCosts(costs.link, json["link"]);
     for (const auto& [pair, link] : costs.linkOfPair) {
-        OrderedJson entry{{"from", pair.first}, {"to", pair.second}};
+        Json entry{{"from", pair.first}, {"to", pair.second}};
         addLinkCosts(link, entry);
         json["links"].push_back(std::move(entry));
     }
     if (costs.nodeLinks.any()) {
-        OrderedJson& nodes = json["nodes"];
+        Json& nodes = json["nodes"];
         nodes["of_devices"] = costs.nodeLinks.nodeOfDevice;
         for (const NodeLinks::Node& node : costs.nodeLinks.nodes) {
-            OrderedJson entry{{"under_switch", node.underSwitch}};
+            Json entry{{"under_switch", node.underSwitch}};
             addLinkCosts(node.network, entry["network"]);
             addLinkCosts(node.beyondSwitch, entry["beyond_switch"]);
             nodes["links"].push_back(std::move(entry));
@@ -232,7 +232,7 @@ OrderedJson costsToJson(const Costs& costs)
     if (costs.hostLink)
         addLinkCosts(*costs.hostLink, json["host_link"]);
     for (const HostGaps& gaps : costs.hostGaps) {
-        OrderedJson entry = OrderedJson::object();
+        Json entry = Json::object();
         for (const Op op : allOps)
             if (gaps.before[indexOf(op)] != 0)
                 entry[std::string(timeKey(op))] = exactDuration(gaps.before[indexOf(op)]);
@@ -250,15 +250,15 @@ OrderedJson costsToJson(const Costs& costs)
         json["microbatches"].push_back({{"time", plainNumber(scale.time)}, {"bytes", plainNumber(scale.bytes)}});
     if (costs.reduce != 0)
         json["reduce"] = exactDuration(costs.reduce);
-    json["stages"] = OrderedJson::array();
+    json["stages"] = Json::array();
     for (const StageCosts& stage : costs.stages)
         json["stages"].push_back(stageCostsToJson(stage));
     return json;
 }
 
-OrderedJson dataflowToJson(const Dataflow& dataflow)
+Json dataflowToJson(const Dataflow& dataflow)
 {
-    OrderedJson json;
+    Json json;
     for (const SkipConnection& skip : dataflow.skips)
         json["skips"].push_back(
             {{"from_stage", skip.fromStage}, {"to_stage", skip.toStage}, {"bytes", exactSize(skip.bytes)}});
@@ -272,14 +272,14 @@ OrderedJson dataflowToJson(const Dataflow& dataflow)
 }
 
 /// Writes equal plans of several stages as one entry.
-OrderedJson plansToJson(const std::vector<sharding::StatedPlan>& plans)
+Json plansToJson(const std::vector<sharding::StatedPlan>& plans)
 {
-    OrderedJson list = OrderedJson::array();
+    Json list = Json::array();
     std::vector<bool> written(plans.size(), false);
     for (std::size_t s = 0; s < plans.size(); ++s) {
         if (written[s] || plans[s] == sharding::StatedPlan{})
             continue;
-        OrderedJson entry;
+        Json entry;
         for (std::size_t t = s; t < plans.size(); ++t)
             if (plans[t] == plans[s]) {
                 entry["stages"].push_back(t);
@@ -310,7 +310,7 @@ int numberAtFront(std::string_view place, std::string_view word)
 
 std::string designToJson(const Design& design)
 {
-    OrderedJson json;
+    Json json;
     json["pipewright"] = 1;
     json["name"] = design.name;
     if (design.workload)
@@ -322,12 +322,12 @@ std::string designToJson(const Design& design)
     const std::optional<Schedule> unrolled = unrolledBlock(design);
     if (unrolled)
         json["building_block"] = blockToJson(*design.buildingBlock);
-    if (OrderedJson schedule = scheduleToJson(design.schedule, unrolled ? &*unrolled : nullptr); !schedule.empty())
+    if (Json schedule = scheduleToJson(design.schedule, unrolled ? &*unrolled : nullptr); !schedule.empty())
         json["schedule"] = std::move(schedule);
     json["costs"] = costsToJson(design.costs);
     if (!(design.dataflow == Dataflow{}))
         json["dataflow"] = dataflowToJson(design.dataflow);
-    if (OrderedJson plans = plansToJson(design.plans); !plans.empty())
+    if (Json plans = plansToJson(design.plans); !plans.empty())
         json["sharding"] = std::move(plans);
     return prettyJson(json);
 }

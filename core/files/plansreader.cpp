@@ -26,25 +26,25 @@ public:
         m_stated.resize(m_design.plans.size(), false);
     }
 
-    void read(const nlohmann::json& value, std::string pointer)
+    void read(const nlohmann::ordered_json& value, std::string pointer)
     {
         m_pointer = std::move(pointer);
         const std::size_t before = m_diagnostics.size();
         ObjectReader reader(m_document, value, m_pointer, m_diagnostics);
         sharding::StatedPlan plan;
         std::vector<int> stages;
-        if (const nlohmann::json* list = reader.array("stages", Presence::Required))
+        if (const nlohmann::ordered_json* list = reader.array("stages", Presence::Required))
             stages = readIntegers(m_document, *list, reader.pointerTo("stages"), 0, std::numeric_limits<int>::max(),
                                   m_diagnostics);
         reader.readName("strategy", plan.strategy);
-        if (const nlohmann::json* shares = reader.array("ratios"))
-            for (const nlohmann::json& share : *shares) {
+        if (const nlohmann::ordered_json* shares = reader.array("ratios"))
+            for (const nlohmann::ordered_json& share : *shares) {
                 if (!share.is_number())
                     reader.fault("ratios", "a share is no number", "write one number for each member: [0.6, 0.4]");
                 plan.ratios.push_back(share.is_number() ? share.get<double>() : 0);
             }
-        if (const nlohmann::json* lines = reader.array("program"))
-            for (const nlohmann::json& line : *lines) {
+        if (const nlohmann::ordered_json* lines = reader.array("program"))
+            for (const nlohmann::ordered_json& line : *lines) {
                 if (!line.is_string())
                     reader.fault("program", "an instruction is no text", "write the plan anew: pipewright shard");
                 plan.program.push_back(line.is_string() ? line.get<std::string>() : std::string());
@@ -105,8 +105,8 @@ private:
 
 } // namespace
 
-void readPlans(const LocatedJson& document, const nlohmann::json& list, const std::string& pointer, Design& design,
-               Diagnostics& diagnostics)
+void readPlans(const LocatedJson& document, const nlohmann::ordered_json& list, const std::string& pointer,
+               Design& design, Diagnostics& diagnostics)
 {
     PlansReader reader(document, design, diagnostics);
     for (std::size_t i = 0; i < list.size(); ++i)

@@ -11,7 +11,7 @@
 namespace pipewright {
 
 /// Into `design.plans`; everything else of the design has been read. Faults go into `diagnostics`.
-void readPlans(const LocatedJson& document, const nlohmann::json& list, const std::string& pointer, Design& design,
-               Diagnostics& diagnostics);
+void readPlans(const LocatedJson& document, const nlohmann::ordered_json& list, const std::string& pointer,
+               Design& design, Diagnostics& diagnostics);
 
 } // namespace pipewright

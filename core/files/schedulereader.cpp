@@ -14,7 +14,7 @@ namespace pipewright {
 
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 void readOrder(Reading& reading, const Json& order, Schedule& schedule)
 {

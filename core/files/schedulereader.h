@@ -18,7 +18,7 @@ struct Reading {
     const LocatedJson& document;
     Diagnostics diagnostics;
 
-    ObjectReader object(const nlohmann::json& value, std::string pointer)
+    ObjectReader object(const nlohmann::ordered_json& value, std::string pointer)
     {
         return ObjectReader(document, value, std::move(pointer), diagnostics);
     }
@@ -28,13 +28,13 @@ struct Reading {
     }
 };
 
-inline std::vector<int> readIntegers(Reading& reading, const nlohmann::json& list, const std::string& pointer, int low,
-                                     int high)
+inline std::vector<int> readIntegers(Reading& reading, const nlohmann::ordered_json& list, const std::string& pointer,
+                                     int low, int high)
 {
     return readIntegers(reading.document, list, pointer, low, high, reading.diagnostics);
 }
 
 /// `unrolled`: a building block gives the order, which the file then leaves out.
-void readSchedule(Reading& reading, const nlohmann::json& value, Schedule& schedule, bool unrolled);
+void readSchedule(Reading& reading, const nlohmann::ordered_json& value, Schedule& schedule, bool unrolled);
 
 } // namespace pipewright

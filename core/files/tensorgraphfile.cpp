@@ -7,7 +7,6 @@
 #include "core/files/designfile.h"
 #include "core/json/jsontext.h"
 #include "core/json/locatedjson.h"
-#include "core/json/prettyjson.h"
 #include "core/model/mlpgraph.h"
 #include "core/model/modelgraph.h"
 #include "core/model/transformer.h"
@@ -27,7 +26,7 @@ namespace pipewright {
 
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 constexpr int graphVersion = 1;
 constexpr std::size_t mostNodes = 100'000;

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/json/jsonvalue.h"
 
-#include "core/json/jsontext.h"
-
-#include <nlohmann/json.hpp>
+#include "core/json/locatedjson.h"
 
 #include <algorithm>
-#include <limits>
 #include <stdexcept>
 
 namespace pipewright {
@@ -45,14 +42,10 @@ struct ToLibrary {
     Library operator()(const auto& plain) const { return Library(plain); }
 };
 
-constexpr int mostLevels = 64;
-
-/// Throws std::length_error for too many levels.
-JsonValue fromLibrary(const nlohmann::ordered_json& value, int level = 1)
+/// Recursive: the text had few levels.
+JsonValue fromLibrary(const nlohmann::ordered_json& value)
 {
     using Type = nlohmann::ordered_json::value_t;
-    if (level > mostLevels)
-        throw std::length_error("too many levels");
     switch (value.type()) {
     case Type::boolean: return value.get<bool>();
     case Type::number_integer: return value.get<std::int64_t>();
@@ -62,13 +55,13 @@ JsonValue fromLibrary(const nlohmann::ordered_json& value, int level = 1)
     case Type::array: {
         JsonValue array = JsonValue::array();
         for (const auto& element : value)
-            array.push_back(fromLibrary(element, level + 1));
+            array.push_back(fromLibrary(element));
         return array;
     }
     case Type::object: {
         JsonValue object = JsonValue::object();
         for (const auto& [name, member] : value.items())
-            object[name] = fromLibrary(member, level + 1);
+            object[name] = fromLibrary(member);
         return object;
     }
     case Type::null:
@@ -79,17 +72,6 @@ JsonValue fromLibrary(const nlohmann::ordered_json& value, int level = 1)
 }
 
 } // namespace
-
-JsonValue::JsonValue() = default;
-JsonValue::JsonValue(std::nullptr_t) {}
-JsonValue::JsonValue(const char* text) : m_value(std::string(text)) {}
-JsonValue::JsonValue(std::string text) : m_value(std::move(text)) {}
-JsonValue::JsonValue(std::string_view text) : m_value(std::string(text)) {}
-JsonValue::JsonValue(const JsonValue&) = default;
-JsonValue::JsonValue(JsonValue&&) noexcept = default;
-JsonValue& JsonValue::operator=(const JsonValue&) = default;
-JsonValue& JsonValue::operator=(JsonValue&&) noexcept = default;
-JsonValue::~JsonValue() = default;
 
 JsonValue::JsonValue(std::initializer_list<JsonValue> elements)
 {
@@ -109,8 +91,8 @@ JsonValue::JsonValue(std::initializer_list<JsonValue> elements)
 JsonValue JsonValue::fromText(std::string_view text)
 {
     try {
-        return fromLibrary(tryOrderedJsonFromText(text));
-    } catch (const std::length_error&) {
+        return fromLibrary(parseLocatedJson(text, {}).value);
+    } catch (const Error&) {
         return {};
     }
 }
@@ -197,45 +179,29 @@ const JsonValue::Object& JsonValue::members() const
     return object ? *object : none;
 }
 
-std::optional<bool> JsonValue::truth() const
-{
-    const bool* value = std::get_if<bool>(&m_value);
-    return value ? std::optional(*value) : std::nullopt;
-}
-
 std::optional<double> JsonValue::number() const
 {
-    if (const double* fraction = std::get_if<double>(&m_value))
-        return *fraction;
-    if (const std::uint64_t* large = std::get_if<std::uint64_t>(&m_value))
-        return static_cast<double>(*large);
-    if (const std::int64_t* value = std::get_if<std::int64_t>(&m_value))
-        return static_cast<double>(*value);
-    return std::nullopt;
+    return std::visit(
+        [](const auto& value) -> std::optional<double> {
+            using Plain = std::decay_t<decltype(value)>;
+            if constexpr (std::is_arithmetic_v<Plain> && !std::is_same_v<Plain, bool>)
+                return static_cast<double>(value);
+            else
+                return std::nullopt;
+        },
+        m_value);
 }
 
 std::optional<std::int64_t> JsonValue::whole() const
 {
-    if (const std::int64_t* value = std::get_if<std::int64_t>(&m_value))
-        return *value;
-    const std::uint64_t* large = std::get_if<std::uint64_t>(&m_value);
-    if (large && *large <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-        return static_cast<std::int64_t>(*large);
-    return std::nullopt;
+    const auto large = as<std::uint64_t>();
+    return large && std::in_range<std::int64_t>(*large) ? static_cast<std::int64_t>(*large) : as<std::int64_t>();
 }
 
 std::optional<std::uint64_t> JsonValue::natural() const
 {
-    if (const std::uint64_t* large = std::get_if<std::uint64_t>(&m_value))
-        return *large;
-    const std::int64_t* value = std::get_if<std::int64_t>(&m_value);
-    return value && *value >= 0 ? std::optional(static_cast<std::uint64_t>(*value)) : std::nullopt;
-}
-
-std::optional<std::string> JsonValue::text() const
-{
-    const std::string* value = std::get_if<std::string>(&m_value);
-    return value ? std::optional(*value) : std::nullopt;
+    const auto whole = as<std::int64_t>();
+    return whole && *whole >= 0 ? static_cast<std::uint64_t>(*whole) : as<std::uint64_t>();
 }
 
 std::string JsonValue::dump(InvalidText invalid) const

@@ -23,11 +23,10 @@ public:
     /// What dump() does with invalid UTF-8: throw, or write a replacement character.
     enum class InvalidText { Refuse, Replace };
 
-    JsonValue(); ///< null
-    JsonValue(std::nullptr_t);
-    JsonValue(const char* text);
-    JsonValue(std::string text);
-    JsonValue(std::string_view text);
+    JsonValue(std::nullptr_t = {}) {}
+    JsonValue(const char* text) : m_value(std::string(text)) {}
+    JsonValue(std::string text) : m_value(std::move(text)) {}
+    JsonValue(std::string_view text) : m_value(std::string(text)) {}
     JsonValue(std::initializer_list<JsonValue> elements);
     template<class Number>
     requires std::is_arithmetic_v<Number> JsonValue(Number number)
@@ -47,13 +46,8 @@ public:
         for (const auto& element : elements)
             push_back(JsonValue(element));
     }
-    JsonValue(const JsonValue&);
-    JsonValue(JsonValue&&) noexcept;
-    JsonValue& operator=(const JsonValue&);
-    JsonValue& operator=(JsonValue&&) noexcept;
-    ~JsonValue();
 
-    /// Null where the text is no JSON, or has more than 64 levels.
+    /// Null where the text is no JSON, has a key twice in an object, or more than 64 levels.
     static JsonValue fromText(std::string_view text);
 
     static JsonValue array();  ///< without elements
@@ -80,17 +74,23 @@ public:
     const Object& members() const; ///< of an object; of anything else none
     bool isObject() const { return std::holds_alternative<Object>(m_value); }
     // Nothing for values of another type.
-    std::optional<bool> truth() const;
+    std::optional<bool> truth() const { return as<bool>(); }
     std::optional<double> number() const;
     std::optional<std::int64_t> whole() const;    ///< nothing for fractions too, and beyond 64 bits
     std::optional<std::uint64_t> natural() const; ///< likewise, and nothing below 0
-    std::optional<std::string> text() const;
+    std::optional<std::string> text() const { return as<std::string>(); }
 
     using Value = std::variant<std::nullptr_t, bool, std::int64_t, std::uint64_t, double, std::string, Array, Object>;
     const Value& value() const { return m_value; }
 
 private:
     Object& asObject();
+    template<class Plain>
+    std::optional<Plain> as() const
+    {
+        const auto* value = std::get_if<Plain>(&m_value);
+        return value ? std::optional(*value) : std::nullopt;
+    }
 
     Value m_value;
 };

@@ -12,7 +12,7 @@ namespace pipewright {
 
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 constexpr std::size_t deepest = 64;
 
@@ -86,9 +86,12 @@ public:
     bool key(string_t& name) override
     {
         Level& level = m_levels.back();
-        if (level.container->contains(name))
+        m_pointer.resize(level.pointerSize);
+        m_pointer += '/';
+        appendEscaped(m_pointer, name);
+        if (m_result.lines.contains(m_pointer)) // not asked of the object, which would look through all its members
             throw Error(place(m_progress.line), "the key \"" + name + "\" stands twice here", "keep one of them");
-        level.key = name;
+        level.key = std::move(name);
         return true;
     }
 
@@ -127,13 +130,12 @@ private:
             return &m_result.value;
         }
         Level& level = m_levels.back();
-        m_pointer.resize(level.pointerSize);
         if (level.container->is_object()) {
-            m_pointer += '/';
-            appendEscaped(m_pointer, level.key);
-            m_result.lines[m_pointer] = line;
-            return &((*level.container)[level.key] = std::move(value));
+            m_result.lines[m_pointer] = line; // as key() left it
+            auto& members = level.container->get_ref<Json::object_t&>();
+            return &members.emplace_back(std::move(level.key), std::move(value)).second;
         }
+        m_pointer.resize(level.pointerSize);
         // Elements on their container's line need no entry of their own.
         if (isContainer || line != level.line) {
             m_pointer += '/';

@@ -15,7 +15,7 @@
 namespace pipewright {
 
 struct LocatedJson {
-    nlohmann::json value;
+    nlohmann::ordered_json value;
     std::string source;                         ///< names the text in diagnostics: "design.json"
     std::unordered_map<std::string, int> lines; ///< JSON pointer -> line, from 1
 

@@ -17,7 +17,7 @@ namespace pipewright {
 
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 constexpr std::size_t mostDiagnostics = 32;
 
@@ -69,6 +69,15 @@ std::string_view nearestName(std::string_view text, std::span<const std::string_
     return best;
 }
 
+std::vector<std::pair<std::string, const Json*>> sortedMembers(const Json& object)
+{
+    std::vector<std::pair<std::string, const Json*>> members;
+    for (const auto& [key, value] : object.items())
+        members.emplace_back(key, &value);
+    std::sort(members.begin(), members.end());
+    return members;
+}
+
 void addBounded(Diagnostics& diagnostics, Diagnostic diagnostic)
 {
     if (diagnostics.size() < mostDiagnostics)
@@ -95,49 +104,38 @@ const Json* ObjectReader::find(std::string_view key, Presence presence)
     return nullptr;
 }
 
-void ObjectReader::wrongType(std::string_view key, const Json& value, std::string_view expected)
+const Json* ObjectReader::find(std::string_view key, Presence presence, Is is, std::string_view expected)
 {
-    fault(key, fmt::format("\"{}\" is {}", key, describeType(value)), fmt::format("expected {}", expected));
+    const Json* value = find(key, presence);
+    if (!value || (value->*is)())
+        return value;
+    fault(key, fmt::format("\"{}\" is {}", key, describeType(*value)), fmt::format("expected {}", expected));
+    return nullptr;
 }
 
 bool ObjectReader::read(std::string_view key, std::string& field, Presence presence)
 {
-    const Json* value = find(key, presence);
-    if (!value)
-        return false;
-    if (value->is_string())
+    const Json* value = find(key, presence, &Json::is_string, "a text in quotes");
+    if (value)
         field = value->get_ref<const std::string&>();
-    else
-        wrongType(key, *value, "a text in quotes");
-    return value->is_string();
+    return value != nullptr;
 }
 
 void ObjectReader::read(std::string_view key, bool& field, Presence presence)
 {
-    const Json* value = find(key, presence);
-    if (!value)
-        return;
-    if (value->is_boolean())
+    if (const Json* value = find(key, presence, &Json::is_boolean, "true or false"))
         field = value->get<bool>();
-    else
-        wrongType(key, *value, "true or false");
 }
 
 void ObjectReader::read(std::string_view key, std::int64_t& field, std::int64_t low, std::int64_t high,
                         Presence presence)
 {
-    const Json* value = find(key, presence);
+    const Json* value = find(key, presence, &Json::is_number_integer, "a whole number");
     if (!value)
         return;
-    if (!value->is_number_integer()) {
-        wrongType(key, *value, "a whole number");
-        return;
-    }
-    const bool tooLarge =
-        value->is_number_unsigned()
-        && value->get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-    const std::int64_t number = tooLarge ? std::numeric_limits<std::int64_t>::max() : value->get<std::int64_t>();
-    if (tooLarge || number < low || number > high)
+    const bool fits = !value->is_number_unsigned() || std::in_range<std::int64_t>(value->get<std::uint64_t>());
+    const auto number = value->get<std::int64_t>();
+    if (!fits || number < low || number > high)
         fault(key, fmt::format("\"{}\" is {}, out of range", key, value->dump()),
               fmt::format("between {} and {}", low, high));
     else
@@ -154,13 +152,9 @@ void ObjectReader::read(std::string_view key, int& field, std::int64_t low, std:
 
 void ObjectReader::readRate(std::string_view key, double& field, Presence presence)
 {
-    const Json* value = find(key, presence);
+    const Json* value = find(key, presence, &Json::is_number, "a number");
     if (!value)
         return;
-    if (!value->is_number()) {
-        wrongType(key, *value, "a number");
-        return;
-    }
     const double number = value->get<double>();
     if (!std::isfinite(number) || number < 0)
         fault(key, fmt::format("\"{}\" is {}", key, value->dump()), "use a number that is not negative");
@@ -168,52 +162,38 @@ void ObjectReader::readRate(std::string_view key, double& field, Presence presen
         field = number;
 }
 
-void ObjectReader::readDuration(std::string_view key, Nanoseconds& field, Presence presence)
+void ObjectReader::readUnit(std::string_view key, std::int64_t& field, Presence presence, Parse parse,
+                            std::string_view expected)
 {
-    const Json* value = find(key, presence);
-    if (!value)
-        return;
-    if (!value->is_string()) {
-        wrongType(key, *value, "a duration with its unit in quotes, \"18.5ms\"");
-        return;
-    }
+    const Json* value = find(key, presence, &Json::is_string, expected);
     try {
-        field = parseDuration(value->get_ref<const std::string&>(), key);
+        if (value)
+            field = parse(value->get_ref<const std::string&>(), key);
     } catch (const Error& error) {
         fault(key, fmt::format("\"{}\": {}", key, error.diagnostics().front().what), error.diagnostics().front().hint);
     }
+}
+
+void ObjectReader::readDuration(std::string_view key, Nanoseconds& field, Presence presence)
+{
+    readUnit(key, field, presence, parseDuration, "a duration with its unit in quotes, \"18.5ms\"");
 }
 
 void ObjectReader::readSize(std::string_view key, Bytes& field, Presence presence)
 {
-    const Json* value = find(key, presence);
-    if (!value)
-        return;
-    if (!value->is_string()) {
-        wrongType(key, *value, "a size with its unit in quotes, \"80GiB\"");
-        return;
-    }
-    try {
-        field = parseSize(value->get_ref<const std::string&>(), key);
-    } catch (const Error& error) {
-        fault(key, fmt::format("\"{}\": {}", key, error.diagnostics().front().what), error.diagnostics().front().hint);
-    }
+    readUnit(key, field, presence, parseSize, "a size with its unit in quotes, \"80GiB\"");
 }
 
 int ObjectReader::indexOfName(std::string_view key, std::span<const std::string_view> known, Presence presence)
 {
-    const Json* value = find(key, presence);
+    const std::string expected = "one of " + joined(known, ", ");
+    const Json* value = find(key, presence, &Json::is_string, expected);
     if (!value)
         return -1;
-    if (!value->is_string()) {
-        wrongType(key, *value, "one of " + joined(known, ", "));
-        return -1;
-    }
     const std::string& name = value->get_ref<const std::string&>();
     const auto found = std::find(known.begin(), known.end(), name);
     if (found == known.end()) {
-        fault(key, fmt::format("\"{}\" cannot be {}", key, jsonText(Json(name.substr(0, 64)))),
-              "one of " + joined(known, ", "));
+        fault(key, fmt::format("\"{}\" cannot be {}", key, jsonText(Json(name.substr(0, 64)))), expected);
         return -1;
     }
     return static_cast<int>(found - known.begin());
@@ -221,22 +201,12 @@ int ObjectReader::indexOfName(std::string_view key, std::span<const std::string_
 
 const Json* ObjectReader::object(std::string_view key, Presence presence)
 {
-    const Json* value = find(key, presence);
-    if (value && !value->is_object()) {
-        wrongType(key, *value, "an object { … }");
-        return nullptr;
-    }
-    return value;
+    return find(key, presence, &Json::is_object, "an object { … }");
 }
 
 const Json* ObjectReader::array(std::string_view key, Presence presence)
 {
-    const Json* value = find(key, presence);
-    if (value && !value->is_array()) {
-        wrongType(key, *value, "a list [ … ]");
-        return nullptr;
-    }
-    return value;
+    return find(key, presence, &Json::is_array, "a list [ … ]");
 }
 
 std::string ObjectReader::pointerTo(std::string_view key) const
@@ -253,7 +223,9 @@ void ObjectReader::finish()
 {
     if (!m_value.is_object())
         return;
-    for (const auto& [key, value] : m_value.items()) {
+    for (const auto& [key, value] : sortedMembers(m_value)) {
+        if (m_diagnostics.size() >= mostDiagnostics)
+            return; // what follows would not be kept, and names take time to compare
         if (std::find(m_known.begin(), m_known.end(), key) != m_known.end())
             continue;
         const std::string_view nearest = nearestName(key, m_known);

@@ -43,7 +43,7 @@ class ObjectReader {
 public:
     /// The value at `pointer` is a fault when it is not an object; every field then counts as missing without being
     /// reported.
-    ObjectReader(const LocatedJson& document, const nlohmann::json& value, std::string pointer,
+    ObjectReader(const LocatedJson& document, const nlohmann::ordered_json& value, std::string pointer,
                  Diagnostics& diagnostics);
 
     /// Whether there is a text, which may be empty.
@@ -83,8 +83,8 @@ public:
     }
 
     /// The member, or nullptr when it is absent (reported when required) or not of that kind (reported).
-    const nlohmann::json* object(std::string_view key, Presence presence = Presence::Optional);
-    const nlohmann::json* array(std::string_view key, Presence presence = Presence::Optional);
+    const nlohmann::ordered_json* object(std::string_view key, Presence presence = Presence::Optional);
+    const nlohmann::ordered_json* array(std::string_view key, Presence presence = Presence::Optional);
 
     std::string pointerTo(std::string_view key) const;
     /// Adds an Error at the member's line; `key` empty: at the object's own.
@@ -95,16 +95,24 @@ public:
     Diagnostics& diagnostics() { return m_diagnostics; }
 
 private:
-    const nlohmann::json* find(std::string_view key, Presence presence);
+    using Is = bool (nlohmann::ordered_json::*)() const noexcept;
+    using Parse = std::int64_t (*)(std::string_view text, std::string_view where);
+
+    const nlohmann::ordered_json* find(std::string_view key, Presence presence);
+    /// Of that type; another one is a fault.
+    const nlohmann::ordered_json* find(std::string_view key, Presence presence, Is is, std::string_view expected);
+    void readUnit(std::string_view key, std::int64_t& field, Presence presence, Parse parse, std::string_view expected);
     int indexOfName(std::string_view key, std::span<const std::string_view> known, Presence presence);
-    void wrongType(std::string_view key, const nlohmann::json& value, std::string_view expected);
 
     const LocatedJson& m_document;
-    const nlohmann::json& m_value;
+    const nlohmann::ordered_json& m_value;
     std::string m_pointer;
     Diagnostics& m_diagnostics;
     std::vector<std::string_view> m_known;
 };
+
+/// Members of an object by their names, the order in which faults and notes of them are said.
+std::vector<std::pair<std::string, const nlohmann::ordered_json*>> sortedMembers(const nlohmann::ordered_json& object);
 
 /// The name in `known` nearest to `text` by edit distance; empty when none is near.
 std::string_view nearestName(std::string_view text, std::span<const std::string_view> known);

@@ -5,6 +5,7 @@
 // order is topological again, and the Evaluator continues from there. O(tasks from the first change on).
 #include "core/predict/orderpreview.h"
 
+#include "core/base/takeout.h"
 #include "core/program/overlaps.h"
 
 #include <fmt/format.h>
@@ -73,9 +74,11 @@ OrderPreview::OrderPreview(const Design& design, const Prediction& present)
             m_possible && d < design.schedule.order.size() && m_lanes[d].size() == design.schedule.order[d].size();
     // Pieces, transfers that hold up others, stated orders of transfers, versions of weights, buses and offloads tie
     // tasks together in other ways than a chain.
-    m_possible = m_possible && program.sequencePieces == 1 && program.communication == Communication::Overlapped
-                 && design.schedule.transferOrder.empty() && !program.versioned() && program.busOfLink.empty()
-                 && program.offload.empty();
+    PipelineShape rest = program;
+    takeOut(rest.microbatches, rest.deviceOfStage, rest.replicaPlacements, rest.shardedOptimizer, rest.weightPolicy,
+            rest.recompute);
+    m_possible = m_possible && rest == PipelineShape{} && program.communication == Communication::Overlapped
+                 && design.schedule.transferOrder.empty() && !program.versioned() && program.busOfLink.empty();
     // Sums over replicas are placed in idle time, which depends on the order.
     for (const StageCosts& stage : design.costs.stages)
         m_possible = m_possible && (program.replicas() == 1 || stage.gradients == 0);

@@ -32,7 +32,7 @@ Cluster readClusterFile(const std::string& path, int devices)
     reader.read("title", title);
     reader.read("origin", origin);
     Cluster cluster;
-    if (const nlohmann::json* value = reader.object("cluster", Presence::Required))
+    if (const nlohmann::ordered_json* value = reader.object("cluster", Presence::Required))
         cluster = readCluster(document, *value, reader.pointerTo("cluster"), faults);
     reader.finish();
     if (!faults.empty())

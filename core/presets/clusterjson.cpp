@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/presets/clusterjson.h"
 
+#include "core/json/jsontext.h"
 #include "core/json/locatedjson.h"
-#include "core/json/prettyjson.h"
 
 #include <fmt/format.h>
 
@@ -10,8 +10,7 @@ namespace pipewright {
 
 namespace {
 
-using Json = nlohmann::json;
-using OrderedJson = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;
 
 const std::initializer_list<NamedValue<Collective>> collectiveNames{
     {"all_gather", Collective::AllGather},         {"grouped_broadcast", Collective::GroupedBroadcast},
@@ -22,7 +21,7 @@ const std::initializer_list<NamedValue<Collective>> collectiveNames{
 
 nlohmann::ordered_json deviceToJson(const DeviceSpec& device)
 {
-    OrderedJson json;
+    Json json;
     json["name"] = device.name;
     if (device.group) {
         json["group"] = clusterToJson(*device.group);
@@ -66,7 +65,7 @@ DeviceSpec readDevice(ObjectReader& reader)
 
 nlohmann::ordered_json linkToJson(const LinkSpec& link)
 {
-    OrderedJson json;
+    Json json;
     json["name"] = link.name;
     json["latency"] = exactDuration(link.latency);
     json["bandwidth"] = plainNumber(link.bandwidth);
@@ -99,14 +98,14 @@ void readHostLink(ObjectReader& reader, Cluster& cluster)
 
 nlohmann::ordered_json clusterToJson(const Cluster& cluster)
 {
-    OrderedJson json;
+    Json json;
     json["name"] = cluster.name;
-    json["devices"] = OrderedJson::array();
+    json["devices"] = Json::array();
     for (const DeviceSpec& device : cluster.devices)
         json["devices"].push_back(deviceToJson(device));
     json["link"] = linkToJson(cluster.link);
     for (const auto& [pair, link] : cluster.linkOfPair) {
-        OrderedJson entry{{"from", pair.first}, {"to", pair.second}};
+        Json entry{{"from", pair.first}, {"to", pair.second}};
         entry.update(linkToJson(link));
         json["links"].push_back(std::move(entry));
     }
@@ -128,7 +127,7 @@ nlohmann::ordered_json clusterToJson(const Cluster& cluster)
     if (!cluster.groupedCollectives)
         json["grouped_collectives"] = false;
     for (const GpuShare& share : cluster.gpus) {
-        OrderedJson entry{{"gpu", share.gpu}};
+        Json entry{{"gpu", share.gpu}};
         if (share.multiprocessors > 0)
             entry["multiprocessors"] = share.multiprocessors;
         json["gpus"].push_back(std::move(entry));

@@ -27,7 +27,7 @@ inline constexpr int highestGpu = 1 << 10, mostMultiprocessors = 1 << 10;
 
 nlohmann::ordered_json clusterToJson(const Cluster& cluster);
 /// `value` is the object at `pointer`; everything including unknown keys is checked.
-Cluster readCluster(const LocatedJson& document, const nlohmann::json& value, const std::string& pointer,
+Cluster readCluster(const LocatedJson& document, const nlohmann::ordered_json& value, const std::string& pointer,
                     Diagnostics& diagnostics);
 
 } // namespace pipewright

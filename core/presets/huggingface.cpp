@@ -23,7 +23,7 @@ namespace pipewright {
 
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t anyNumber = std::int64_t(1) << 53; // checkShape() knows the real limits
 constexpr std::int64_t usualSequence = 4096;              // configurations state only the longest

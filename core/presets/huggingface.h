@@ -11,7 +11,7 @@
 
 namespace pipewright {
 
-bool isHuggingFaceConfig(const nlohmann::json& value);
+bool isHuggingFaceConfig(const nlohmann::ordered_json& value);
 
 /// Throws Error: an unknown architecture, and which fields of a decoder it lacks.
 ModelFile readHuggingFaceConfig(const LocatedJson& document, const std::string& name);

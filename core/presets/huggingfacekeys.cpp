@@ -15,7 +15,7 @@ namespace pipewright {
 
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 /// Read for every type, without a default.
 constexpr std::string_view commonKeys[] = {"architectures", "model_type",         "dtype", "torch_dtype", "num_labels",
@@ -118,21 +118,22 @@ std::string shortText(const Json& value)
     return text.size() <= most ? text : text.substr(0, most) + " …";
 }
 
-void noteLeftOut(const LocatedJson& document, const HuggingFaceType& type, const std::string& key, const Json& defaults,
-                 Diagnostics& notes)
+void noteLeftOut(const LocatedJson& document, const HuggingFaceType& type, const std::string& key, const Json& value,
+                 const Json& defaults, Diagnostics& notes)
 {
-    std::vector<std::string> names;
-    for (const auto& [known, value] : defaults.items())
-        names.push_back(known);
-    const std::vector<std::string_view> known(names.begin(), names.end());
+    const auto members = sortedMembers(defaults);
+    std::vector<std::string_view> known;
+    for (const auto& member : members)
+        known.push_back(member.first);
     const std::string_view near = nearestName(key, known);
     const bool other = std::any_of(std::begin(expectedKeys), std::end(expectedKeys),
                                    [&](const Expected& expected) { return expected.key == key; });
-    notes.push_back(
-        {Severity::Note, document.placeOf("/" + key),
-         other ? fmt::format("\"{}\": {} is left out", key, shortText(document.value[key]))
-               : fmt::format("\"{}\" is not read for a model_type \"{}\" and is left out", key, type.type),
-         near.empty() || document.value.contains(near) ? std::string() : fmt::format("did you mean \"{}\"?", near)});
+    notes.push_back({Severity::Note, document.placeOf("/" + key),
+                     other ? fmt::format("\"{}\": {} is left out", key, shortText(value))
+                           : fmt::format("\"{}\" is not read for a model_type \"{}\" and is left out", key, type.type),
+                     near.empty() || document.lines.contains(fmt::format("/{}", near))
+                         ? std::string()
+                         : fmt::format("did you mean \"{}\"?", near)});
 }
 
 } // namespace
@@ -141,25 +142,25 @@ LocatedJson completedConfig(const LocatedJson& document, const HuggingFaceType& 
 {
     const Json defaults = Json::parse(type.defaults);
     LocatedJson result{defaults, document.source, document.lines};
-    for (const auto& [key, value] : document.value.items()) {
+    for (const auto& [key, value] : sortedMembers(document.value)) {
         const std::string name(presentName(type, key));
         if (name != key && !document.value.contains(name))
             result.lines["/" + name] = document.lineOf("/" + key);
         if (defaults.contains(name)) {
             if (name == key || !document.value.contains(name))
-                result.value[name] = value;
-            else if (value != document.value[name])
-                noteLeftOut(document, type, key, defaults, notes);
+                result.value[name] = *value;
+            else if (*value != document.value[name])
+                noteLeftOut(document, type, key, *value, defaults, notes);
         } else if (isOneOf(commonKeys, key))
-            result.value[key] = value;
-        else if (!isOneOf(harmlessKeys, key) && !isOneOf(type.ignored, key) && !isExpected(key, value))
-            noteLeftOut(document, type, key, defaults, notes);
+            result.value[key] = *value;
+        else if (!isOneOf(harmlessKeys, key) && !isOneOf(type.ignored, key) && !isExpected(key, *value))
+            noteLeftOut(document, type, key, *value, defaults, notes);
     }
     std::vector<std::string> taken;
-    for (const auto& [key, value] : defaults.items())
-        if (isOneOf(sizeKeys, key) && !value.is_null() && result.value[key] == value
+    for (const auto& [key, value] : sortedMembers(defaults))
+        if (isOneOf(sizeKeys, key) && !value->is_null() && result.value[key] == *value
             && !result.lines.contains("/" + key))
-            taken.push_back(fmt::format("{} {}", key, jsonText(value)));
+            taken.push_back(fmt::format("{} {}", key, jsonText(*value)));
     if (!taken.empty())
         notes.push_back(
             {Severity::Note,

@@ -12,7 +12,7 @@ namespace pipewright {
 
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t anyLength = std::int64_t(1) << 53; // checkShape() knows the real limits
 
@@ -47,7 +47,7 @@ public:
             result.all = readObject(*object, pointer, result.all.base);
             return result;
         }
-        for (const auto& [name, value] : object->items())
+        for (const auto& [name, value] : sortedMembers(*object))
             if (name != full && name != windowed)
                 leftOut(fmt::format("{}/{}", pointer, name), name);
         if (object->contains(full))
@@ -84,10 +84,10 @@ private:
         if (!given.is_object())
             return given; // which is a fault
         Json object = Json::object();
-        for (const auto& [key, value] : given.items()) {
-            if (!value.is_null())
-                object[key] = value;
-            const bool whole = key == "partial_rotary_factor" && value == 1;
+        for (const auto& [key, value] : sortedMembers(given)) {
+            if (!value->is_null())
+                object[key] = *value;
+            const bool whole = key == "partial_rotary_factor" && *value == 1;
             if (!whole && std::find(std::begin(knownKeys), std::end(knownKeys), key) == std::end(knownKeys))
                 leftOut(fmt::format("{}/{}", pointer, key), key);
         }

@@ -3,7 +3,7 @@
 
 #include "core/base/formattedtext.h"
 #include "core/base/units.h"
-#include "core/json/prettyjson.h"
+#include "core/json/jsontext.h"
 #include "core/model/layertable.h"
 #include "core/presets/modeljson.h"
 

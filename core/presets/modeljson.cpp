@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/presets/modeljson.h"
 
-#include "core/json/prettyjson.h"
+#include "core/json/jsontext.h"
 #include "core/model/layertable.h"
 #include "core/model/parallelism.h"
 
@@ -12,8 +12,7 @@ namespace pipewright {
 
 namespace {
 
-using Json = nlohmann::json;
-using OrderedJson = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t anySize = std::int64_t(1) << 53; // checkShape() knows the real limits
 
@@ -92,10 +91,10 @@ Activation usualActivation(bool gatedMlp)
     return gatedMlp ? Activation::Silu : Activation::GeluTanh;
 }
 
-OrderedJson rotaryToJson(const Rotary& rotary)
+Json rotaryToJson(const Rotary& rotary)
 {
     const Rotary usual;
-    OrderedJson json;
+    Json json;
     json["base"] = plainNumber(rotary.base);
     if (rotary.scaling != usual.scaling)
         json["scaling"] = nameIn(rotaryScalings, rotary.scaling);
@@ -124,7 +123,7 @@ Rotary readRotary(ObjectReader&& reader)
     return rotary;
 }
 
-void writeNumbers(const ModelShape& shape, OrderedJson& json)
+void writeNumbers(const ModelShape& shape, Json& json)
 {
     const ModelShape usual;
     if (shape.activation != usualActivation(shape.gatedMlp))
@@ -180,9 +179,9 @@ void readFullAttention(ObjectReader& reader, ModelShape& shape)
             reader.fault("full_attention_layers", "an element is no number of a layer", "layers count from 0");
 }
 
-OrderedJson parallelToJson(const Parallelism& parallel)
+Json parallelToJson(const Parallelism& parallel)
 {
-    OrderedJson json;
+    Json json;
     for (const auto& [key, degree] : {std::pair{"tensor", parallel.tensor},
                                       {"context", parallel.context},
                                       {"expert", parallel.expert},
@@ -196,24 +195,24 @@ OrderedJson parallelToJson(const Parallelism& parallel)
     return json;
 }
 
-void writeTable(const ModelShape& shape, OrderedJson& json)
+void writeTable(const ModelShape& shape, Json& json)
 {
     json["microbatch_size"] = shape.microbatchSize;
     json["data_type"] = nameIn(dataTypes, shape.dataType);
     if (shape.autograd)
         json["autograd"] = true;
-    json["layer_table"] = OrderedJson::array();
+    json["layer_table"] = Json::array();
     for (const KnownLayer& layer : shape.table) {
-        OrderedJson& entry =
-            json["layer_table"].emplace_back(OrderedJson{{"layer", layer.name},
-                                                         {"forward", exactDuration(layer.forward)},
-                                                         {"input_grad", exactDuration(layer.inputGrad)},
-                                                         {"weight_grad", exactDuration(layer.weightGrad)},
-                                                         {"backward", exactDuration(layer.backward)},
-                                                         {"saved", exactSize(layer.saved)},
-                                                         {"saved_for_weight_grad", exactSize(layer.savedForWeightGrad)},
-                                                         {"parameters", exactSize(layer.parameters)},
-                                                         {"output", exactSize(layer.output)}});
+        Json& entry =
+            json["layer_table"].emplace_back(Json{{"layer", layer.name},
+                                                  {"forward", exactDuration(layer.forward)},
+                                                  {"input_grad", exactDuration(layer.inputGrad)},
+                                                  {"weight_grad", exactDuration(layer.weightGrad)},
+                                                  {"backward", exactDuration(layer.backward)},
+                                                  {"saved", exactSize(layer.saved)},
+                                                  {"saved_for_weight_grad", exactSize(layer.savedForWeightGrad)},
+                                                  {"parameters", exactSize(layer.parameters)},
+                                                  {"output", exactSize(layer.output)}});
         if (layer.frozen > 0)
             entry["frozen"] = exactSize(layer.frozen);
         if (layer.shared > 0) {
@@ -283,7 +282,7 @@ Parallelism readParallel(ObjectReader&& reader)
 nlohmann::ordered_json shapeToJson(const ModelShape& shape)
 {
     const ModelShape defaults;
-    OrderedJson json;
+    Json json;
     json["name"] = shape.name;
     if (shape.architecture != defaults.architecture)
         json["architecture"] = nameIn(architectures, shape.architecture);

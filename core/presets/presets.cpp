@@ -21,7 +21,7 @@ namespace pipewright {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 std::string_view folderOf(PresetKind kind)
 {

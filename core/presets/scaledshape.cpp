@@ -16,19 +16,21 @@ namespace pipewright {
 
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 constexpr const char* scaleOption = "--scale";
 
-nlohmann::json valueOfScale(const std::string& text)
+Json valueOfScale(const std::string& text)
 {
     if (text == "on" || text == "true")
         return true;
     if (text == "off" || text == "false")
         return false;
-    const nlohmann::json number = tryJsonFromText(text);
-    return number.is_number() ? number : nlohmann::json(text);
+    const Json number = Json::parse(text, nullptr, false);
+    return number.is_number() ? number : Json(text);
 }
 
-std::string plainText(const nlohmann::ordered_json& value)
+std::string plainText(const Json& value)
 {
     if (value.is_boolean())
         return value.get<bool>() ? "on" : "off";
@@ -42,7 +44,7 @@ ScaledShape scaledShape(const ModelShape& shape, const std::string& scale)
     if (shape.architecture == Architecture::Table)
         throw Error(scaleOption, "a table of layers has no dimensions to make smaller",
                     "use --synthetic with --time-scale and --memory-scale");
-    LocatedJson document{jsonFromText(jsonText(shapeToJson(shape))), scaleOption, {}};
+    LocatedJson document{shapeToJson(shape), scaleOption, {}};
     std::vector<std::string> keys;
     std::istringstream parts(scale);
     for (std::string part; std::getline(parts, part, ',');) {
@@ -67,9 +69,9 @@ ScaledShape scaledShape(const ModelShape& shape, const std::string& scale)
     if (Diagnostics wrong = checkShape(result.shape); hasErrors(wrong))
         throw Error(std::move(wrong));
     // A field that the JSON leaves out has its default value, which is reported "as usual".
-    const nlohmann::ordered_json before = shapeToJson(shape), after = shapeToJson(result.shape);
+    const Json before = shapeToJson(shape), after = shapeToJson(result.shape);
     for (const std::string& key : keys) {
-        const auto said = [&](const nlohmann::ordered_json& of) {
+        const auto said = [&](const Json& of) {
             return of.contains(key) ? plainText(of[key]) : std::string("as usual");
         };
         if (said(before) != said(after))

@@ -4,6 +4,8 @@
 // themselves; then extends the repeating part in both directions. O(blocks), at most 4 comparisons per block.
 #include "core/schedule/steadystate.h"
 
+#include "core/base/takeout.h"
+
 #include <algorithm>
 #include <cstdint>
 
@@ -65,9 +67,12 @@ private:
 bool mayRepeat(const Schedule& s)
 {
     const std::int64_t blocks = s.blocks();
+    PipelineShape repeats = s;
+    takeOut(repeats.microbatches, repeats.deviceOfStage, repeats.weightPolicy, repeats.recompute, repeats.offload);
+    repeats.sequencePieces = PipelineShape{}.sequencePieces;
     return blocks >= worthwhile && blocks <= maxBlocks && s.microbatches >= 1 && s.microbatches <= maxMicrobatches
-           && std::int64_t{s.stages()} * s.microbatches <= maxBlocks && s.replicas() == 1
-           && s.dataParallelDevices.empty() && s.pins.empty() && s.partOrders.empty() && s.transferOrder.empty()
+           && std::int64_t{s.stages()} * s.microbatches <= maxBlocks && repeats == PipelineShape{} && s.pins.empty()
+           && s.partOrders.empty() && s.transferOrder.empty()
            && std::none_of(s.order.begin(), s.order.end(), [](const auto& order) { return order.empty(); });
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The list is written as code: what is on it is taken out of a copy of the design, and then nothing may be left. So a
-// field that somebody adds to a design is not on the list until its line stands here.
+// On the list is what the model counts exactly, what can only make an order longer than in the model, and what has no
+// effect on times and memory.
 #include "core/search/modelled.h"
 
+#include "core/base/takeout.h"
 #include "core/design/groupstages.h"
 
 #include <algorithm>
@@ -11,13 +12,7 @@ namespace pipewright {
 
 namespace {
 
-/// Puts back to its default what the model counts exactly, what can only make an order longer than in the model, and
-/// what has no effect on times and memory.
-template<typename... Fields>
-void takeOut(Fields&... fields)
-{
-    ((fields = Fields{}), ...);
-}
+using pipewright::takeOut;
 
 void takeOut(LinkCosts& link)
 {
@@ -78,6 +73,13 @@ void takeOut(Dataflow& dataflow)
 }
 
 } // namespace
+
+bool isPlacedWhole(const Schedule& schedule)
+{
+    Schedule rest = schedule;
+    takeOut(rest);
+    return rest == Schedule{};
+}
 
 std::string whyNotProved(const Design& design)
 {

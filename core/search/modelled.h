@@ -10,6 +10,9 @@
 
 namespace pipewright {
 
+/// Whether the search places all that the schedule states. O(blocks).
+bool isPlacedWhole(const Schedule& schedule);
+
 /// Why a bound proves nothing about this design, one clause; empty: it holds over every order. O(blocks).
 std::string whyNotProved(const Design& design);
 

@@ -6,7 +6,6 @@
 
 #include "core/predict/predict.h"
 #include "core/program/compile.h"
-#include "core/schedule/weightplan.h"
 #include "core/search/modelled.h"
 #include "core/search/periodic.h"
 #include "core/search/worker.h"
@@ -136,13 +135,6 @@ SearchResult search(const Design& design, const SearchOptions& given)
 {
     const Incumbent::Clock::time_point began = Incumbent::Clock::now();
     SearchOptions options = given;
-    if (hasUpdates(design.schedule))
-        throw Error("schedule.order", "the schedule updates its stages amid the run, which the search does not place",
-                    "search a synchronous schedule, such as 1f1b");
-    if (std::find(design.schedule.offload.begin(), design.schedule.offload.end(), true)
-        != design.schedule.offload.end())
-        throw Error("schedule.offload", "the search counts what stages keep as if none of it left the device",
-                    "use --offload auto, which chooses the stages too, or --offload none");
     if (options.limit.factor && !design.schedule.recompute.empty())
         throw Error(
             "--memory-limit",

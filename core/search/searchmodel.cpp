@@ -4,6 +4,8 @@
 #include "core/search/searchmodel.h"
 
 #include "core/schedule/ordergraph.h"
+#include "core/schedule/weightplan.h"
+#include "core/search/modelled.h"
 
 #include <fmt/format.h>
 
@@ -20,6 +22,12 @@ void refuseUnknownKinds(const Design& design)
     const auto refuse = [](std::string what, std::string hint) {
         throw Error("schedule", std::move(what), std::move(hint));
     };
+    if (hasUpdates(schedule))
+        throw Error("schedule.order", "the schedule updates its stages amid the run, which the search does not place",
+                    "search a synchronous schedule, such as 1f1b");
+    if (std::find(schedule.offload.begin(), schedule.offload.end(), true) != schedule.offload.end())
+        throw Error("schedule.offload", "the search counts what stages keep as if none of it left the device",
+                    "use --offload auto, which chooses the stages too, or --offload none");
     if (schedule.replicas() > 1)
         refuse(fmt::format("the search knows one copy of the model, and this schedule has {} replicas",
                            schedule.replicas()),
@@ -28,6 +36,8 @@ void refuseUnknownKinds(const Design& design)
         refuse("the search does not order pieces of sequences yet", "search a schedule of whole microbatches");
     if (!schedule.overlaps.empty())
         refuse("the search does not place overlapped pairs", "remove the overlaps first");
+    if (!isPlacedWhole(schedule))
+        refuse("it states what the search does not place", "search a schedule of a family, such as 1f1b");
     if (schedule.microbatches < 1 || schedule.stages() < 1 || schedule.devices() < 1)
         refuse("it has no stages, devices or microbatches", "start from a design of a family");
     for (const int device : schedule.deviceOfStage)

@@ -159,14 +159,16 @@ private Q_SLOTS:
         QTest::newRow("a scale beyond all times")
             << "run made.json --backend host --steps 1 -o x.db --synthetic --time-scale 1e308"
             << "a time scale of 1e+308 makes";
-        for (const char* option :
-             {"-o x.csv", "--curves loss", "--table x.csv", "--database x.db", "--steps 3", "--seeds 2"})
+        for (const char* option : {"-o x.csv", "--curves loss", "--table x.csv", "--database x.db", "--steps 3",
+                                   "--seeds 2", "--module x.py:build", "--backend torch"})
             QTest::newRow(option) << QString("experiment made.json --toy chain ") + option
                                   << "has no meaning for a toy";
         QTest::newRow("curves of no picture") << "experiment made.json --curves loss -o x.csv"
                                               << "none is written";
         QTest::newRow("accuracy of built-in models") << "experiment made.json --curves accuracy -o x.svg"
                                                      << "on rows held back only";
+        QTest::newRow("an option of training") << "experiment made.json --costs --learning-rate 1"
+                                               << "--costs only predicts";
         QTest::newRow("an option of toys") << "experiment made.json --start 2"
                                            << "is of toys only";
         QTest::newRow("a trace that is none") << "compare made.json made.json"

@@ -3,12 +3,11 @@
 // events).
 #include "traces/import/chromejson.h"
 
-#include "core/json/jsontext.h"
 #include "traces/import/chromebatches.h"
 #include "traces/import/chromelanes.h"
 #include "traces/store/chromecategory.h"
 
-#include <nlohmann/json.hpp>
+#include <simdjson.h>
 
 #include <algorithm>
 #include <array>
@@ -105,15 +104,14 @@ private:
         if (key == "baseTimeNanoseconds") {
             m_base = numberOf<std::int64_t>(text.substr(0, text.find_first_not_of("0123456789")));
         } else if (key == "distributedInfo") {
-            const auto info = tryJsonFromText(text);
-            if (!info.is_object())
+            simdjson::dom::parser parser;
+            simdjson::dom::object info;
+            if (parser.parse(text.data(), text.size(), false).get(info))
                 return;
             const auto number = [&](const char* name) -> std::optional<int> {
-                const auto found = info.find(name);
-                if (found == info.end() || !found->is_number_integer())
-                    return std::nullopt;
-                const auto value = found->get<std::int64_t>();
-                return value >= 0 && value <= 1'000'000 ? std::optional<int>(static_cast<int>(value)) : std::nullopt;
+                std::int64_t value = 0;
+                const bool fits = !info[name].get(value) && value >= 0 && value <= 1'000'000;
+                return fits ? std::optional(static_cast<int>(value)) : std::nullopt;
             };
             if (const auto rank = number("rank")) {
                 m_data.rank = *rank;

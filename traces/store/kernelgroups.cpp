@@ -60,7 +60,7 @@ void KernelGroups::read(const std::string& file, std::string& otherwise)
     std::string title;
     reader.read("title", title);
     reader.read("otherwise", otherwise);
-    if (const nlohmann::json* rules = reader.array("rules", Presence::Required))
+    if (const nlohmann::ordered_json* rules = reader.array("rules", Presence::Required))
         for (std::size_t i = 0; i < rules->size(); ++i) {
             ObjectReader entry(document, (*rules)[i], reader.pointerTo("rules") + "/" + std::to_string(i), faults);
             std::string group;
@@ -69,9 +69,9 @@ void KernelGroups::read(const std::string& file, std::string& otherwise)
             rule.group = numberOf(group);
             const auto texts = [&](const char* key, Presence presence, const char* what, const char* example,
                                    auto take) {
-                const nlohmann::json* parts = entry.array(key, presence);
+                const nlohmann::ordered_json* parts = entry.array(key, presence);
                 if (parts != nullptr)
-                    for (const nlohmann::json& part : *parts) {
+                    for (const nlohmann::ordered_json& part : *parts) {
                         if (!part.is_string() || part.get<std::string>().empty())
                             entry.fault(key, what, example);
                         else

@@ -5,6 +5,7 @@
 #include "core/base/inputfile.h"
 #include "core/base/textfile.h"
 #include "core/json/jsontext.h"
+#include "core/json/locatedjson.h"
 
 #include <nlohmann/json.hpp>
 
@@ -37,7 +38,7 @@ std::vector<TraceNote> readNotes(const std::string& trace)
         return {};
     std::vector<TraceNote> notes;
     try {
-        const auto file = jsonFromText(readTextFile(path));
+        const auto file = parseLocatedJson(readTextFile(path), path).value;
         for (const auto& entry : file.at("notes")) {
             TraceNote note;
             note.start = entry.at("start_ns").get<Nanoseconds>();

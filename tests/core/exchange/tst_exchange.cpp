@@ -11,6 +11,7 @@
 #include "core/model/transformer.h"
 #include "core/predict/predict.h"
 #include "makers/designs.h"
+#include "makers/groups.h"
 #include "testmain.h"
 
 #include <nlohmann/json.hpp>
@@ -377,6 +378,26 @@ except ValueError as error:
             QVERIFY2(warns(design, format, "pinned start times"), format);
             QVERIFY2(warns(design, format, "shared parameters"), format);
         }
+        QVERIFY(!warns(design, "pytorch-csv", "says nothing of"));
+        QVERIFY(warns(groupDesign("1f1b", {{1e9, 5e8}, {1e9}}, 4), "pytorch-csv", "says nothing of groups"));
+        Design copies = exampleDesign("1f1b", 2, 2);
+        copies.schedule = withReplicas(copies.schedule, 2);
+        copies.schedule.shardedOptimizer = true;
+        QVERIFY(warns(copies, "pytorch-csv", "says nothing of the optimizer's state"));
+        Design pairs = exampleDesign("dualpipe-v", 2, 4);
+        statePartOrder(pairs.schedule, pairs.schedule.overlaps.front(), {false, true});
+        QVERIFY(warns(pairs, "jaxpp", "the order of overlapped blocks' parts"));
+    }
+
+    /// A field that is not on the list, as one that somebody adds, is not exported in silence.
+    void whatIsNotOnTheListIsNotExported()
+    {
+        for (const Family& family : families())
+            if (!hasErrors(family.check(sized(4, 8))))
+                QVERIFY2(isNamedInExports(exampleDesign(family.name.data(), 4, 8)), family.name.data());
+        Design design = exampleDesign("1f1b", 2, 2);
+        design.schedule.shardedStates = true;
+        QVERIFY(!isNamedInExports(design));
     }
 };
 

@@ -256,6 +256,9 @@ private Q_SLOTS:
         Design design = designOf("1f1b", 4, 6, true);
         design.dataflow.skips = {{0, 2, 1 << 20}, {0, 3, 1 << 20}};
         design.schedule.pins = {{{Op::F, 1, 2, 0}, 9'000'000}, {{Op::B, 2, 1, 0}, 19'000'000}};
+        Prediction unknown = predictPlaced(design);
+        unknown.program.shardedStates = true; // on no list of what it previews, as a field that somebody adds
+        QVERIFY(!OrderPreview(design, unknown).possible());
         const Prediction present = predictPlaced(design);
         OrderPreview preview(design, present);
         QVERIFY(preview.possible());

@@ -453,6 +453,12 @@ private Q_SLOTS:
         QCOMPARE(why.size(), std::size_t{1});
         QCOMPARE(why.front().where, std::string("schedule.recompute"));
         QVERIFY_THROWS_EXCEPTION(Error, groupStages(design));
+        design.schedule.recompute.clear();
+        QVERIFY(whyNoMembers(design).empty());
+        design.schedule.partOrders.push_back({}); // meaningless without pairs, and known
+        QVERIFY(whyNoMembers(design).empty());
+        design.schedule.shardedStates = true; // on no list, as a field that somebody adds
+        QCOMPARE(whyNoMembers(design).size(), std::size_t{1});
     }
 };
 

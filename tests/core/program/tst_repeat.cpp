@@ -269,6 +269,9 @@ private Q_SLOTS:
         CompileOptions options;
         options.outstandingSends = sends;
         QVERIFY(findSteadyState(schedule));
+        Schedule unknown = schedule;
+        unknown.shardedStates = true; // on no list, as a field that somebody adds
+        QVERIFY(!findSteadyState(unknown));
         QVERIFY(compile(schedule, costs, {}, options) == blockByBlock(schedule, costs, {}, options));
     }
 

@@ -277,6 +277,19 @@ private Q_SLOTS:
         QVERIFY2(error.find("both collectives") != std::string::npos, error.c_str());
     }
 
+    /// Also a field that is not on the list, as one that somebody adds.
+    void whatTheSearchDoesNotPlaceIsRefused()
+    {
+        Design design = recomputingDesign();
+        design.schedule.shardedStates = true;
+        std::string error = errorOf([&] { SearchModel(design, {}); });
+        QVERIFY2(error.find("states what the search does not place") != std::string::npos, error.c_str());
+        design = recomputingDesign();
+        design.schedule.offload = {true};
+        error = errorOf([&] { SearchModel(design, {}); });
+        QVERIFY2(error.find("none of it left the device") != std::string::npos, error.c_str());
+    }
+
     void whatTheSearchDoesNotCountIsNotProved()
     {
         Design design = recomputingDesign();

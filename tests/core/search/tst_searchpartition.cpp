@@ -8,6 +8,7 @@
 #include "core/search/partition.h"
 #include "core/search/searchmodel.h"
 #include "core/search/variants.h"
+#include "errorof.h"
 #include "makers/models.h"
 #include "testmain.h"
 
@@ -264,6 +265,8 @@ private Q_SLOTS:
         base.dataflow.skips.push_back({0, 1, 100});
         QVERIFY_THROWS_EXCEPTION(Error, searchPartition(base, given));
         base.dataflow.skips.clear();
+        const std::string updates = test::errorOf([&] { searchPartition(designOf(8, 2, 4, "pipedream"), given); });
+        QVERIFY2(updates.find("updates its stages amid the run") != std::string::npos, updates.c_str());
         base.workload.reset();
         QVERIFY_THROWS_EXCEPTION(Error, searchPartition(base, given));
     }
