@@ -106,7 +106,7 @@ private:
         } else if (key == "distributedInfo") {
             simdjson::dom::parser parser;
             simdjson::dom::object info;
-            if (parser.parse(text.data(), text.size(), false).get(info))
+            if (parser.parse(text.data(), text.size()).get(info)) // copied: the text has no room behind it
                 return;
             const auto number = [&](const char* name) -> std::optional<int> {
                 std::int64_t value = 0;
