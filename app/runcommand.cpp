@@ -101,7 +101,8 @@ struct RunCommandOptions {
             .typeName("FILE.safetensors");
         command
             .option("--weights", run.weights,
-                    "begin with published weights: a safetensors file in the layout of GPT-2, BERT, ViT, Llama, Qwen, "
+                    "begin with published weights: a safetensors file in the layout of GPT-2, BLOOM, BERT, ViT, Llama, "
+                    "Qwen, "
                     "Mixtral, DeepSeek, Gemma or GPT-OSS, or a folder of them (random ones)")
             .typeName("FILE|FOLDER");
         command.option("--save-weights", run.saveWeights, "write the trained weights in that layout")

@@ -13,11 +13,11 @@ int ModelBuilder::embedding()
         x = apply("positions", "positions",
                   {x, parameter("positions.table", {m_shape.sequence, m_shape.hidden}, "positions.weight")}, "table",
                   Width::Model);
-    if (isEncoder()) {
+    if (isEncoder())
         x = apply("segments", "segments", {x, parameter("segments.table", {2, m_shape.hidden}, "segments.weight")},
                   "table", Width::Model);
+    if (isEncoder() || m_shape.embeddingNorm)
         x = norm("embedding_norm", "norm", x);
-    }
     return dropout("embedding_dropout", "embedding", x);
 }
 

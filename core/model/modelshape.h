@@ -147,6 +147,7 @@ struct ModelShape {
     int fullAttentionEvery = 0; ///< with a window: every n-th layer attends to all keys; 0: none does
     /// With a window: these layers attend to all keys, where that is not every n-th. Ascending.
     std::vector<int> fullAttentionLayers;
+    bool embeddingNorm = false;  ///< a norm behind a decoder's embedding (BLOOM); encoders always have one
     double embeddingScale = 1;   ///< tokens' embeddings are multiplied by it (Gemma)
     double attentionSoftCap = 0; ///< scores s become cap · tanh(s / cap) (Gemma 2); 0: they stay
     double logitsSoftCap = 0;    ///< likewise of the last logits

@@ -99,6 +99,9 @@ Diagnostics checkShape(const ModelShape& shape)
     if (shape.bidirectional && shape.architecture != Architecture::Decoder)
         wrong.push_back({Severity::Error, "model.bidirectional",
                          "whether tokens attend to later ones is a question for decoders alone", "leave it out"});
+    if (shape.embeddingNorm && shape.architecture != Architecture::Decoder)
+        wrong.push_back({Severity::Error, "model.embedding_norm",
+                         "whether a norm is behind the embedding is a question for decoders alone", "leave it out"});
     if (shape.linearBiases
         && (shape.learnedPositions || !(shape.rotary == Rotary{}) || shape.localRotaryBase > 0
             || shape.keyValueLatent > 0 || shape.attentionSoftCap > 0 || shape.architecture != Architecture::Decoder

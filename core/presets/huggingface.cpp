@@ -27,6 +27,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t anyNumber = std::int64_t(1) << 53; // checkShape() knows the real limits
 constexpr std::int64_t usualSequence = 4096;              // configurations state only the longest
+constexpr std::int64_t bloomSequence = 2048;              // that of training; linear biases have no longest
 
 constexpr std::array<std::string_view, 6> neededByDecoders{"hidden_size",         "num_hidden_layers",
                                                            "num_attention_heads", "intermediate_size",
@@ -45,6 +46,8 @@ public:
         m_file.shape.name = name;
         if (m_type == "gpt2")
             readGpt2();
+        else if (m_type == "bloom")
+            readBloom();
         else if (m_type == "bert")
             readBert();
         else
@@ -162,6 +165,26 @@ private:
         readActivation("activation_function");
         readDropout({"resid_pdrop", "embd_pdrop", "attn_pdrop"});
         refuseIf(flag("add_cross_attention"), "add_cross_attention", "no formula for a second attention");
+    }
+
+    void readBloom()
+    {
+        ModelShape& shape = m_file.shape; // its defaults are GPT's: biases, GELU's tanh form
+        shape.learnedPositions = false;
+        shape.linearBiases = shape.embeddingNorm = true;
+        number("n_layer", shape.layers);
+        number("hidden_size", shape.hidden);
+        number("n_head", shape.heads);
+        number("vocab_size", shape.vocabulary);
+        shape.sequence = bloomSequence;
+        shape.keyValueHeads = shape.heads;
+        shape.headSize = std::max<std::int64_t>(1, shape.hidden / std::max(1, shape.heads));
+        shape.ffn = 4 * shape.hidden;
+        shape.tiedHead = flag("tie_word_embeddings");
+        m_reader.readRate("layer_norm_epsilon", shape.normEpsilon);
+        readDropout({"hidden_dropout", "attention_dropout"});
+        refuseIf(flag("apply_residual_connection_post_layernorm"), "apply_residual_connection_post_layernorm",
+                 "what flows past a layer is not normed here");
     }
 
     void readBert()

@@ -20,6 +20,8 @@ constexpr std::array<Renamed, 5> gpt2Names{{{"hidden_size", "n_embd"},
                                             {"n_ctx", "n_positions"},
                                             {"num_attention_heads", "n_head"},
                                             {"num_hidden_layers", "n_layer"}}};
+constexpr std::array<Renamed, 3> bloomNames{
+    {{"n_embed", "hidden_size"}, {"num_attention_heads", "n_head"}, {"num_hidden_layers", "n_layer"}}};
 
 constexpr std::array<KeyName, 1> otherActivation{"hidden_activation"};
 constexpr std::array<KeyName, 1> olderActivation{"hidden_act"};
@@ -27,9 +29,13 @@ constexpr std::array<KeyName, 2> gemma3Ignores{"hidden_act", "_sliding_window_pa
 // Every head has keys and values of its own; its sizes are stated part by part.
 constexpr std::array<KeyName, 4> deepseekIgnores{"ep_size", "num_key_value_heads", "head_dim", "qk_head_dim"};
 constexpr std::array<KeyName, 1> qwen3MoeIgnores{"max_window_layers"};
+// As the first trainer of these models had them.
+constexpr std::array<KeyName, 8> bloomIgnores{
+    "seq_length",    "attention_softmax_in_fp32", "bias_dropout_fusion", "masked_softmax_fusion", "offset_alibi",
+    "skip_bias_add", "skip_bias_add_qkv",         "slow_but_exact"};
 constexpr std::array<KeyName, 2> gptOssIgnores{"initial_context_length", "experts_per_token"};
 
-constexpr std::array<HuggingFaceType, 13> types{{
+constexpr std::array<HuggingFaceType, 14> types{{
     {.type = "llama", .bareClass = "LlamaModel", .defaults = R"({
         "vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
         "num_attention_heads": 32, "num_key_value_heads": null, "head_dim": null, "hidden_act": "silu",
@@ -157,6 +163,14 @@ constexpr std::array<HuggingFaceType, 13> types{{
         "activation_function": "gelu_new", "resid_pdrop": 0.1, "embd_pdrop": 0.1, "attn_pdrop": 0.1,
         "layer_norm_epsilon": 1e-5, "add_cross_attention": false, "tie_word_embeddings": true})",
      .renamed = gpt2Names},
+    {.type = "bloom",
+     .bareClass = "BloomModel",
+     .defaults = R"({
+        "vocab_size": 250880, "hidden_size": 64, "n_layer": 2, "n_head": 8, "layer_norm_epsilon": 1e-5,
+        "apply_residual_connection_post_layernorm": false, "hidden_dropout": 0.0, "attention_dropout": 0.0,
+        "tie_word_embeddings": true})",
+     .renamed = bloomNames,
+     .ignored = bloomIgnores},
     {.type = "bert", .bareClass = "BertModel", .defaults = R"({
         "vocab_size": 30522, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
         "intermediate_size": 3072, "hidden_act": "gelu", "hidden_dropout_prob": 0.1,

@@ -54,6 +54,7 @@ void forEachOption(Shape& shape, Visit visit)
     visit("attention_sinks", shape.attentionSinks);
     visit("learned_positions", shape.learnedPositions);
     visit("linear_biases", shape.linearBiases);
+    visit("embedding_norm", shape.embeddingNorm);
     visit("tied_head", shape.tiedHead);
     visit("dropout", shape.dropout);
     visit("widened", shape.widened);

@@ -31,6 +31,8 @@ public:
         case Architecture::Decoder:
             if (m_shape.learnedPositions)
                 gpt2();
+            else if (m_shape.linearBiases)
+                bloom();
             else
                 llama();
             break;
@@ -43,9 +45,10 @@ public:
         for (PublishedPart& part : m_parts)
             part.above = isGemma() && isNorm ? 1.0f : 0.0f;
         if (m_parts.empty())
-            throw Error(m_parameter.name, "no published layout has this parameter",
-                        "weights are read and written of GPT-2, BERT, ViT and of decoders like Llama, Qwen, Mixtral, "
-                        "DeepSeek, Gemma and GPT-OSS");
+            throw Error(
+                m_parameter.name, "no published layout has this parameter",
+                "weights are read and written of GPT-2, BLOOM, BERT, ViT and of decoders like Llama, Qwen, Mixtral, "
+                "DeepSeek, Gemma and GPT-OSS");
         return std::move(m_parts);
     }
 
@@ -136,6 +139,45 @@ private:
                 else
                     transposed(name);
             }
+    }
+
+    void bloom()
+    {
+        static const std::pair<const char*, const char*> ends[] = {
+            {"embedding/table.weight", "transformer.word_embeddings.weight"},
+            {"embedding/norm.gamma", "transformer.word_embeddings_layernorm.weight"},
+            {"embedding/norm.beta", "transformer.word_embeddings_layernorm.bias"},
+            {"head/norm.gamma", "transformer.ln_f.weight"},
+            {"head/norm.beta", "transformer.ln_f.bias"},
+            {"head/projection.weight", "lm_head.weight"}};
+        const bool known = m_shape.bias && m_shape.embeddingNorm && !m_shape.gatedMlp && m_shape.experts == 0
+                           && !m_shape.queryKeyNorm && !m_shape.attentionSinks
+                           && m_shape.keyValueHeads == m_shape.heads;
+        if (!known || isOneOf(ends, m_parameter.name) || !m_layer.starts_with("layer "))
+            return;
+        const std::string layer = fmt::format("transformer.h.{}.", number());
+        static const std::pair<const char*, const char*> blocks[] = {
+            {"ln1.gamma", "input_layernorm.weight"},
+            {"ln1.beta", "input_layernorm.bias"},
+            {"projection.weight", "self_attention.dense.weight"},
+            {"projection.bias", "self_attention.dense.bias"},
+            {"ln2.gamma", "post_attention_layernorm.weight"},
+            {"ln2.beta", "post_attention_layernorm.bias"},
+            {"fc1.weight", "mlp.dense_h_to_4h.weight"},
+            {"fc1.bias", "mlp.dense_h_to_4h.bias"},
+            {"fc2.weight", "mlp.dense_4h_to_h.weight"},
+            {"fc2.bias", "mlp.dense_4h_to_h.bias"}};
+        for (const auto& [ours, theirs] : blocks)
+            if (m_name == ours)
+                return whole(layer + theirs);
+        if (!m_name.starts_with("qkv."))
+            return;
+        // Our rows have all heads' queries, then all keys, then all values; theirs have, head by head, the three.
+        const std::string name = layer + "self_attention.query_key_value." + m_name.substr(4);
+        const std::int64_t size = m_shape.headSize;
+        for (std::int64_t part = 0; part < 3; ++part)
+            for (std::int64_t head = 0; head < m_shape.heads; ++head)
+                rowsOf(name, rows(), (part * m_shape.heads + head) * size, (3 * head + part) * size, size);
     }
 
     void llama()
@@ -365,9 +407,6 @@ private:
 
 std::vector<PublishedPart> publishedParts(const ModelShape& shape, const Parameter& parameter)
 {
-    if (shape.linearBiases)
-        throw Error("model.linear_biases", "published weights of models with linear biases are not known here",
-                    "start from random weights, or leave it out");
     return PartList(shape, parameter).parts();
 }
 

@@ -34,6 +34,8 @@ const char* embeddingName(const ModelShape& shape)
 {
     if (shape.architecture == Architecture::Encoder)
         return "bert.embeddings.word_embeddings.weight";
+    if (shape.linearBiases)
+        return "transformer.word_embeddings.weight";
     return shape.learnedPositions ? "transformer.wte.weight" : "model.embed_tokens.weight";
 }
 

@@ -46,6 +46,11 @@ def configuration(shape):
             n_inner=shape["ffn"], n_positions=shape["sequence"], activation_function="gelu_new",
             layer_norm_epsilon=shape.get("norm_epsilon", 1e-5), tie_word_embeddings=shape.get("tied_head", True),
             resid_pdrop=0, embd_pdrop=0, attn_pdrop=0, bos_token_id=None, eos_token_id=None, attn_implementation="eager")
+    if is_bloom(shape):
+        return transformers.BloomForCausalLM, transformers.BloomConfig(
+            vocab_size=shape["vocabulary"], hidden_size=shape["hidden"], n_layer=shape["layers"], n_head=shape["heads"],
+            layer_norm_epsilon=shape.get("norm_epsilon", 1e-5), tie_word_embeddings=shape.get("tied_head", True),
+            attn_implementation="eager")
     usual = dict(
         vocab_size=shape["vocabulary"], hidden_size=shape["hidden"], num_hidden_layers=shape["layers"],
         num_attention_heads=shape["heads"], num_key_value_heads=shape["key_value_heads"], head_dim=shape["head_size"],
@@ -55,7 +60,7 @@ def configuration(shape):
                     "clamped_silu": "silu"}[shape.get("activation", "silu")],
         rope_parameters=rotary(shape), attn_implementation="eager")
     if shape.get("bias", True) or not shape.get("gated_mlp", False) or shape.get("learned_positions", True):
-        raise SystemExit("only GPT-2 and decoders with RMS norms, rotary positions and gated MLPs are compared here")
+        raise SystemExit("only GPT-2, BLOOM and decoders with RMS norms, rotary positions and gated MLPs are compared here")
     window = dict(sliding_window=shape["window"]) if shape.get("window", 0) else {}
     every, listed = shape.get("full_attention_every", 0), shape.get("full_attention_layers", [])
     kinds = dict(layer_types=["full_attention" if (every and (layer + 1) % every == 0) or layer in listed
@@ -129,6 +134,35 @@ def published_gpt2(ours):
     return theirs
 
 
+def is_bloom(shape):
+    return shape.get("linear_biases", False)
+
+
+def published_bloom(shape, ours):
+    """The names of published BLOOM; its queries, keys and values are side by side for each head."""
+    parts = {"ln1.gamma": "input_layernorm.weight", "ln1.beta": "input_layernorm.bias",
+             "ln2.gamma": "post_attention_layernorm.weight", "ln2.beta": "post_attention_layernorm.bias"}
+    for our, their in (("qkv", "self_attention.query_key_value"), ("projection", "self_attention.dense"),
+                       ("fc1", "mlp.dense_h_to_4h"), ("fc2", "mlp.dense_4h_to_h")):
+        parts.update({f"{our}.{kind}": f"{their}.{kind}" for kind in ("weight", "bias")})
+    ends = {"embedding/table.weight": "transformer.word_embeddings.weight",
+            "embedding/norm.gamma": "transformer.word_embeddings_layernorm.weight",
+            "embedding/norm.beta": "transformer.word_embeddings_layernorm.bias",
+            "head/norm.gamma": "transformer.ln_f.weight", "head/norm.beta": "transformer.ln_f.bias",
+            "head/projection.weight": "lm_head.weight"}
+    theirs = {}
+    for name, value in ours.items():
+        if name in ends:
+            theirs[ends[name]] = value
+            continue
+        layer, part = name.split("/")
+        if part.startswith("qkv."):
+            by_head = value.reshape(3, shape["heads"], shape["head_size"], *value.shape[1:])
+            value = by_head.transpose(0, 1).reshape(value.shape)
+        theirs[f"transformer.h.{layer.removeprefix('layer ')}.{parts[part]}"] = value
+    return theirs
+
+
 def is_gemma(shape):
     return shape.get("embedding_scale", 1) != 1
 
@@ -157,6 +191,8 @@ def published(shape, ours, above=0):
     """Our tensors under the names, and cut as, published files have them; Gemma's norms are `above` less than ours."""
     if is_gpt2(shape):
         return published_gpt2(ours)
+    if is_bloom(shape):
+        return published_bloom(shape, ours)
     size, width = shape["head_size"], shape["ffn"]
     heads = [shape["heads"] * size, shape["key_value_heads"] * size, shape["key_value_heads"] * size]
     theirs = {}

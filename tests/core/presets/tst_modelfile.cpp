@@ -100,6 +100,12 @@ private slots:
         row("GPT-2 XL", 1'557'611'200,
             R"({"model_type": "gpt2", "n_embd": 1600, "n_layer": 48, "n_head": 25, "n_ctx": 1024,
                 "vocab_size": 50257})");
+        row("BLOOM 560M", 559'214'592,
+            R"({"model_type": "bloom", "n_embed": 1024, "n_layer": 24, "num_attention_heads": 16, "offset_alibi": 100,
+                "seq_length": 2048, "vocab_size": 250880, "attention_dropout": 0.0, "hidden_dropout": 0.0})");
+        row("BLOOM 176B", 176'247'271'424,
+            R"({"model_type": "bloom", "hidden_size": 14336, "n_layer": 70, "n_head": 112, "vocab_size": 250880,
+                "attention_softmax_in_fp32": true, "slow_but_exact": false, "torch_dtype": "bfloat16"})");
         row("Gemma 2B", 2'506'172'416,
             R"({"model_type": "gemma", "hidden_size": 2048, "num_hidden_layers": 18, "num_attention_heads": 8,
                 "num_key_value_heads": 1, "head_dim": 256, "intermediate_size": 16384, "vocab_size": 256000,

@@ -55,7 +55,7 @@ private:
         if (m_shape.architecture != Architecture::Encoder) {
             for (double& value : x)
                 value *= double(float(m_shape.embeddingScale));
-            return x;
+            return m_shape.embeddingNorm ? norm(0, "norm", m_hidden, x) : x;
         }
         const Values segments = at(0, "segments.weight");
         for (int row = 0; row < m_rows; ++row)

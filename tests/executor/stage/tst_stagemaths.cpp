@@ -178,6 +178,13 @@ private slots:
             s.linearBiases = true;
             s.rotary = {};
         });
+        row("BLOOM", [](ModelShape& s) {
+            s.linearBiases = s.embeddingNorm = s.bias = s.queryKeyValueBias = s.tiedHead = true;
+            s.rotary = {};
+            s.gatedMlp = false;
+            s.activation = Activation::GeluTanh;
+            s.keyValueHeads = s.heads;
+        });
         row("norms on both sides", [](ModelShape& s) { s.postNorm = true; });
         row("Gemma 2", [](ModelShape& s) {
             s.postNorm = s.tiedHead = true;
