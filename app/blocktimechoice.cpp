@@ -8,13 +8,14 @@
 
 namespace pipewright::app {
 
-void BlockTimeChoice::addTo(Command command)
+void BlockTimeChoice::addTo(CLI::App& command)
 {
     command
-        .option("--block-time", text,
-                "a block's measured time: that between its events (the default), or that of its kernels on the GPU, "
-                "first start to last end")
-        .typeName("events|kernels");
+        .add_option(
+            "--block-time", text,
+            "a block's measured time: that between its events (the default), or that of its kernels on the GPU, "
+            "first start to last end")
+        ->type_name("events|kernels");
 }
 
 BlockTime BlockTimeChoice::by() const

@@ -14,8 +14,8 @@ namespace pipewright::app {
 struct BlockTimeChoice {
     std::string text; ///< as given; empty: "events"
 
-    void addTo(Command command); ///< the option --block-time
-    BlockTime by() const;        ///< Throws Error for any other word.
+    void addTo(CLI::App& command); ///< the option --block-time
+    BlockTime by() const;          ///< Throws Error for any other word.
 };
 
 /// Adds "block_time", the one that was used, and "block_times", how the two differ (null without kernels).

@@ -22,22 +22,23 @@ namespace pipewright::app {
 namespace {
 
 struct CalibrateOptions {
-    explicit CalibrateOptions(Command command)
+    explicit CalibrateOptions(CLI::App& command)
     {
-        command.option("file", file, "the design file").required().typeName("FILE");
-        command.option("trace", traces, "traces of this design, one or several").required().typeName("TRACE");
-        command.option("-o,--output", output, "the calibrated design to write").required().typeName("FILE");
+        command.add_option("file", file, "the design file")->required()->type_name("FILE");
+        command.add_option("trace", traces, "traces of this design, one or several")->required()->type_name("TRACE");
+        command.add_option("-o,--output", output, "the calibrated design to write")->required()->type_name("FILE");
         command
-            .option("--steps", steps,
-                    "the steps of each trace that count, by number (all that are typical, without the first)")
-            .typeName("N|FIRST-LAST");
+            .add_option("--steps", steps,
+                        "the steps of each trace that count, by number (all that are typical, without the first)")
+            ->type_name("N|FIRST-LAST");
         blockTime.addTo(command);
-        command.flag("--keep-unmeasured", keepUnmeasured,
-                     "stages that the traces do not cover keep the design's costs");
-        command.flag("--busy-machine", busyMachine,
-                     "take traces too whose devices waited for processor cores for more than a third of their time");
-        command.flag("--force", force, "replace the file if it exists");
-        command.flag("--json", json, "print one JSON object");
+        command.add_flag("--keep-unmeasured", keepUnmeasured,
+                         "stages that the traces do not cover keep the design's costs");
+        command.add_flag(
+            "--busy-machine", busyMachine,
+            "take traces too whose devices waited for processor cores for more than a third of their time");
+        command.add_flag("--force", force, "replace the file if it exists");
+        command.add_flag("--json", json, "print one JSON object");
     }
     std::vector<std::string> traces;
     std::string file, output, steps;
@@ -188,11 +189,11 @@ void print(const CalibrateOptions& options, const Design& before, const Calibrat
 
 } // namespace
 
-void addCalibrateCommand(CommandLine& line, int& exitCode)
+void addCalibrateCommand(CLI::App& program, int& exitCode)
 {
-    Command command = line.add("calibrate", "Writes a design whose costs are the measured ones");
+    CLI::App& command = *program.add_subcommand("calibrate", "Writes a design whose costs are the measured ones");
     const auto options = std::make_shared<CalibrateOptions>(command);
-    command.onCall([options, &exitCode] {
+    command.callback([options, &exitCode] {
         const BlockTime by = options->blockTime.by();
         const std::optional<StepRange> only =
             options->steps.empty() ? std::nullopt : std::optional(parseStepRange(options->steps, "--steps"));

@@ -25,30 +25,32 @@ namespace pipewright::app {
 namespace {
 
 struct CheckOptions {
-    explicit CheckOptions(Command command)
+    explicit CheckOptions(CLI::App& command)
     {
         command
-            .option("file", file,
-                    "the design file; or with --for torch your model, FILE.py:build, which says what it holds that a "
-                    "pipeline has to know: shared and frozen parameters, tuples, backwards that cannot be split, "
-                    "random numbers")
-            .required()
-            .typeName("FILE");
+            .add_option(
+                "file", file,
+                "the design file; or with --for torch your model, FILE.py:build, which says what it holds that a "
+                "pipeline has to know: shared and frozen parameters, tuples, backwards that cannot be split, "
+                "random numbers")
+            ->required()
+            ->type_name("FILE");
         command
-            .option("--for", backend,
-                    "also say what `run --backend` of that name cannot run, or runs otherwise than drawn, and what it "
-                    "would allocate of each device")
-            .typeName("host|mpi|cuda|torch");
-        command.option("--maths", maths, "with --for: as of `run` (auto)").typeName("auto|training|timed");
-        command.flag("--graphs", graphs, "with --for cuda: as of `run`");
-        ofModule = command.group("Of a module", {});
-        ofModule.option("--python", module.python, "the Python that has PyTorch (python3)").typeName("PROGRAM");
-        ofModule.option("--device", module.device, "host, cuda, or auto: the GPU where there is one")
-            .typeName("DEVICE");
-        ofModule.option("--seed", module.seed, "of parameters and data").typeName("N");
-        command.flag("--json", json, "print one JSON object");
+            .add_option(
+                "--for", backend,
+                "also say what `run --backend` of that name cannot run, or runs otherwise than drawn, and what it "
+                "would allocate of each device")
+            ->type_name("host|mpi|cuda|torch");
+        command.add_option("--maths", maths, "with --for: as of `run` (auto)")->type_name("auto|training|timed");
+        command.add_flag("--graphs", graphs, "with --for cuda: as of `run`");
+        ofModule = command.add_option_group("Of a module");
+        ofModule->add_option("--python", module.python, "the Python that has PyTorch (python3)")->type_name("PROGRAM");
+        ofModule->add_option("--device", module.device, "host, cuda, or auto: the GPU where there is one")
+            ->type_name("DEVICE");
+        ofModule->add_option("--seed", module.seed, "of parameters and data")->type_name("N");
+        command.add_flag("--json", json, "print one JSON object");
     }
-    Command ofModule{nullptr};
+    CLI::App* ofModule;
     ModuleLookOptions module;
     std::string file, backend, maths = "auto";
     bool graphs = false, json = false;
@@ -159,11 +161,11 @@ std::optional<MemoryCheck> addBackend(const CheckOptions& options, const Design&
 
 } // namespace
 
-void addCheckCommand(CommandLine& line, int& exitCode)
+void addCheckCommand(CLI::App& program, int& exitCode)
 {
-    Command command = line.add("check", "Checks a design: dependencies, duplicates, memory, deadlock");
+    CLI::App& command = *program.add_subcommand("check", "Checks a design: dependencies, duplicates, memory, deadlock");
     const auto options = std::make_shared<CheckOptions>(command);
-    command.onCall([options, &exitCode] {
+    command.callback([options, &exitCode] {
         if (options->backend == "torch" && options->maths != "auto")
             throw Error("--maths", "is for the built-in backends, and PyTorch runs your module", "leave it out");
         if (isModule(options->file)) {
@@ -175,8 +177,8 @@ void addCheckCommand(CommandLine& line, int& exitCode)
             exitCode = checkModule(options->module, options->json);
             return;
         }
-        if (const std::string option = options->ofModule.firstGiven(); !option.empty())
-            throw Error(option, "is for a module, and this is a design", "leave it out, or check FILE.py:build");
+        if (const auto given = givenOptions(*options->ofModule); !given.empty())
+            throw Error(given.front(), "is for a module, and this is a design", "leave it out, or check FILE.py:build");
         const LocatedDesign located = readLocatedDesign(options->file);
         const Design& design = located.design;
         std::vector<MemoryPeak> crossed;

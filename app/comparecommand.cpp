@@ -32,26 +32,26 @@ namespace pipewright::app {
 namespace {
 
 struct CompareOptions {
-    explicit CompareOptions(Command command)
+    explicit CompareOptions(CLI::App& command)
     {
-        command.option("file", file, "the design file; or another tool's trace, to be compared with a second one")
-            .required()
-            .typeName("FILE");
-        command.option("trace", trace, "a trace of this design; or the second one").required().typeName("TRACE");
-        command.option("-o,--output", picture, "draw both timelines (.svg, .pdf or .png; more: pipewright render)")
-            .typeName("PICTURE");
+        command.add_option("file", file, "the design file; or another tool's trace, to be compared with a second one")
+            ->required()
+            ->type_name("FILE");
+        command.add_option("trace", trace, "a trace of this design; or the second one")->required()->type_name("TRACE");
+        command.add_option("-o,--output", picture, "draw both timelines (.svg, .pdf or .png; more: pipewright render)")
+            ->type_name("PICTURE");
         step.addTo(command);
         stretch.addTo(command);
         blockTime.addTo(command);
         command
-            .option("--first-run", firstRun,
-                    "the run of this schedule that the costs were measured in: how much the machine changed since")
-            .typeName("TRACE");
-        command.option("--tolerance", tolerance, "fail when the makespan is off by more than this share")
-            .typeName("SHARE");
-        command.flag("--dark", dark, "draw on a dark ground");
-        command.flag("--force", force, "replace the picture if it exists");
-        command.flag("--json", json, "print one JSON object");
+            .add_option("--first-run", firstRun,
+                        "the run of this schedule that the costs were measured in: how much the machine changed since")
+            ->type_name("TRACE");
+        command.add_option("--tolerance", tolerance, "fail when the makespan is off by more than this share")
+            ->type_name("SHARE");
+        command.add_flag("--dark", dark, "draw on a dark ground");
+        command.add_flag("--force", force, "replace the picture if it exists");
+        command.add_flag("--json", json, "print one JSON object");
     }
     std::string file, trace, picture, firstRun;
     StepChoice step;
@@ -245,11 +245,11 @@ int compareFiles(const CompareOptions& options)
 
 } // namespace
 
-void addCompareCommand(CommandLine& line, int& exitCode)
+void addCompareCommand(CLI::App& program, int& exitCode)
 {
-    Command command = line.add("compare", "Prediction against measurement");
+    CLI::App& command = *program.add_subcommand("compare", "Prediction against measurement");
     const auto options = std::make_shared<CompareOptions>(command);
-    command.onCall([options, &exitCode] { exitCode = compareFiles(*options); });
+    command.callback([options, &exitCode] { exitCode = compareFiles(*options); });
 }
 
 } // namespace pipewright::app

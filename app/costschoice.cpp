@@ -15,23 +15,25 @@
 
 namespace pipewright::app {
 
-void CostsChoice::addTo(Command command)
+void CostsChoice::addTo(CLI::App& command)
 {
     command
-        .option("--costs-from", from,
-                "a design or a trace of the same model: its model, machine and costs, carried over to this schedule")
-        .typeName("DESIGN|TRACE");
+        .add_option(
+            "--costs-from", from,
+            "a design or a trace of the same model: its model, machine and costs, carried over to this schedule")
+        ->type_name("DESIGN|TRACE");
     command
-        .option("--costs-of", recorded,
-                "the design that the trace recorded, where the trace is imported and does not hold it")
-        .typeName("DESIGN");
-    command.flag("--busy-machine", busyMachine,
-                 "take a trace too whose devices waited for processor cores for more than a third of their time");
+        .add_option("--costs-of", recorded,
+                    "the design that the trace recorded, where the trace is imported and does not hold it")
+        ->type_name("DESIGN");
+    command.add_flag("--busy-machine", busyMachine,
+                     "take a trace too whose devices waited for processor cores for more than a third of their time");
     command
-        .option("--uneven", uneven,
-                "stage times that are not in proportion to their layers' work are put down to the devices' pace or to "
-                "the layers themselves (what the recording tells, else devices)")
-        .typeName("devices|layers");
+        .add_option(
+            "--uneven", uneven,
+            "stage times that are not in proportion to their layers' work are put down to the devices' pace or to "
+            "the layers themselves (what the recording tells, else devices)")
+        ->type_name("devices|layers");
 }
 
 Design CostsChoice::read() const

@@ -18,7 +18,7 @@ struct CostsChoice {
     std::string from, recorded, uneven; ///< as given
     bool busyMachine = false;
 
-    void addTo(Command command);
+    void addTo(CLI::App& command);
     bool given() const { return !from.empty() || !recorded.empty() || !uneven.empty() || busyMachine; }
     /// The design that has the costs; prints notes on how a trace became costs. Throws Error.
     Design read() const;

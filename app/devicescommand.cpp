@@ -171,22 +171,23 @@ Json toJson(const HostDevice& host, const CudaStatus& cuda, const std::optional<
 }
 
 struct DevicesOptions {
-    explicit DevicesOptions(Command command)
+    explicit DevicesOptions(CLI::App& command)
     {
-        command.option("file", file, "a design: also check whether its devices can use the GPUs that it names")
-            .typeName("FILE");
-        command.flag("--measure", measure,
-                     "measure rates, latencies and bandwidths, and write the machine as a cluster for --cluster");
-        command.option("-o,--output", output, "with --measure: the cluster's file, NAME.json").typeName("FILE");
-        command.option("--backend", backend, "with --measure: host (threads, the default) or cuda (GPUs)")
-            .typeName("BACKEND");
-        command.option("--devices", devices, "with --measure: how many (host: a thread for each core, 2 to 8)")
-            .typeName("N")
-            .range(1, 64);
-        command.option("--python", python, "the interpreter that is asked for PyTorch (python3)").typeName("PATH");
-        command.option("--progress", progressStyle, "auto, bar, json or none").typeName("STYLE");
-        command.flag("--force", force, "replace the file if it exists");
-        command.flag("--json", json, "print one JSON object");
+        command.add_option("file", file, "a design: also check whether its devices can use the GPUs that it names")
+            ->type_name("FILE");
+        command.add_flag("--measure", measure,
+                         "measure rates, latencies and bandwidths, and write the machine as a cluster for --cluster");
+        command.add_option("-o,--output", output, "with --measure: the cluster's file, NAME.json")->type_name("FILE");
+        command.add_option("--backend", backend, "with --measure: host (threads, the default) or cuda (GPUs)")
+            ->type_name("BACKEND");
+        command.add_option("--devices", devices, "with --measure: how many (host: a thread for each core, 2 to 8)")
+            ->type_name("N")
+            ->check(CLI::Range(1, 64));
+        command.add_option("--python", python, "the interpreter that is asked for PyTorch (python3)")
+            ->type_name("PATH");
+        command.add_option("--progress", progressStyle, "auto, bar, json or none")->type_name("STYLE");
+        command.add_flag("--force", force, "replace the file if it exists");
+        command.add_flag("--json", json, "print one JSON object");
     }
     std::string file, output, backend = "host", progressStyle = "auto", python = "python3";
     int devices = 0;
@@ -371,11 +372,12 @@ void measureThisMachine(const DevicesOptions& options)
 
 } // namespace
 
-void addDevicesCommand(CommandLine& line, int& exitCode)
+void addDevicesCommand(CLI::App& program, int& exitCode)
 {
-    Command command = line.add("devices", "Lists the backends that can run here, and why others cannot");
+    CLI::App& command =
+        *program.add_subcommand("devices", "Lists the backends that can run here, and why others cannot");
     const auto options = std::make_shared<DevicesOptions>(command);
-    command.onCall([options, &exitCode] {
+    command.callback([options, &exitCode] {
         checkMeasureOptions(*options);
         if (options->measure) {
             measureThisMachine(*options);

@@ -31,56 +31,65 @@ namespace pipewright::app {
 namespace {
 
 struct Options {
-    explicit Options(Command command) : command(command)
+    explicit Options(CLI::App& command) : command(command)
     {
-        command.option("files", files, "designs to compare").required().typeName("FILE");
-        command.option("--steps", steps, "updates (100)").typeName("N");
-        command.option("--seeds", seeds, "seeds 1 to K (1)").typeName("K");
-        command.option("--data", data, "text to train on, or a folder of files to classify (the program's own)")
-            .typeName("PATH");
-        command.option("--backend", backend, "host: the built-in models (host)").typeName("host|torch");
+        command.add_option("files", files, "designs to compare")->required()->type_name("FILE");
+        command.add_option("--steps", steps, "updates (100)")->type_name("N");
+        command.add_option("--seeds", seeds, "seeds 1 to K (1)")->type_name("K");
+        command.add_option("--data", data, "text to train on, or a folder of files to classify (the program's own)")
+            ->type_name("PATH");
+        command.add_option("--backend", backend, "host: the built-in models (host)")->type_name("host|torch");
         command
-            .option("--module", module,
-                    "torch: your module, FILE.py:build; its file has data, loss and optimizer, and held_back() if any")
-            .typeName("FILE.py:build");
-        command.option("--python", python, "torch: the interpreter (python3)").typeName("PATH");
-        rate = command.option("--learning-rate", learningRate, "of all designs' optimizers (toy: 0.125)").typeName("X");
+            .add_option(
+                "--module", module,
+                "torch: your module, FILE.py:build; its file has data, loss and optimizer, and held_back() if any")
+            ->type_name("FILE.py:build");
+        command.add_option("--python", python, "torch: the interpreter (python3)")->type_name("PATH");
+        rate = command.add_option("--learning-rate", learningRate, "of all designs' optimizers (toy: 0.125)")
+                   ->type_name("X");
         momentumOption =
-            command.option("--momentum", momentum, "of SGD, and Adam's first one (toy: 0.5)").typeName("U");
-        command.option("--optimizer", optimizer, "in place of the designs' own").typeName("sgd|adam|adamw|rmsprop");
+            command.add_option("--momentum", momentum, "of SGD, and Adam's first one (toy: 0.5)")->type_name("U");
+        command.add_option("--optimizer", optimizer, "in place of the designs' own")
+            ->type_name("sgd|adam|adamw|rmsprop");
         command
-            .option("-o,--output", outputs, "loss curves: a column per run (.csv) or a picture (.svg); may be repeated")
-            .typeName("FILE");
+            .add_option("-o,--output", outputs,
+                        "loss curves: a column per run (.csv) or a picture (.svg); may be repeated")
+            ->type_name("FILE");
         command
-            .option("--curves", curves,
-                    "what a picture shows: loss, or of a module that classifies accuracy, the share of right answers "
-                    "(loss)")
-            .typeName("loss|accuracy");
-        command.option("--table", table, "a row per design, means over the seeds and their spread").typeName("CSV");
-        command.option("--database", database, "add the results to a SQLite file, run by run").typeName("DB");
-        command.flag(
+            .add_option(
+                "--curves", curves,
+                "what a picture shows: loss, or of a module that classifies accuracy, the share of right answers "
+                "(loss)")
+            ->type_name("loss|accuracy");
+        command.add_option("--table", table, "a row per design, means over the seeds and their spread")
+            ->type_name("CSV");
+        command.add_option("--database", database, "add the results to a SQLite file, run by run")->type_name("DB");
+        command.add_flag(
             "--costs", costs,
             "no training: what each design takes per training step, as in the table of Cyclic Data Parallelism");
-        command.option("--toy", toy, "a number per stage instead: chain (y = w...w x), quadratic (w^2/2) or slope")
-            .typeName("MODEL");
-        command.option("--inputs", inputs, "toy chain: x of microbatch 0, 1, … (1)").delimiter(',').typeName("X,X,…");
-        command.option("--start", start, "toy: of every weight (0.5)").typeName("W");
-        command.option("--target", target, "toy chain: what y should be (1)").typeName("Y");
-        command.option("--dampening", dampening, "toy SGD: v = u v + (1 - dampening) g (0)").typeName("TAU");
-        command.option("--beta2", beta2, "toy Adam (0.999)").typeName("B");
-        command.option("--epsilon", epsilon, "toy Adam, RMSProp (1e-8)").typeName("E");
-        command.flag("--json", json, "print one JSON object");
-        command.flag("--force", force, "replace output files that exist");
-        command.option("--progress", progress, "auto, bar, json (lines on standard error) or none").typeName("STYLE");
+        command.add_option("--toy", toy, "a number per stage instead: chain (y = w...w x), quadratic (w^2/2) or slope")
+            ->type_name("MODEL");
+        command.add_option("--inputs", inputs, "toy chain: x of microbatch 0, 1, … (1)")
+            ->delimiter(',')
+            ->type_name("X,X,…");
+        command.add_option("--start", start, "toy: of every weight (0.5)")->type_name("W");
+        command.add_option("--target", target, "toy chain: what y should be (1)")->type_name("Y");
+        command.add_option("--dampening", dampening, "toy SGD: v = u v + (1 - dampening) g (0)")->type_name("TAU");
+        command.add_option("--beta2", beta2, "toy Adam (0.999)")->type_name("B");
+        command.add_option("--epsilon", epsilon, "toy Adam, RMSProp (1e-8)")->type_name("E");
+        command.add_flag("--json", json, "print one JSON object");
+        command.add_flag("--force", force, "replace output files that exist");
+        command.add_option("--progress", progress, "auto, bar, json (lines on standard error) or none")
+            ->type_name("STYLE");
     }
-    Command command;
+    CLI::App& command;
     std::vector<std::string> files, outputs;
     int steps = 100, seeds = 1;
     std::string backend = "host", module, python = "python3";
     std::string curves = "loss", data, optimizer, table, database, toy, progress = "auto";
     double learningRate = 0, momentum = 0, start = 0.5, target = 1, dampening = 0, beta2 = 0.999, epsilon = 1e-8;
     std::vector<double> inputs{1};
-    CommandOption rate, momentumOption;
+    CLI::Option *rate, *momentumOption;
     bool json = false, force = false, costs = false;
 };
 
@@ -119,14 +128,14 @@ ToyModel toyModel(const Options& given)
 void refuseAll(const Options& given, std::initializer_list<const char*> options, const char* why, const char* remedy)
 {
     for (const char* option : options)
-        if (given.command.given(option))
+        if (given.command.count(option) > 0)
             throw Error(option, why, remedy);
 }
 
 /// Refuses every option that is not on the list, so also one that is added without a word about it here.
 void allowOnly(const Options& given, std::initializer_list<std::string_view> known, const char* why, const char* remedy)
 {
-    for (const std::string& option : given.command.allGiven())
+    for (const std::string& option : givenOptions(given.command))
         if (std::find(known.begin(), known.end(), option) == known.end())
             throw Error(option, why, remedy);
 }
@@ -141,9 +150,9 @@ void runToys(const Options& given)
               "leave it out, or train the designs themselves without --toy");
     const ToyModel model = toyModel(given);
     ToyOptimizer settings;
-    if (given.rate.given())
+    if (given.rate->count() > 0)
         settings.learningRate = given.learningRate;
-    if (given.momentumOption.given())
+    if (given.momentumOption->count() > 0)
         settings.momentum = settings.beta1 = given.momentum;
     settings.dampening = given.dampening;
     settings.beta2 = given.beta2;
@@ -371,7 +380,7 @@ void checkBackend(const Options& given)
         throw Error("--backend", "\"" + given.backend + "\" runs no experiments", "use host or torch");
     if (given.curves != "loss" && given.curves != "accuracy")
         throw Error("--curves", "\"" + given.curves + "\" is not drawn", "use loss or accuracy");
-    if (given.command.given("--curves")
+    if (given.command.count("--curves") > 0
         && std::all_of(given.outputs.begin(), given.outputs.end(),
                        [](const std::string& path) { return extensionOf(path) == "csv"; }))
         throw Error("--curves", "says what a picture shows, and none is written", "add -o FILE.svg");
@@ -402,9 +411,9 @@ int runTraining(const Options& given)
     options.updates = given.steps;
     options.seeds = given.seeds;
     options.optimizer = optimizerOf(given);
-    if (given.rate.given())
+    if (given.rate->count() > 0)
         options.learningRate = given.learningRate;
-    if (given.momentumOption.given())
+    if (given.momentumOption->count() > 0)
         options.momentum = given.momentum;
     if (given.steps < 1 || given.seeds < 1)
         throw Error(given.steps < 1 ? "--steps" : "--seeds", "less than 1", "use 1 or more");
@@ -450,11 +459,12 @@ int runTraining(const Options& given)
 
 } // namespace
 
-void addExperimentCommand(CommandLine& line, int& exitCode)
+void addExperimentCommand(CLI::App& program, int& exitCode)
 {
-    Command command = line.add("experiment", "Trains designs on the same data and compares their weight policies");
+    CLI::App& command =
+        *program.add_subcommand("experiment", "Trains designs on the same data and compares their weight policies");
     const auto options = std::make_shared<Options>(command);
-    command.onCall([options, &exitCode] {
+    command.callback([options, &exitCode] {
         exitCode = exitSuccess;
         if (options->costs)
             showCosts(*options);

@@ -22,25 +22,26 @@ namespace pipewright::app {
 namespace {
 
 struct ExplainOptions {
-    explicit ExplainOptions(Command command)
+    explicit ExplainOptions(CLI::App& command)
     {
-        command.option("trace", trace, "a recorded or imported trace").required().typeName("TRACE");
-        command.option("--design", design, "the design to explain it by (the one that the trace holds)")
-            .typeName("FILE");
+        command.add_option("trace", trace, "a recorded or imported trace")->required()->type_name("TRACE");
+        command.add_option("--design", design, "the design to explain it by (the one that the trace holds)")
+            ->type_name("FILE");
         step.addTo(command);
         stretch.addTo(command);
         command
-            .option("--what-if", changes,
-                    "replay the step with a change: F1=2ms, F1.3=0.5x, device1=0.8x, link0-1=50us, host1=0ns; may "
-                    "be repeated")
-            .typeName("WHAT=VALUE");
-        command.option("--order", order, "replay the measured blocks in the order of this design").typeName("FILE");
+            .add_option("--what-if", changes,
+                        "replay the step with a change: F1=2ms, F1.3=0.5x, device1=0.8x, link0-1=50us, host1=0ns; may "
+                        "be repeated")
+            ->type_name("WHAT=VALUE");
+        command.add_option("--order", order, "replay the measured blocks in the order of this design")
+            ->type_name("FILE");
         command
-            .option("--kernels", kernels,
-                    "another tool's trace: so many kernels by name, those that took most (12); --json has all")
-            .range(0, 1 << 20)
-            .typeName("N");
-        command.flag("--json", json, "print one JSON object");
+            .add_option("--kernels", kernels,
+                        "another tool's trace: so many kernels by name, those that took most (12); --json has all")
+            ->check(CLI::Range(0, 1 << 20))
+            ->type_name("N");
+        command.add_flag("--json", json, "print one JSON object");
     }
     std::string trace, design, order;
     std::vector<std::string> changes;
@@ -141,11 +142,11 @@ int run(const ExplainOptions& options)
 
 } // namespace
 
-void addExplainCommand(CommandLine& line, int& exitCode)
+void addExplainCommand(CLI::App& program, int& exitCode)
 {
-    Command command = line.add("explain", "Explains why a measured step took as long as it did");
+    CLI::App& command = *program.add_subcommand("explain", "Explains why a measured step took as long as it did");
     const auto options = std::make_shared<ExplainOptions>(command);
-    command.onCall([options, &exitCode] { exitCode = run(*options); });
+    command.callback([options, &exitCode] { exitCode = run(*options); });
 }
 
 } // namespace pipewright::app

@@ -23,32 +23,32 @@ namespace pipewright::app {
 namespace {
 
 struct ExportCommandOptions {
-    explicit ExportCommandOptions(Command command)
+    explicit ExportCommandOptions(CLI::App& command)
     {
         std::string formats = "format to write:";
         for (const ExportFormat& format : exportFormats())
             formats += fmt::format("\n{} ({})", format.name, format.title);
         formats += "\nhtml (report of a trace: pictures, numbers, causes, notes; FILE may be the trace itself)";
         command
-            .option("file", file,
-                    "the design file, or a recording, which holds its design; chrome, perfetto and html: "
-                    "an imported trace too")
-            .required()
-            .typeName("FILE");
-        command.option("--to", to, formats).required().typeName("FORMAT");
-        command.option("-o,--output", output, "the file to write").required().typeName("FILE");
+            .add_option("file", file,
+                        "the design file, or a recording, which holds its design; chrome, perfetto and html: "
+                        "an imported trace too")
+            ->required()
+            ->type_name("FILE");
+        command.add_option("--to", to, formats)->required()->type_name("FORMAT");
+        command.add_option("-o,--output", output, "the file to write")->required()->type_name("FILE");
         command
-            .option("--csv", csv,
-                    "torchtitan, automodel: the schedule CSV to name (default: the design's name with .csv)")
-            .typeName("FILE");
+            .add_option("--csv", csv,
+                        "torchtitan, automodel: the schedule CSV to name (default: the design's name with .csv)")
+            ->type_name("FILE");
         command
-            .option("--trace", trace,
-                    "chrome, perfetto and the tables: a trace of the design, shown beside the prediction")
-            .typeName("TRACE");
+            .add_option("--trace", trace,
+                        "chrome, perfetto and the tables: a trace of the design, shown beside the prediction")
+            ->type_name("TRACE");
         step.addTo(command);
         stretch.addTo(command, "--until");
-        command.flag("--force", force, "replace the file if it exists");
-        command.flag("--json", json, "print one JSON object");
+        command.add_flag("--force", force, "replace the file if it exists");
+        command.add_flag("--json", json, "print one JSON object");
     }
     std::string file, to, output, csv, trace;
     StepChoice step;
@@ -198,11 +198,11 @@ void run(const ExportCommandOptions& options)
 
 } // namespace
 
-void addExportCommand(CommandLine& line, int& exitCode)
+void addExportCommand(CLI::App& program, int& exitCode)
 {
-    Command command = line.add("export", "Writes a design in another tool's format");
+    CLI::App& command = *program.add_subcommand("export", "Writes a design in another tool's format");
     const auto options = std::make_shared<ExportCommandOptions>(command);
-    command.onCall([options, &exitCode] {
+    command.callback([options, &exitCode] {
         run(*options);
         exitCode = exitSuccess;
     });

@@ -21,37 +21,39 @@ namespace pipewright::app {
 namespace {
 
 struct ImportCommandOptions {
-    explicit ImportCommandOptions(Command command)
+    explicit ImportCommandOptions(CLI::App& command)
     {
         std::string formats = "format of the file (default: found out from its content):";
         for (const ImportFormat& format : importFormats())
             formats += fmt::format("\n{} ({})", format.name, format.title);
         command
-            .option("file", files,
-                    "the other tool's file: a schedule, or traces, one per rank, or a folder of them (Chrome JSON of "
-                    "PyTorch's profiler, plain or .gz; SQLite exports of Nsight Systems)")
-            .required()
-            .typeName("FILE");
-        command.option("-o,--output", output, "the design or trace to write").required().typeName("FILE");
-        command.option("--from", from, formats).typeName("FORMAT");
-        command.flag("--legacy-letters", legacyLetters,
-                     "PyTorch files from before late 2024: B is the input gradient, BW the full backward");
+            .add_option(
+                "file", files,
+                "the other tool's file: a schedule, or traces, one per rank, or a folder of them (Chrome JSON of "
+                "PyTorch's profiler, plain or .gz; SQLite exports of Nsight Systems)")
+            ->required()
+            ->type_name("FILE");
+        command.add_option("-o,--output", output, "the design or trace to write")->required()->type_name("FILE");
+        command.add_option("--from", from, formats)->type_name("FORMAT");
+        command.add_flag("--legacy-letters", legacyLetters,
+                         "PyTorch files from before late 2024: B is the input gradient, BW the full backward");
         command
-            .option("--transfers", transfers,
-                    "PyTorch's schedules: the order of sends and receives: file (as the file has them), pytorch (where "
-                    "PyTorch puts them between the computations) or own (this program's order); default: file, where "
-                    "it has them, else own")
-            .typeName("ORDER");
-        command.option("--name", name, "the design's name (default: the file's)").typeName("NAME");
+            .add_option(
+                "--transfers", transfers,
+                "PyTorch's schedules: the order of sends and receives: file (as the file has them), pytorch (where "
+                "PyTorch puts them between the computations) or own (this program's order); default: file, where "
+                "it has them, else own")
+            ->type_name("ORDER");
+        command.add_option("--name", name, "the design's name (default: the file's)")->type_name("NAME");
         command
-            .option("--size-limit", sizeLimit,
-                    "traces: the most that a compressed file may take when decompressed "
-                    "(default 16GiB)")
-            .typeName("SIZE");
-        command.flag("--force", force, "replace the file if it exists");
-        command.option("--progress", progress, "traces: auto, bar, json (lines on standard error) or none")
-            .typeName("STYLE");
-        command.flag("--json", json, "print one JSON object");
+            .add_option("--size-limit", sizeLimit,
+                        "traces: the most that a compressed file may take when decompressed "
+                        "(default 16GiB)")
+            ->type_name("SIZE");
+        command.add_flag("--force", force, "replace the file if it exists");
+        command.add_option("--progress", progress, "traces: auto, bar, json (lines on standard error) or none")
+            ->type_name("STYLE");
+        command.add_flag("--json", json, "print one JSON object");
     }
     std::vector<std::string> files;
     std::string output, from, transfers, name, progress = "auto", sizeLimit;
@@ -158,12 +160,12 @@ void run(const ImportCommandOptions& options)
 
 } // namespace
 
-void addImportCommand(CommandLine& line, int& exitCode)
+void addImportCommand(CLI::App& program, int& exitCode)
 {
-    Command command =
-        line.add("import", "Writes a design made from another tool's schedule file, or a trace made from its traces");
+    CLI::App& command = *program.add_subcommand(
+        "import", "Writes a design made from another tool's schedule file, or a trace made from its traces");
     const auto options = std::make_shared<ImportCommandOptions>(command);
-    command.onCall([options, &exitCode] {
+    command.callback([options, &exitCode] {
         run(*options);
         exitCode = exitSuccess;
     });

@@ -60,31 +60,31 @@ std::optional<Communication> communicationNamed(std::string_view text)
 
 } // namespace
 
-InlineDesign::InlineDesign(Command command, bool acceptFile)
-    : m_acceptFile(acceptFile), m_command(command), m_options(command.group("Design", "what a family is made for")),
-      m_plan(command)
+InlineDesign::InlineDesign(CLI::App& command, bool acceptFile)
+    : m_acceptFile(acceptFile), m_command(command),
+      m_options(*command.add_option_group("Design", "what a family is made for")), m_plan(command)
 {
     command
-        .option(acceptFile ? "design" : "family", m_what,
-                fmt::format("{}one of: {}", acceptFile ? "a design file, or " : "", joined(familyNames(), ", ")))
-        .required()
-        .typeName(acceptFile ? "FILE|FAMILY" : "FAMILY");
+        .add_option(acceptFile ? "design" : "family", m_what,
+                    fmt::format("{}one of: {}", acceptFile ? "a design file, or " : "", joined(familyNames(), ", ")))
+        ->required()
+        ->type_name(acceptFile ? "FILE|FAMILY" : "FAMILY");
     addSchedule();
     addTimes();
     addModel();
     addMachine();
     addTraining();
-    m_options.option("--name", m_asked.name, "name of the design");
+    m_options.add_option("--name", m_asked.name, "name of the design");
     m_costs.addTo(m_command);
     m_command
-        .option("--scale", m_scale,
-                "the same schedule with a smaller model: keys of a model file, such as layers=8,vocabulary=32000")
-        .typeName("KEY=VALUE,…");
+        .add_option("--scale", m_scale,
+                    "the same schedule with a smaller model: keys of a model file, such as layers=8,vocabulary=32000")
+        ->type_name("KEY=VALUE,…");
 }
 
 /// An option whose values are names, found by `find`.
 template<class Find, class Field>
-CommandOption InlineDesign::named(const char* option, Find find, Field& field, const char* values, const char* meaning)
+CLI::Option* InlineDesign::named(const char* option, Find find, Field& field, const char* values, const char* meaning)
 {
     const auto take = [option, find, &field, values](const std::string& value) {
         const auto found = find(value);
@@ -92,26 +92,27 @@ CommandOption InlineDesign::named(const char* option, Find find, Field& field, c
             throw Error(option, "\"" + value + "\" is not known", fmt::format("use one of {}", values));
         field = *found;
     };
-    return m_options.parsed(option, take, meaning).typeName(values);
+    return m_options.add_option_function<std::string>(option, take, meaning)->type_name(values);
 }
 
 void InlineDesign::addSchedule()
 {
-    Command group = m_options;
-    group.option("--devices", m_asked.devices, "pipeline devices").typeName("P");
-    group.option("--microbatches", m_asked.microbatches, "microbatches per step").typeName("M");
+    CLI::App& group = m_options;
+    group.add_option("--devices", m_asked.devices, "pipeline devices")->type_name("P");
+    group.add_option("--microbatches", m_asked.microbatches, "microbatches per step")->type_name("M");
     group
-        .option("--replicas", m_asked.replicas,
-                "copies of the pipeline in the schedule, which share out P and M and sum their gradients (1)")
-        .typeName("N");
-    group.flag("--shard-optimizer", m_asked.shardOptimizer,
-               "replicas share the optimizer's state out: each updates its share of the parameters and sends it to the "
-               "others (ZeRO stage 1)");
-    group.option("--chunks", m_asked.chunks, "stages per device").typeName("V");
-    group.option("--group", m_asked.group, "interleaving: microbatches per group").typeName("G");
-    group.option("--pieces", m_asked.pieces, "seq1f1b: pieces of each microbatch's sequence (4)").typeName("K");
+        .add_option("--replicas", m_asked.replicas,
+                    "copies of the pipeline in the schedule, which share out P and M and sum their gradients (1)")
+        ->type_name("N");
+    group.add_flag(
+        "--shard-optimizer", m_asked.shardOptimizer,
+        "replicas share the optimizer's state out: each updates its share of the parameters and sends it to the "
+        "others (ZeRO stage 1)");
+    group.add_option("--chunks", m_asked.chunks, "stages per device")->type_name("V");
+    group.add_option("--group", m_asked.group, "interleaving: microbatches per group")->type_name("G");
+    group.add_option("--pieces", m_asked.pieces, "seq1f1b: pieces of each microbatch's sequence (4)")->type_name("K");
     group
-        .parsed(
+        .add_option_function<std::string>(
             "--memory-limit",
             [this](const std::string& text) {
                 const MemoryLimit limit = parseMemoryLimit(text);
@@ -119,22 +120,22 @@ void InlineDesign::addSchedule()
                 m_memoryLimit = limit.bytes;
             },
             "where the family searches; x = P microbatches of activations, bytes: all of a device's memory (1x)")
-        .typeName("FACTORx|SIZE");
+        ->type_name("FACTORx|SIZE");
 }
 
 void InlineDesign::addTimes()
 {
     const auto duration = [this](const char* option, std::optional<Nanoseconds>& field, const char* meaning) {
         m_options
-            .parsed(
+            .add_option_function<std::string>(
                 option, [option, &field](const std::string& text) { field = parseDuration(text, option); }, meaning)
-            .typeName("T");
+            ->type_name("T");
     };
     const auto size = [this](const char* option, std::optional<Bytes>& field, const char* meaning) {
         m_options
-            .parsed(
+            .add_option_function<std::string>(
                 option, [option, &field](const std::string& text) { field = parseSize(text, option); }, meaning)
-            .typeName("SIZE");
+            ->type_name("SIZE");
     };
     duration("--forward", m_asked.forward, "time of one device's worth of layers (1ms)");
     duration("--input-grad", m_asked.inputGrad, "time of the input-gradient half (1ms)");
@@ -144,113 +145,120 @@ void InlineDesign::addTimes()
         "--communication", communicationNamed, m_communication, "overlapped|one-stream|blocking",
         "transfers of a device run beside each other (overlapped), one after the other as on PyTorch's one stream, or "
         "hold up its blocks; of --costs-from, or overlapped");
-    m_options.flag("--per-chunk", m_asked.perChunk, "the three pass times are per chunk");
+    m_options.add_flag("--per-chunk", m_asked.perChunk, "the three pass times are per chunk");
     m_options
-        .option("--overlap-factor", m_asked.overlapFactor,
-                "overlapped F and B take this times their sum, not what their parts give")
-        .typeName("X");
+        .add_option("--overlap-factor", m_asked.overlapFactor,
+                    "overlapped F and B take this times their sum, not what their parts give")
+        ->type_name("X");
     size("--saved", m_asked.saved, "bytes one F keeps on a device; then there is no model");
     size("--saved-for-weight-grad", m_asked.savedForWeightGrad, "of these, what stays until W (all)");
 }
 
 void InlineDesign::addModel()
 {
-    Command group = m_options;
+    CLI::App& group = m_options;
     group
-        .option("--model", m_asked.model,
-                "model preset, or your own: a Hugging Face config.json, a model file, a table of layers (.csv); its "
-                "times hold where none are given")
-        .typeName("PRESET|FILE");
-    group.option("--sequence", m_asked.sequence, "tokens per sequence").typeName("N");
-    group.option("--microbatch-size", m_asked.microbatchSize, "sequences per microbatch").typeName("N");
+        .add_option(
+            "--model", m_asked.model,
+            "model preset, or your own: a Hugging Face config.json, a model file, a table of layers (.csv); its "
+            "times hold where none are given")
+        ->type_name("PRESET|FILE");
+    group.add_option("--sequence", m_asked.sequence, "tokens per sequence")->type_name("N");
+    group.add_option("--microbatch-size", m_asked.microbatchSize, "sequences per microbatch")->type_name("N");
     const auto takePartition = [this](const std::string& text) {
         m_asked.layersPerStage = partitionOf(text, "--layers-per-stage");
     };
     group
-        .parsed("--layers-per-stage", takePartition,
-                "partition of the model: numbers, such as 3,3,2, or a layout of Megatron-LM, such as Et|(tt|)*3,tL")
-        .typeName("N,N,…|LAYOUT");
-    group.option("--tensor-parallel", m_parallel.tensor, "devices of a stage that share every matrix (1)")
-        .typeName("N");
-    group.flag("--sequence-parallel", m_parallel.sequence, "they split the tokens between matrices");
-    group.option("--context-parallel", m_parallel.context, "devices of a stage that share every sequence (1)")
-        .typeName("N");
-    group.option("--expert-parallel", m_parallel.expert, "copies of the pipeline that share out the experts (1)")
-        .typeName("N");
+        .add_option_function<std::string>(
+            "--layers-per-stage", takePartition,
+            "partition of the model: numbers, such as 3,3,2, or a layout of Megatron-LM, such as Et|(tt|)*3,tL")
+        ->type_name("N,N,…|LAYOUT");
+    group.add_option("--tensor-parallel", m_parallel.tensor, "devices of a stage that share every matrix (1)")
+        ->type_name("N");
+    group.add_flag("--sequence-parallel", m_parallel.sequence, "they split the tokens between matrices");
+    group.add_option("--context-parallel", m_parallel.context, "devices of a stage that share every sequence (1)")
+        ->type_name("N");
+    group.add_option("--expert-parallel", m_parallel.expert, "copies of the pipeline that share out the experts (1)")
+        ->type_name("N");
     group
-        .option("--data-parallel", m_parallel.data,
-                "copies of the pipeline, each with M microbatches (as many as share out experts)")
-        .typeName("N");
+        .add_option("--data-parallel", m_parallel.data,
+                    "copies of the pipeline, each with M microbatches (as many as share out experts)")
+        ->type_name("N");
     group
-        .option(
+        .add_option(
             "--overlap-exchanges", m_parallel.overlap,
             "share of their communication that is hidden behind computing, where there is enough of that: 0 to 1 (0)")
-        .typeName("SHARE");
+        ->type_name("SHARE");
     group
-        .parsed(
+        .add_option_function<std::string>(
             "--recompute", [this](const std::string& text) { m_asked.recompute = parseRecompute(text, "--recompute"); },
             "which activations R blocks make again before the backward: the attention's, or all, of every stage or of "
             "these (none)")
-        .typeName("none|selective|full|STAGES");
+        ->type_name("none|selective|full|STAGES");
     group
-        .parsed(
+        .add_option_function<std::string>(
             "--offload", [this](const std::string& text) { m_offload = parseOffload(text, "--offload"); },
             "stages whose saved activations wait in the host's memory for the backward; auto: those that cost no time, "
             "and as many more as memory needs (none)")
-        .typeName("none|auto|STAGES");
+        ->type_name("none|auto|STAGES");
 }
 
 void InlineDesign::addMachine()
 {
-    Command group = m_options;
-    group.option("--device", m_asked.device, "device preset to run the model on").typeName("PRESET");
+    CLI::App& group = m_options;
+    group.add_option("--device", m_asked.device, "device preset to run the model on")->type_name("PRESET");
     group
-        .option("--cluster", m_asked.cluster,
-                "cluster preset, or the file that devices --measure wrote: devices and links")
-        .typeName("PRESET|FILE");
-    group.option("--efficiency", m_asked.efficiency, "share of its peak rate that a device reaches (the preset's)")
-        .typeName("SHARE");
+        .add_option("--cluster", m_asked.cluster,
+                    "cluster preset, or the file that devices --measure wrote: devices and links")
+        ->type_name("PRESET|FILE");
+    group.add_option("--efficiency", m_asked.efficiency, "share of its peak rate that a device reaches (the preset's)")
+        ->type_name("SHARE");
     group
-        .option("--half-rate-width", m_asked.halfRateWidth,
-                "width of a weight matrix with which its products reach half of that; 0: all widths are alike (the "
-                "preset's)")
-        .typeName("N");
+        .add_option("--half-rate-width", m_asked.halfRateWidth,
+                    "width of a weight matrix with which its products reach half of that; 0: all widths are alike (the "
+                    "preset's)")
+        ->type_name("N");
     NodeChange& nodes = m_asked.nodes;
-    group.option("--nodes", nodes.count, "of a cluster of nodes: how many (the preset's)").typeName("N");
-    group.option("--devices-per-node", nodes.devices, "devices of a node").typeName("N");
-    group.option("--cards-per-node", nodes.cards, "network cards that they share").typeName("N");
-    group.option("--nodes-per-switch", nodes.perSwitch, "nodes under one switch; 0: all").typeName("N");
+    group.add_option("--nodes", nodes.count, "of a cluster of nodes: how many (the preset's)")->type_name("N");
+    group.add_option("--devices-per-node", nodes.devices, "devices of a node")->type_name("N");
+    group.add_option("--cards-per-node", nodes.cards, "network cards that they share")->type_name("N");
+    group.add_option("--nodes-per-switch", nodes.perSwitch, "nodes under one switch; 0: all")->type_name("N");
     group
-        .option("--oversubscription", nodes.oversubscription,
-                "between switches: what their nodes could send over what passes, from 1 on")
-        .typeName("X");
+        .add_option("--oversubscription", nodes.oversubscription,
+                    "between switches: what their nodes could send over what passes, from 1 on")
+        ->type_name("X");
     const auto takeHostLink = [this](const std::string& text) {
         m_hostLink = parseSize(text, "--host-link");
         if (*m_hostLink <= 0)
             throw Error("--host-link", "\"" + text + "\" moves nothing", "give bytes per second, such as 25GB");
     };
     group
-        .parsed("--host-link", takeHostLink,
-                "bytes per second between a device and the host's memory, each way, where the cluster does not say it")
-        .typeName("SIZE");
+        .add_option_function<std::string>(
+            "--host-link", takeHostLink,
+            "bytes per second between a device and the host's memory, each way, where the cluster does not say it")
+        ->type_name("SIZE");
 }
 
 void InlineDesign::addTraining()
 {
-    Command group = m_options;
+    CLI::App& group = m_options;
     WeightPolicy& weights = m_asked.weights;
-    group.option("--accumulate", m_asked.accumulate, "microbatches per update (asynchronous families)").typeName("T");
+    group.add_option("--accumulate", m_asked.accumulate, "microbatches per update (asynchronous families)")
+        ->type_name("T");
     named("--optimizer", optimizerNamed, m_asked.optimizer, "sgd|adam|adamw|rmsprop",
           "of families that update amid the run (sgd; xpipe: adam)");
     named("--prediction-steps", predictionStepsNamed, weights.steps, "paper|exact|code",
           "pipeoptim: how far weights are predicted (paper)");
     named("--rounding", stepRoundingNamed, weights.rounding, "half-even|half-up|half-down|floor|ceiling",
           "xpipe: what becomes of fractions of a step (half-even)");
-    group.option("--spectrain", weights.specTrain, "spectrain: 2 reuses the forward's prediction in the backward (1)")
-        .typeName("1|2");
-    group.flag("--vertical-sync", weights.verticalSync, "pipedream: every stage reads the version that stage 0 read");
-    group.option("--workers", m_asked.workers, "dp, cdp-v1, cdp-v2: data parallel workers (as many as stages)")
-        .typeName("N");
+    group
+        .add_option("--spectrain", weights.specTrain,
+                    "spectrain: 2 reuses the forward's prediction in the backward (1)")
+        ->type_name("1|2");
+    group.add_flag("--vertical-sync", weights.verticalSync,
+                   "pipedream: every stage reads the version that stage 0 read");
+    group.add_option("--workers", m_asked.workers, "dp, cdp-v1, cdp-v2: data parallel workers (as many as stages)")
+        ->type_name("N");
     named("--layout", workerLayoutNamed, m_asked.layout, "pipeline|workers|single|triangle|sharded",
           "dp, cdp-v1, cdp-v2: a stage per device, a worker per device, all on one, one activation each, or a worker "
           "per device and stages that hop");
@@ -265,25 +273,25 @@ DesignRequest InlineDesign::request() const
 {
     DesignRequest request = m_asked;
     request.family = m_what;
-    request.given = m_options.allGiven();
+    request.given = givenOptions(m_options);
     if (m_costs.given()) {
         request.costsFrom = m_costs.read();
         request.uneven = m_costs.unevenness();
-        request.keepOffload = !m_options.given("--offload");
+        request.keepOffload = m_options.count("--offload") == 0;
         const Schedule& schedule = request.costsFrom->schedule;
-        if (!m_options.given("--devices"))
+        if (m_options.count("--devices") == 0)
             request.devices = schedule.devices();
-        if (!m_options.given("--microbatches"))
+        if (m_options.count("--microbatches") == 0)
             request.microbatches = schedule.microbatches / schedule.sequencePieces;
     }
     for (const char* required : {"--devices", "--microbatches"})
-        if (!m_options.given(required) && !request.costsFrom)
+        if (m_options.count(required) == 0 && !request.costsFrom)
             throw Error(required, "is missing", "a family needs --devices P and --microbatches M");
     for (const char* option : {"--tensor-parallel", "--sequence-parallel", "--context-parallel", "--expert-parallel",
                                "--data-parallel", "--overlap-exchanges"})
-        if (m_options.given(option))
+        if (m_options.count(option) > 0)
             request.parallel = m_parallel;
-    if (request.parallel && !m_options.given("--data-parallel"))
+    if (request.parallel && m_options.count("--data-parallel") == 0)
         request.parallel->data = request.parallel->expert;
     return request;
 }
@@ -296,7 +304,7 @@ LocatedDesign InlineDesign::make(std::optional<ScaleReport>* scale, std::optiona
         printNote(*ends);
     if (uneven)
         *uneven = std::move(ends);
-    if (m_command.given("--scale")) {
+    if (m_command.count("--scale") > 0) {
         ScaledDesign scaled = scaledDesign(located.design, m_scale);
         located.design = std::move(scaled.design);
         if (scale)
@@ -351,8 +359,8 @@ LocatedDesign InlineDesign::fullDesign(std::optional<UnevenEnds>& ends) const
     if (!pathExists(m_what))
         throw Error(m_what, "is neither a design file nor a family",
                     fmt::format("families: {}", joined(familyNames(), ", ")));
-    if (const std::string option = m_options.firstGiven(); !option.empty())
-        throw Error(option, "belongs to a family, and " + m_what + " is taken for a design file",
+    if (const auto given = givenOptions(m_options); !given.empty())
+        throw Error(given.front(), "belongs to a family, and " + m_what + " is taken for a design file",
                     "leave it out, or name a family");
     LocatedDesign located = readLocatedDesign(m_what);
     if (m_costs.given())

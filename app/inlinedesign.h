@@ -2,7 +2,6 @@
 // A design given on the command line: a FAMILY with its numbers, or a FILE, wherever a design is expected.
 #pragma once
 
-#include "app/commandline.h"
 #include "app/costschoice.h"
 #include "app/planchoice.h"
 #include "core/base/offload.h"
@@ -18,7 +17,7 @@ namespace pipewright::app {
 class InlineDesign {
 public:
     /// Adds the positional FAMILY (with `acceptFile`: FILE or FAMILY) and the options of an inline design.
-    InlineDesign(Command command, bool acceptFile);
+    InlineDesign(CLI::App& command, bool acceptFile);
 
     /// The given design. Throws Error for bad numbers, a file that cannot be read, or options of an inline design
     /// beside a file. With --costs-from the costs are those of another schedule. The source is empty for an inline
@@ -28,7 +27,7 @@ public:
 private:
     void addSchedule(), addTimes(), addModel(), addMachine(), addTraining();
     template<class Find, class Field>
-    CommandOption named(const char* option, Find find, Field& field, const char* values, const char* meaning);
+    CLI::Option* named(const char* option, Find find, Field& field, const char* values, const char* meaning);
 
     bool isFile() const;
     DesignRequest request() const;
@@ -36,7 +35,7 @@ private:
     Design offloading(Design design) const;
 
     bool m_acceptFile;
-    Command m_command, m_options;
+    CLI::App &m_command, &m_options;
     PlanChoice m_plan;
     CostsChoice m_costs;
     std::string m_what, m_scale;

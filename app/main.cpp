@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <exception>
 #include <new>
+#include <sstream>
 #include <system_error>
 
 #include <unistd.h>
@@ -26,12 +27,14 @@ namespace {
 using namespace pipewright;
 using namespace pipewright::app;
 
-int openFiles(const CommandLine& line, int argc, char** argv, const std::vector<std::string>& files)
+int openFiles(const CLI::App& program, int argc, char** argv, const std::vector<std::string>& files)
 {
+    std::vector<std::string> commands;
+    for (const CLI::App* command : program.get_subcommands(nullptr))
+        commands.push_back(command->get_name());
     for (const std::string& file : files)
         if (!pathExists(file))
-            throw Error(file, "is neither a command nor a file",
-                        fmt::format("commands: {}", joined(line.commandNames(), ", ")));
+            throw Error(file, "is neither a command nor a file", fmt::format("commands: {}", joined(commands, ", ")));
 #ifdef PIPEWRIGHT_HAS_GUI
     return openDesigner(argc, argv, files);
 #else
@@ -44,36 +47,41 @@ int openFiles(const CommandLine& line, int argc, char** argv, const std::vector<
 
 int run(int argc, char** argv)
 {
-    CommandLine line("pipewright", "Designs, predicts, runs and compares pipeline-parallel training schedules",
-                     "pipewright " PIPEWRIGHT_VERSION);
+    CLI::App program("Designs, predicts, runs and compares pipeline-parallel training schedules", "pipewright");
+    program.set_version_flag("--version", "pipewright " PIPEWRIGHT_VERSION);
+    program.require_subcommand(0, 1);
+    program.option_defaults()->disable_flag_override(); // --flag=VALUE is an error
     std::vector<std::string> files;
-    line.withoutCommand()
-        .option("files", files, "without a command: designs and traces to open in the designer")
-        .typeName("FILE");
+    program.add_option("files", files, "without a command: designs and traces to open in the designer")
+        ->type_name("FILE");
     int exitCode = exitSuccess;
-    addNewCommand(line, exitCode);
-    addPredictCommand(line, exitCode);
-    addCheckCommand(line, exitCode);
-    addRunCommand(line, exitCode);
-    addCompareCommand(line, exitCode);
-    addExplainCommand(line, exitCode);
-    addQueryCommand(line, exitCode);
-    addCalibrateCommand(line, exitCode);
-    addRenderCommand(line, exitCode);
-    addExportCommand(line, exitCode);
-    addImportCommand(line, exitCode);
-    addSearchCommand(line, exitCode);
-    addExperimentCommand(line, exitCode);
-    addShardCommand(line, exitCode);
-    addDevicesCommand(line, exitCode);
-    addProfileCommand(line, exitCode);
-    switch (line.parse(argc, argv)) {
-    case CommandLine::Outcome::Called: return exitCode;
-    case CommandLine::Outcome::NoCommand: return openFiles(line, argc, argv, files);
-    case CommandLine::Outcome::Informed: return exitSuccess;
-    case CommandLine::Outcome::BadUsage: break;
+    addNewCommand(program, exitCode);
+    addPredictCommand(program, exitCode);
+    addCheckCommand(program, exitCode);
+    addRunCommand(program, exitCode);
+    addCompareCommand(program, exitCode);
+    addExplainCommand(program, exitCode);
+    addQueryCommand(program, exitCode);
+    addCalibrateCommand(program, exitCode);
+    addRenderCommand(program, exitCode);
+    addExportCommand(program, exitCode);
+    addImportCommand(program, exitCode);
+    addSearchCommand(program, exitCode);
+    addExperimentCommand(program, exitCode);
+    addShardCommand(program, exitCode);
+    addDevicesCommand(program, exitCode);
+    addProfileCommand(program, exitCode);
+    try {
+        program.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        // For CLI11, help and version are errors; here they are successful outcomes.
+        std::ostringstream output, errors;
+        const int code = program.exit(error, output, errors);
+        writeEscaped(stdout, output.str());
+        writeEscaped(stderr, errors.str());
+        return code == 0 ? exitSuccess : exitBadInput;
     }
-    return exitBadInput;
+    return program.get_subcommands().empty() ? openFiles(program, argc, argv, files) : exitCode;
 }
 
 /// run(), with exceptions reported and turned into an exit code.

@@ -16,11 +16,11 @@ namespace pipewright::app {
 namespace {
 
 struct NewOptions {
-    explicit NewOptions(Command command) : design(command, false)
+    explicit NewOptions(CLI::App& command) : design(command, false)
     {
-        command.option("-o,--output", output, "the design file to write").required().typeName("FILE");
-        command.flag("--force", force, "replace the file if it exists");
-        command.flag("--json", json, "print one JSON object");
+        command.add_option("-o,--output", output, "the design file to write")->required()->type_name("FILE");
+        command.add_flag("--force", force, "replace the file if it exists");
+        command.add_flag("--json", json, "print one JSON object");
     }
     InlineDesign design;
     std::string output;
@@ -29,11 +29,11 @@ struct NewOptions {
 
 } // namespace
 
-void addNewCommand(CommandLine& line, int& exitCode)
+void addNewCommand(CLI::App& program, int& exitCode)
 {
-    Command command = line.add("new", "Writes a design of one of the published families");
+    CLI::App& command = *program.add_subcommand("new", "Writes a design of one of the published families");
     const auto options = std::make_shared<NewOptions>(command);
-    command.onCall([options, &exitCode] {
+    command.callback([options, &exitCode] {
         std::optional<UnevenEnds> uneven;
         const Design design = options->design.make(nullptr, &uneven).design;
         writeDesign(design, options->output, options->force);

@@ -29,18 +29,19 @@ double parseShare(const std::string& text, const std::string& where)
 
 } // namespace
 
-NoiseOptions::NoiseOptions(Command command, const std::string& by)
+NoiseOptions::NoiseOptions(CLI::App& command, const std::string& by)
 {
     command
-        .option(
+        .add_option(
             "--spread", m_spread,
             "by how much the time of every block varies, or \"measured\" for what calibrate found: gives the step's "
             "median and 95th percentile over sampled costs")
-        .typeName("SHARE");
-    command.option("--device-spread", m_deviceSpread, "the same of devices, all of whose blocks are slower together")
-        .typeName("SHARE");
-    command.option("--samples", m_samples, "steps sampled (400)").typeName("N").range(1, 100'000);
-    command.option("--by", m_by, by + ": makespan, median or p95").typeName("WHAT");
+        ->type_name("SHARE");
+    command
+        .add_option("--device-spread", m_deviceSpread, "the same of devices, all of whose blocks are slower together")
+        ->type_name("SHARE");
+    command.add_option("--samples", m_samples, "steps sampled (400)")->type_name("N")->check(CLI::Range(1, 100'000));
+    command.add_option("--by", m_by, by + ": makespan, median or p95")->type_name("WHAT");
 }
 
 std::optional<SpreadOptions> NoiseOptions::noise(std::uint64_t seed, const Costs& costs) const

@@ -14,7 +14,7 @@ namespace pipewright::app {
 class NoiseOptions {
 public:
     /// `by`: the help text of --by. The command's --seed also seeds the samples.
-    NoiseOptions(Command command, const std::string& by);
+    NoiseOptions(CLI::App& command, const std::string& by);
 
     /// Nothing when no spread was given. Throws Error for an invalid one, or one that needs spreads which the costs do
     /// not have.

@@ -11,6 +11,15 @@
 
 namespace pipewright::app {
 
+std::vector<std::string> givenOptions(const CLI::App& options)
+{
+    std::vector<std::string> names;
+    for (const CLI::Option* option : options.get_options())
+        if (option->count() > 0)
+            names.push_back(option->get_name());
+    return names;
+}
+
 void printJson(const Json& object)
 {
     printText("{}\n", object.dump());

@@ -70,29 +70,30 @@ void leaveOut(PictureOptions& options, const std::string& part)
 
 } // namespace
 
-void PictureChoice::addTo(Command command)
+void PictureChoice::addTo(CLI::App& command)
 {
-    command.option("--width", width, "of the picture: 8.5cm, 3.3in, or in pixels (1400)").typeName("LENGTH");
-    command.option("--font-size", fontSize, "of ordinary words: 8pt, or in pixels (11); all else is in proportion")
-        .typeName("LENGTH");
-    command.option("--lane-height", laneHeight, "of each device's lane: 5mm, or in pixels (as fits the devices)")
-        .typeName("LENGTH");
+    command.add_option("--width", width, "of the picture: 8.5cm, 3.3in, or in pixels (1400)")->type_name("LENGTH");
+    command.add_option("--font-size", fontSize, "of ordinary words: 8pt, or in pixels (11); all else is in proportion")
+        ->type_name("LENGTH");
+    command.add_option("--lane-height", laneHeight, "of each device's lane: 5mm, or in pixels (as fits the devices)")
+        ->type_name("LENGTH");
     command
-        .option("--colours", colours,
-                "light, dark, paper (on white; the default for .pdf), or grey (black on white, with textures)")
-        .typeName("NAME");
+        .add_option("--colours", colours,
+                    "light, dark, paper (on white; the default for .pdf), or grey (black on white, with textures)")
+        ->type_name("NAME");
     command
-        .option("--measured", measured,
-                "where a trace stands: over (filled, the prediction as outlines), under the predicted lanes, beside "
-                "them, or alone")
-        .typeName("PLACE");
-    command.option("--without", without, "parts to leave out: memory, axes, legend, titles, numbers")
-        .typeName("PARTS")
-        .delimiter(',')
-        .oneValueEach();
-    command.option("--resolution", resolution, "of a .png, in dots per inch (192)").typeName("DPI");
-    command.option("--duration", duration, "how long an animation (.html) takes: 20s (10s)").typeName("TIME");
-    command.flag("--dark", dark, "the same as --colours dark");
+        .add_option(
+            "--measured", measured,
+            "where a trace stands: over (filled, the prediction as outlines), under the predicted lanes, beside "
+            "them, or alone")
+        ->type_name("PLACE");
+    command.add_option("--without", without, "parts to leave out: memory, axes, legend, titles, numbers")
+        ->type_name("PARTS")
+        ->delimiter(',')
+        ->allow_extra_args(false);
+    command.add_option("--resolution", resolution, "of a .png, in dots per inch (192)")->type_name("DPI");
+    command.add_option("--duration", duration, "how long an animation (.html) takes: 20s (10s)")->type_name("TIME");
+    command.add_flag("--dark", dark, "the same as --colours dark");
 }
 
 PictureOptions PictureChoice::options(const std::string& path) const

@@ -17,7 +17,7 @@ struct PictureChoice {
     std::vector<std::string> without;
     bool dark = false;
 
-    void addTo(Command command);
+    void addTo(CLI::App& command);
     /// Throw Error naming the option that cannot be; `path` decides the colours where none are given.
     PictureOptions options(const std::string& path) const;
     double dotsPerInch(const std::string& path) const;

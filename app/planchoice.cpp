@@ -8,18 +8,18 @@
 
 namespace pipewright::app {
 
-PlanChoice::PlanChoice(Command command) : m_command(command)
+PlanChoice::PlanChoice(CLI::App& command) : m_command(command)
 {
     m_command
-        .option("--plan", m_name,
-                "how groups of devices share their stages, of: " + strategyNames()
-                    + " (what the design states, else hap, found anew)")
-        .typeName("NAME");
+        .add_option("--plan", m_name,
+                    "how groups of devices share their stages, of: " + strategyNames()
+                        + " (what the design states, else hap, found anew)")
+        ->type_name("NAME");
 }
 
 Design PlanChoice::applied(Design design) const
 {
-    if (!m_command.given("--plan"))
+    if (m_command.count("--plan") == 0)
         return design;
     const sharding::Strategy strategy = parseStrategy(m_name);
     try {

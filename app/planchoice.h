@@ -2,8 +2,7 @@
 // The option --plan: how groups of devices share the stages that they hold.
 #pragma once
 
-#include "app/commandline.h"
-
+#include "app/command.h"
 #include "core/design/design.h"
 
 #include <string>
@@ -12,13 +11,13 @@ namespace pipewright::app {
 
 class PlanChoice {
 public:
-    explicit PlanChoice(Command command);
+    explicit PlanChoice(CLI::App& command);
 
     /// The design with such a plan for every group's stage, if one was asked for. Throws Error.
     Design applied(Design design) const;
 
 private:
-    Command m_command;
+    CLI::App& m_command;
     std::string m_name;
 };
 

@@ -305,16 +305,17 @@ void print(const Design& design, const Prediction& prediction, const OfMembers* 
 }
 
 struct PredictOptions {
-    explicit PredictOptions(Command command) : design(command, true), noise(command, "what --families ranks by")
+    explicit PredictOptions(CLI::App& command) : design(command, true), noise(command, "what --families ranks by")
     {
-        command.option("--seed", seed, "of the samples (1)").typeName("N");
+        command.add_option("--seed", seed, "of the samples (1)")->type_name("N");
         command
-            .option("--for", backend,
-                    "of what `run --backend` of that name would allocate: all that a device holds (host; of schedules "
-                    "of more than 100,000 blocks only when it is asked for)")
-            .typeName("host|mpi|cuda");
-        command.flag("--families", families, "rank every family over the design's costs instead");
-        command.flag("--json", json, "print one JSON object");
+            .add_option(
+                "--for", backend,
+                "of what `run --backend` of that name would allocate: all that a device holds (host; of schedules "
+                "of more than 100,000 blocks only when it is asked for)")
+            ->type_name("host|mpi|cuda");
+        command.add_flag("--families", families, "rank every family over the design's costs instead");
+        command.add_flag("--json", json, "print one JSON object");
     }
     InlineDesign design;
     NoiseOptions noise;
@@ -389,11 +390,11 @@ void rankFamilies(const Design& design, const PredictOptions& given)
 
 } // namespace
 
-void addPredictCommand(CommandLine& line, int& exitCode)
+void addPredictCommand(CLI::App& program, int& exitCode)
 {
-    Command command = line.add("predict", "Evaluates a design: time, bubbles, memory, critical path");
+    CLI::App& command = *program.add_subcommand("predict", "Evaluates a design: time, bubbles, memory, critical path");
     const auto options = std::make_shared<PredictOptions>(command);
-    command.onCall([options, &exitCode] {
+    command.callback([options, &exitCode] {
         std::optional<ScaleReport> scale;
         std::optional<UnevenEnds> uneven;
         const LocatedDesign located = options->design.make(&scale, &uneven);

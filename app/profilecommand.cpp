@@ -28,47 +28,50 @@ namespace pipewright::app {
 namespace {
 
 struct ProfileCommandOptions {
-    explicit ProfileCommandOptions(Command command)
+    explicit ProfileCommandOptions(CLI::App& command)
     {
         command
-            .option("--torch", profile.module,
-                    "your model: FILE.py:build returns its layers in order; the file has batch(step) and "
-                    "loss(output, target) too; PyTorch measures them")
-            .typeName("FILE.py:NAME");
+            .add_option("--torch", profile.module,
+                        "your model: FILE.py:build returns its layers in order; the file has batch(step) and "
+                        "loss(output, target) too; PyTorch measures them")
+            ->type_name("FILE.py:NAME");
         command
-            .option(
+            .add_option(
                 "--trace", trace,
                 "a recorded run on one device whose layers have ranges (record_function, NVTX): a trace of PyTorch's "
                 "profiler, a SQLite export of Nsight Systems, or one that was imported")
-            .typeName("FILE");
-        command.option("-o,--output", output, "the model to write, for --model: .json, or .csv with spread and peak")
-            .required()
-            .typeName("FILE");
+            ->type_name("FILE");
         command
-            .option("--layers", ranges.layers,
-                    "of a trace: which ranges are layers, a regular expression such as \"block [0-9]+|head\" (the "
-                    "outermost of which a forward pass has several)")
-            .typeName("EXPRESSION");
+            .add_option("-o,--output", output, "the model to write, for --model: .json, or .csv with spread and peak")
+            ->required()
+            ->type_name("FILE");
         command
-            .option("--model", model,
-                    "of a trace without the allocator's reports: bytes are those of this model, of as many layers")
-            .typeName("MODEL");
-        measuring = command.group("With --torch", {});
+            .add_option("--layers", ranges.layers,
+                        "of a trace: which ranges are layers, a regular expression such as \"block [0-9]+|head\" (the "
+                        "outermost of which a forward pass has several)")
+            ->type_name("EXPRESSION");
+        command
+            .add_option("--model", model,
+                        "of a trace without the allocator's reports: bytes are those of this model, of as many layers")
+            ->type_name("MODEL");
+        measuring = command.add_option_group("With --torch");
         measuring
-            .option("--microbatches", profile.microbatches,
-                    "batch(0) is cut into so many, and one is measured; as many as the design's (1)")
-            .range(1, 1 << 20)
-            .typeName("M");
-        measuring.option("--seconds", profile.seconds, "for each layer, at least (0.5)").typeName("X");
-        measuring.option("--device", profile.device, "host, cuda, or auto: the GPU where there is one")
-            .typeName("DEVICE");
-        measuring.option("--python", profile.python, "the Python that has PyTorch (python3)").typeName("PROGRAM");
-        measuring.option("--seed", profile.seed, "of parameters and data").typeName("N");
-        command.flag("--force", force, "replace the file if it exists");
-        command.option("--progress", progress, "auto, bar, json (lines on standard error) or none").typeName("STYLE");
-        command.flag("--json", json, "print one JSON object");
+            ->add_option("--microbatches", profile.microbatches,
+                         "batch(0) is cut into so many, and one is measured; as many as the design's (1)")
+            ->check(CLI::Range(1, 1 << 20))
+            ->type_name("M");
+        measuring->add_option("--seconds", profile.seconds, "for each layer, at least (0.5)")->type_name("X");
+        measuring->add_option("--device", profile.device, "host, cuda, or auto: the GPU where there is one")
+            ->type_name("DEVICE");
+        measuring->add_option("--python", profile.python, "the Python that has PyTorch (python3)")
+            ->type_name("PROGRAM");
+        measuring->add_option("--seed", profile.seed, "of parameters and data")->type_name("N");
+        command.add_flag("--force", force, "replace the file if it exists");
+        command.add_option("--progress", progress, "auto, bar, json (lines on standard error) or none")
+            ->type_name("STYLE");
+        command.add_flag("--json", json, "print one JSON object");
     }
-    Command measuring{nullptr};
+    CLI::App* measuring;
     TorchProfileOptions profile;
     LayerRangeOptions ranges;
     std::string trace, model, output, progress = "auto";
@@ -151,8 +154,8 @@ void writeProfile(const LayerProfile& profile, const ProfileCommandOptions& give
 
 int profileTrace(const ProfileCommandOptions& given)
 {
-    if (const std::string option = given.measuring.firstGiven(); !option.empty())
-        throw Error(option, "a trace was recorded already", "leave it out, or measure with --torch");
+    if (const auto measuring = givenOptions(*given.measuring); !measuring.empty())
+        throw Error(measuring.front(), "a trace was recorded already", "leave it out, or measure with --torch");
     LayerRangeOptions options = given.ranges;
     std::optional<ModelFile> model;
     if (!given.model.empty()) {
@@ -217,13 +220,13 @@ int runProfile(const ProfileCommandOptions& given)
 
 } // namespace
 
-void addProfileCommand(CommandLine& line, int& exitCode)
+void addProfileCommand(CLI::App& program, int& exitCode)
 {
-    Command command = line.add(
+    CLI::App& command = *program.add_subcommand(
         "profile",
         "Measures the layers of your PyTorch module, or reads them from a recorded run, and writes a model of them");
     const auto options = std::make_shared<ProfileCommandOptions>(command);
-    command.onCall([options, &exitCode] { exitCode = runProfile(*options); });
+    command.callback([options, &exitCode] { exitCode = runProfile(*options); });
 }
 
 } // namespace pipewright::app

@@ -18,15 +18,15 @@ namespace pipewright::app {
 namespace {
 
 struct QueryOptions {
-    explicit QueryOptions(Command command)
+    explicit QueryOptions(CLI::App& command)
     {
-        command.option("trace", trace, "a trace, or any SQLite export").required().typeName("TRACE");
-        command.option("sql", sql, "one SELECT statement").typeName("SQL");
-        command.flag("--schema", schema, "show the tables, their columns and how many rows they have");
-        command.option("--limit", limit, "rows at most (1000)").typeName("N").range(1, 100'000'000);
-        command.option("--time-limit", timeLimit, "stop the statement after so long (1min)").typeName("T");
-        command.option("--memory-limit", memoryLimit, "memory at most (1GiB)").typeName("SIZE");
-        command.flag("--json", json, "print one JSON object");
+        command.add_option("trace", trace, "a trace, or any SQLite export")->required()->type_name("TRACE");
+        command.add_option("sql", sql, "one SELECT statement")->type_name("SQL");
+        command.add_flag("--schema", schema, "show the tables, their columns and how many rows they have");
+        command.add_option("--limit", limit, "rows at most (1000)")->type_name("N")->check(CLI::Range(1, 100'000'000));
+        command.add_option("--time-limit", timeLimit, "stop the statement after so long (1min)")->type_name("T");
+        command.add_option("--memory-limit", memoryLimit, "memory at most (1GiB)")->type_name("SIZE");
+        command.add_flag("--json", json, "print one JSON object");
     }
     std::string trace, sql, timeLimit = "1min", memoryLimit = "1GiB";
     int limit = 1000;
@@ -111,11 +111,11 @@ void run(const QueryOptions& options)
 
 } // namespace
 
-void addQueryCommand(CommandLine& line, int& exitCode)
+void addQueryCommand(CLI::App& program, int& exitCode)
 {
-    Command command = line.add("query", "Queries a trace with SQL, or shows its tables");
+    CLI::App& command = *program.add_subcommand("query", "Queries a trace with SQL, or shows its tables");
     const auto options = std::make_shared<QueryOptions>(command);
-    command.onCall([options, &exitCode] {
+    command.callback([options, &exitCode] {
         run(*options);
         exitCode = exitSuccess;
     });

@@ -20,24 +20,25 @@ namespace pipewright::app {
 namespace {
 
 struct RenderOptions {
-    explicit RenderOptions(Command command)
+    explicit RenderOptions(CLI::App& command)
     {
-        command.option("files", files, "the design files, drawn under one another on one time axis")
-            .required()
-            .typeName("FILE...");
-        command.option("--trace", traces, "a trace of the first design; again: of the second, and so on; - for none")
-            .typeName("TRACE")
-            .oneValueEach();
+        command.add_option("files", files, "the design files, drawn under one another on one time axis")
+            ->required()
+            ->type_name("FILE...");
+        command
+            .add_option("--trace", traces, "a trace of the first design; again: of the second, and so on; - for none")
+            ->type_name("TRACE")
+            ->allow_extra_args(false);
         step.addTo(command);
-        command.option("-o,--output", path, "the picture to write: .svg, .pdf, .png, or .html for an animation")
-            .required()
-            .typeName("PICTURE");
-        command.option("--title", titles, "of the first design (its name); again: of the second, and so on")
-            .typeName("TEXT")
-            .oneValueEach();
+        command.add_option("-o,--output", path, "the picture to write: .svg, .pdf, .png, or .html for an animation")
+            ->required()
+            ->type_name("PICTURE");
+        command.add_option("--title", titles, "of the first design (its name); again: of the second, and so on")
+            ->type_name("TEXT")
+            ->allow_extra_args(false);
         picture.addTo(command);
-        command.flag("--force", force, "replace the picture if it exists");
-        command.flag("--json", json, "print one JSON object");
+        command.add_flag("--force", force, "replace the picture if it exists");
+        command.add_flag("--json", json, "print one JSON object");
     }
     std::vector<std::string> files, traces, titles;
     std::string path;
@@ -108,12 +109,12 @@ void render(const RenderOptions& options)
 
 } // namespace
 
-void addRenderCommand(CommandLine& line, int& exitCode)
+void addRenderCommand(CLI::App& program, int& exitCode)
 {
-    Command command = line.add(
+    CLI::App& command = *program.add_subcommand(
         "render", "Draws timelines: of designs, of runs, several under one another, for a page or as animation");
     const auto options = std::make_shared<RenderOptions>(command);
-    command.onCall([options, &exitCode] {
+    command.callback([options, &exitCode] {
         render(*options);
         exitCode = exitSuccess;
     });

@@ -36,99 +36,105 @@ namespace pipewright::app {
 namespace {
 
 struct RunCommandOptions {
-    explicit RunCommandOptions(Command command) : torch(command), given(command), plan(command)
+    explicit RunCommandOptions(CLI::App& command) : torch(command), given(command), plan(command)
     {
-        command.option("file", file, "the design file").required().typeName("FILE");
-        command.option("--backend", backend, "host, cuda, mpi or torch").required().typeName("BACKEND");
+        command.add_option("file", file, "the design file")->required()->type_name("FILE");
+        command.add_option("--backend", backend, "host, cuda, mpi or torch")->required()->type_name("BACKEND");
         command
-            .option(
+            .add_option(
                 "--device", device,
                 "with --backend mpi: what each process has: host, or cuda: the GPU of its machine that cluster.gpus "
                 "gives its device, else the one with the process's number there, NCCL between them (host). With torch: "
                 "host, cuda, or auto (GPUs where there are enough)")
-            .typeName("DEVICE");
-        command.option("--steps", run.steps, "training steps to do").required().typeName("N");
-        command.option("-o,--output", run.trace, "the trace to write").typeName("TRACE");
+            ->type_name("DEVICE");
+        command.add_option("--steps", run.steps, "training steps to do")->required()->type_name("N");
+        command.add_option("-o,--output", run.trace, "the trace to write")->type_name("TRACE");
         command
-            .option("--record", record,
-                    "what the trace holds: kernels (and blocks, the default), blocks alone, or nothing: no trace. With "
-                    "torch: blocks (the default), or kernels too, by PyTorch's profiler: of CPUs the operators")
-            .typeName("WHAT");
-        command.flag("--force", run.overwriteTrace, "replace the trace if it exists");
-        command.option("--maths", maths, "training, timed, synthetic, or auto: training when the model allows it")
-            .typeName("MATHS");
-        command.flag("--synthetic", synthetic,
-                     "blocks that burn the design's times and hold its bytes, without a model");
-        command.option("--time-scale", run.scale.time, "with --synthetic or --maths timed: multiplies every time (1)")
-            .typeName("X");
+            .add_option(
+                "--record", record,
+                "what the trace holds: kernels (and blocks, the default), blocks alone, or nothing: no trace. With "
+                "torch: blocks (the default), or kernels too, by PyTorch's profiler: of CPUs the operators")
+            ->type_name("WHAT");
+        command.add_flag("--force", run.overwriteTrace, "replace the trace if it exists");
+        command.add_option("--maths", maths, "training, timed, synthetic, or auto: training when the model allows it")
+            ->type_name("MATHS");
+        command.add_flag("--synthetic", synthetic,
+                         "blocks that burn the design's times and hold its bytes, without a model");
         command
-            .option("--memory-scale", run.scale.memory,
-                    "with --synthetic or --maths timed: multiplies every buffer (1)")
-            .typeName("X");
+            .add_option("--time-scale", run.scale.time, "with --synthetic or --maths timed: multiplies every time (1)")
+            ->type_name("X");
         command
-            .option("--device-memory", deviceMemory,
-                    "memory limit of each device, overhead included (all of its memory)")
-            .typeName("SIZE");
+            .add_option("--memory-scale", run.scale.memory,
+                        "with --synthetic or --maths timed: multiplies every buffer (1)")
+            ->type_name("X");
         command
-            .option("--inject", faults,
-                    "a failure to inject: KIND:DEVICE:STEP:INSTRUCTION, with KIND one of dies, "
-                    "stalls, throws, out-of-memory, link-stalls, killed, or slows:…:DELAY")
-            .typeName("FAULT");
-        command.option("--clock", clock, "real, or virtual: timed maths in logical time").typeName("CLOCK");
+            .add_option("--device-memory", deviceMemory,
+                        "memory limit of each device, overhead included (all of its memory)")
+            ->type_name("SIZE");
         command
-            .option("--data", run.data,
-                    "text to train on, or a file of tokens: two bytes each (.u16, .bin) or four (.u32) (the program's "
-                    "own sources)")
-            .typeName("PATH");
+            .add_option("--inject", faults,
+                        "a failure to inject: KIND:DEVICE:STEP:INSTRUCTION, with KIND one of dies, "
+                        "stalls, throws, out-of-memory, link-stalls, killed, or slows:…:DELAY")
+            ->type_name("FAULT");
+        command.add_option("--clock", clock, "real, or virtual: timed maths in logical time")->type_name("CLOCK");
         command
-            .option("--scale", modelScale,
-                    "run a smaller model by the same schedule: keys of a model file, such as "
-                    "layers=8,vocabulary=32000,data_type=fp32,dropout=off; the report says what was scaled and what "
-                    "the full model would take")
-            .typeName("KEY=VALUE,…");
-        command.option("--seed", run.seed, "of parameters and data order").typeName("N");
-        command.option("--transport", transport, "rendezvous, or eager:K with K sends on their way")
-            .typeName("TRANSPORT");
-        command.option("--deadline", deadline, "give up after so long without progress (30s)").typeName("T");
-        command.flag(
+            .add_option(
+                "--data", run.data,
+                "text to train on, or a file of tokens: two bytes each (.u16, .bin) or four (.u32) (the program's "
+                "own sources)")
+            ->type_name("PATH");
+        command
+            .add_option(
+                "--scale", modelScale,
+                "run a smaller model by the same schedule: keys of a model file, such as "
+                "layers=8,vocabulary=32000,data_type=fp32,dropout=off; the report says what was scaled and what "
+                "the full model would take")
+            ->type_name("KEY=VALUE,…");
+        command.add_option("--seed", run.seed, "of parameters and data order")->type_name("N");
+        command.add_option("--transport", transport, "rendezvous, or eager:K with K sends on their way")
+            ->type_name("TRANSPORT");
+        command.add_option("--deadline", deadline, "give up after so long without progress (30s)")->type_name("T");
+        command.add_flag(
             "--no-gradient-check", skipGradientCheck,
             "do not compare with the sequential reference (a gradient off by more than 1e-4 of its norm, 3e-2 with "
             "--bf16, is a finding)");
         command
-            .option("--dump", run.dump,
-                    "parameters before, during and after, the last step's gradients and predictions, all batches and "
-                    "losses, for comparison in another framework")
-            .typeName("FILE.safetensors");
+            .add_option(
+                "--dump", run.dump,
+                "parameters before, during and after, the last step's gradients and predictions, all batches and "
+                "losses, for comparison in another framework")
+            ->type_name("FILE.safetensors");
         command
-            .option("--weights", run.weights,
-                    "begin with published weights: a safetensors file in the layout of GPT-2, BLOOM, BERT, ViT, Llama, "
-                    "Qwen, "
-                    "Mixtral, DeepSeek, Gemma or GPT-OSS, or a folder of them (random ones)")
-            .typeName("FILE|FOLDER");
-        command.option("--save-weights", run.saveWeights, "write the trained weights in that layout")
-            .typeName("FILE.safetensors");
-        command.flag("--check-memory", run.runtime.checkMemory, "refuse overlaps, overwrite what was released");
+            .add_option("--weights", run.weights,
+                        "begin with published weights: a safetensors file in the layout of GPT-2, BLOOM, BERT, ViT, "
+                        "Llama, Qwen, "
+                        "Mixtral, DeepSeek, Gemma or GPT-OSS, or a folder of them (random ones)")
+            ->type_name("FILE|FOLDER");
+        command.add_option("--save-weights", run.saveWeights, "write the trained weights in that layout")
+            ->type_name("FILE.safetensors");
+        command.add_flag("--check-memory", run.runtime.checkMemory, "refuse overlaps, overwrite what was released");
         command
-            .option("--link", link,
-                    "with --backend cuda: how GPUs reach each other: auto, copy (copy engines), nccl (between "
-                    "processes always)")
-            .typeName("LINK");
-        command.option("--cuda-libraries", libraries, "folders searched first for cuBLASLt, cuDNN, NCCL and CUPTI")
-            .typeName("FOLDER");
+            .add_option("--link", link,
+                        "with --backend cuda: how GPUs reach each other: auto, copy (copy engines), nccl (between "
+                        "processes always)")
+            ->type_name("LINK");
+        command.add_option("--cuda-libraries", libraries, "folders searched first for cuBLASLt, cuDNN, NCCL and CUPTI")
+            ->type_name("FOLDER");
         command
-            .option(
+            .add_option(
                 "--attention", attention,
                 "on GPUs, of models in bf16: who computes attention: auto (cuDNN where it is found and does it, and "
                 "its workspace is at most a sixteenth of the memory), own (kernels of this program), cudnn")
-            .typeName("WHO");
-        command.flag("--bf16", bfloat16, "on GPUs: matrix products of bf16 factors, summed in fp32");
-        command.flag("--graphs", run.runtime.captureBlocks,
-                     "on GPUs: blocks are captured once and launched as CUDA graphs");
-        command.option("--progress", progress, "auto, bar, json (lines on standard error) or none").typeName("STYLE");
-        command.flag("--json", json, "print one JSON object");
+            ->type_name("WHO");
+        command.add_flag("--bf16", bfloat16, "on GPUs: matrix products of bf16 factors, summed in fp32");
+        command.add_flag("--graphs", run.runtime.captureBlocks,
+                         "on GPUs: blocks are captured once and launched as CUDA graphs");
+        command.add_option("--progress", progress, "auto, bar, json (lines on standard error) or none")
+            ->type_name("STYLE");
+        command.add_flag("--json", json, "print one JSON object");
     }
     TorchRunOptions torch;
-    Command given;
+    CLI::App& given;
     PlanChoice plan;
     bool onGpus() const { return backend == "cuda" || device == "cuda"; }
     RunOptions run; ///< options that need no parsing
@@ -323,14 +329,14 @@ int runThroughTorch(const RunCommandOptions& given)
     checkOutput(given.run.trace, given.run.overwriteTrace);
     TorchOptions options;
     options.steps = given.run.steps;
-    if (given.given.given("--device")) {
+    if (given.given.count("--device") > 0) {
         requireOneOf("--device", given.device, {"auto", "host", "cuda"});
         options.device = given.device;
     }
-    if (given.given.given("--seed"))
+    if (given.given.count("--seed") > 0)
         options.seed = given.run.seed;
     options.checkGradients = !given.skipGradientCheck;
-    options.profile = given.given.given("--record") && given.record == "kernels";
+    options.profile = given.given.count("--record") > 0 && given.record == "kernels";
     if (!given.deadline.empty())
         options.deadline = parseDuration(given.deadline, "--deadline");
     options.trace = given.run.trace;
@@ -430,11 +436,11 @@ int runDesign(const RunCommandOptions& given)
 
 } // namespace
 
-void addRunCommand(CommandLine& line, int& exitCode)
+void addRunCommand(CLI::App& program, int& exitCode)
 {
-    Command command = line.add("run", "Executes a design and records a trace");
+    CLI::App& command = *program.add_subcommand("run", "Executes a design and records a trace");
     const auto options = std::make_shared<RunCommandOptions>(command);
-    command.onCall([options, &exitCode] { exitCode = runDesign(*options); });
+    command.callback([options, &exitCode] { exitCode = runDesign(*options); });
 }
 
 } // namespace pipewright::app

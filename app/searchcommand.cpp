@@ -320,12 +320,12 @@ int searchDesign(const SearchCommandOptions& given)
 
 } // namespace
 
-void addSearchCommand(CommandLine& line, int& exitCode)
+void addSearchCommand(CLI::App& program, int& exitCode)
 {
-    Command command =
-        line.add("search", "Finds a better order under a memory limit, and how far from the best it can be");
+    CLI::App& command = *program.add_subcommand(
+        "search", "Finds a better order under a memory limit, and how far from the best it can be");
     const auto options = std::make_shared<SearchCommandOptions>(command);
-    command.onCall([options, &exitCode] { exitCode = searchDesign(*options); });
+    command.callback([options, &exitCode] { exitCode = searchDesign(*options); });
 }
 
 } // namespace pipewright::app

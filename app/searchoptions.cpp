@@ -14,54 +14,58 @@
 
 namespace pipewright::app {
 
-SearchCommandOptions::SearchCommandOptions(Command command)
+SearchCommandOptions::SearchCommandOptions(CLI::App& command)
     : noise(command, "what decides between the schedules that the search found best one after another")
 {
-    command.option("file", file, "the design file").required().typeName("FILE");
+    command.add_option("file", file, "the design file")->required()->type_name("FILE");
     command
-        .option("--memory-limit", limit,
-                "bytes of a device, or FACTORx: x = P microbatches of its activations (what the devices have); "
-                "with --pareto a range FROMx:TOx")
-        .typeName("SIZE|FACTORx");
-    command.option("--time-limit", timeLimit, "give up improving after so long (10s)").typeName("T");
+        .add_option("--memory-limit", limit,
+                    "bytes of a device, or FACTORx: x = P microbatches of its activations (what the devices have); "
+                    "with --pareto a range FROMx:TOx")
+        ->type_name("SIZE|FACTORx");
+    command.add_option("--time-limit", timeLimit, "give up improving after so long (10s)")->type_name("T");
     command
-        .option("--objective", objective,
-                "makespan, or span: the longest time between a device's first block and its last")
-        .typeName("OBJECTIVE");
-    command.option("--seed", seed, "of what is tried at random (1)").typeName("N");
-    command.option("--threads", threads, "0: as many as the machine has").typeName("N");
+        .add_option("--objective", objective,
+                    "makespan, or span: the longest time between a device's first block and its last")
+        ->type_name("OBJECTIVE");
+    command.add_option("--seed", seed, "of what is tried at random (1)")->type_name("N");
+    command.add_option("--threads", threads, "0: as many as the machine has")->type_name("N");
     command
-        .option("--rounds", rounds,
-                "end after so many rounds of every thread; with one thread the result follows from the seed")
-        .typeName("N");
-    command.option("--lock", locked, "blocks that keep their order, such as F0.3").delimiter(',').typeName("BLOCK,…");
-    command.flag("--pareto", pareto, "one design per memory limit over a range; the output is a folder");
-    command.flag("--partition", partition, "find the layers of every stage too");
+        .add_option("--rounds", rounds,
+                    "end after so many rounds of every thread; with one thread the result follows from the seed")
+        ->type_name("N");
+    command.add_option("--lock", locked, "blocks that keep their order, such as F0.3")
+        ->delimiter(',')
+        ->type_name("BLOCK,…");
+    command.add_flag("--pareto", pareto, "one design per memory limit over a range; the output is a folder");
+    command.add_flag("--partition", partition, "find the layers of every stage too");
     command
-        .option("--placement", placement,
-                "find the stages' devices too: linear, looped, v, wave, free (any of these, and stages change places)")
-        .delimiter(',')
-        .typeName("SHAPE,…");
+        .add_option(
+            "--placement", placement,
+            "find the stages' devices too: linear, looped, v, wave, free (any of these, and stages change places)")
+        ->delimiter(',')
+        ->type_name("SHAPE,…");
     command
-        .option("--backward", backward,
-                "given: as the design has them; split: I and W apart; full: one block; either: what is better")
-        .typeName("STYLE");
+        .add_option("--backward", backward,
+                    "given: as the design has them; split: I and W apart; full: one block; either: what is better")
+        ->type_name("STYLE");
     command
-        .option("--recompute", recompute,
-                "which stages make their activations again before the backward (R blocks), such as 0,1; or auto: "
-                "as many of the first as pay (with a limit in bytes)")
-        .typeName("auto|none|selective|full|STAGES");
+        .add_option("--recompute", recompute,
+                    "which stages make their activations again before the backward (R blocks), such as 0,1; or auto: "
+                    "as many of the first as pay (with a limit in bytes)")
+        ->type_name("auto|none|selective|full|STAGES");
     command
-        .option("--offload", offload,
-                "auto: let stages offload what they keep where that costs no time or makes the order fit; none: let "
-                "none of the design's stages")
-        .typeName("auto|none");
-    command.option("--points", points, "with --pareto: limits in the range (9)").typeName("N");
+        .add_option(
+            "--offload", offload,
+            "auto: let stages offload what they keep where that costs no time or makes the order fit; none: let "
+            "none of the design's stages")
+        ->type_name("auto|none");
+    command.add_option("--points", points, "with --pareto: limits in the range (9)")->type_name("N");
     costs.addTo(command);
-    command.option("-o,--output", output, "the design file to write").required().typeName("FILE");
-    command.flag("--force", force, "replace what exists");
-    command.option("--progress", progress, "auto, bar, json (lines on standard error) or none").typeName("STYLE");
-    command.flag("--json", json, "print one JSON object");
+    command.add_option("-o,--output", output, "the design file to write")->required()->type_name("FILE");
+    command.add_flag("--force", force, "replace what exists");
+    command.add_option("--progress", progress, "auto, bar, json (lines on standard error) or none")->type_name("STYLE");
+    command.add_flag("--json", json, "print one JSON object");
 }
 
 std::pair<double, double> parseRange(const std::string& text)

@@ -18,7 +18,7 @@
 namespace pipewright::app {
 
 struct SearchCommandOptions {
-    explicit SearchCommandOptions(Command command);
+    explicit SearchCommandOptions(CLI::App& command);
 
     std::string file, output, limit, timeLimit = "10s", objective = "makespan", progress = "auto";
     std::string backward = "given";

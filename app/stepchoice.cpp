@@ -24,13 +24,14 @@ std::optional<int> stepNumber(std::string_view text)
 
 } // namespace
 
-void StepChoice::addTo(Command command)
+void StepChoice::addTo(CLI::App& command)
 {
     command
-        .option("--step", text,
-                "the step: its number, median (the one of median length, the default), or typical (every block at its "
-                "median)")
-        .typeName("N");
+        .add_option(
+            "--step", text,
+            "the step: its number, median (the one of median length, the default), or typical (every block at its "
+            "median)")
+        ->type_name("N");
 }
 
 int StepChoice::number() const

@@ -13,7 +13,7 @@ namespace pipewright::app {
 struct StepChoice {
     std::string text; ///< as given; empty: "median"
 
-    void addTo(Command command); ///< the option --step
+    void addTo(CLI::App& command); ///< the option --step
     /// The given number; throws Error for anything other than a number, "median" or "typical".
     int number() const; ///< -1: none
 

@@ -23,11 +23,11 @@ TraceStep stepNamed(const StoredActivities& trace, const std::string& path, int 
 
 } // namespace
 
-void StretchChoice::addTo(Command command, const std::string& end)
+void StretchChoice::addTo(CLI::App& command, const std::string& end)
 {
-    command.option("--from", from, "another tool's trace: look from this time since its beginning, such as 1.5s")
-        .typeName("T");
-    command.option(end, to, "look up to this time").typeName("T");
+    command.add_option("--from", from, "another tool's trace: look from this time since its beginning, such as 1.5s")
+        ->type_name("T");
+    command.add_option(end, to, "look up to this time")->type_name("T");
 }
 
 TraceStep StretchChoice::of(const StoredActivities& trace, const std::string& path, int step) const

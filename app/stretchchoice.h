@@ -14,7 +14,7 @@ struct StretchChoice {
     std::string from, to; ///< as given
 
     /// The options --from and --to; `end`: another name for --to, where that has another meaning.
-    void addTo(Command command, const std::string& end = "--to");
+    void addTo(CLI::App& command, const std::string& end = "--to");
     bool given() const { return !from.empty() || !to.empty(); }
     /// `step`: the number of a ProfilerStep#N; negative: none. Throws Error with `path` when there is no such stretch.
     TraceStep of(const StoredActivities& trace, const std::string& path, int step = -1) const;

@@ -56,44 +56,47 @@ void printTorchRun(const RunResult& result)
 
 } // namespace
 
-TorchRunOptions::TorchRunOptions(Command command)
-    : m_command(command), m_group(command.group("PyTorch", "with --backend torch"))
+TorchRunOptions::TorchRunOptions(CLI::App& command)
+    : m_command(command), m_group(*command.add_option_group("PyTorch", "with --backend torch"))
 {
     m_group
-        .option(
+        .add_option(
             "--module", m_module,
             "your model: FILE.py:build returns its layers in order, or build(stage) one stage, and a tuple that one "
             "returns is as many arguments of the next; the file has batch(step) and loss(output, target) too, and may "
             "have optimizer(parameters)")
-        .typeName("FILE.py:NAME");
-    m_group.option("--ranks", m_ranks, "processes: as many as the design has devices, times --replicas").typeName("N");
+        ->type_name("FILE.py:NAME");
+    m_group.add_option("--ranks", m_ranks, "processes: as many as the design has devices, times --replicas")
+        ->type_name("N");
     m_group
-        .option(
+        .add_option(
             "--replicas", m_replicas,
             "copies of the pipeline, each with rows of its own; your file's replicate(module, mesh) joins those of a "
             "stage, as with DistributedDataParallel or fully_shard (1)")
-        .range(1, 1 << 16)
-        .typeName("N");
-    m_group.flag("--synthetic-stages", m_synthetic, "stages that take the design's times, without a module");
-    m_group.option("--python", m_python, "the Python that has PyTorch (python3)").typeName("PROGRAM");
-    m_group.flag("--print-command", m_printCommand,
-                 "write the job to TRACE.job.json, and print how torchrun or srun starts it");
-    m_group.option("--collect", m_collect, "make the trace of what the ranks of such a start recorded into this folder")
-        .typeName("FOLDER");
+        ->check(CLI::Range(1, 1 << 16))
+        ->type_name("N");
+    m_group.add_flag("--synthetic-stages", m_synthetic, "stages that take the design's times, without a module");
+    m_group.add_option("--python", m_python, "the Python that has PyTorch (python3)")->type_name("PROGRAM");
+    m_group.add_flag("--print-command", m_printCommand,
+                     "write the job to TRACE.job.json, and print how torchrun or srun starts it");
+    m_group
+        .add_option("--collect", m_collect,
+                    "make the trace of what the ranks of such a start recorded into this folder")
+        ->type_name("FOLDER");
 }
 
 void TorchRunOptions::requireFitting(bool torch) const
 {
     if (!torch) {
-        if (const std::string option = m_group.firstGiven(); !option.empty())
-            throw Error(option, "is for PyTorch's ranks", "add --backend torch, or leave it out");
+        if (const auto given = givenOptions(m_group); !given.empty())
+            throw Error(given.front(), "is for PyTorch's ranks", "add --backend torch, or leave it out");
         return;
     }
     for (const char* option :
          {"--maths", "--synthetic", "--time-scale", "--memory-scale", "--device-memory", "--inject", "--clock",
           "--data", "--transport", "--check-memory", "--link", "--attention", "--cuda-libraries", "--bf16", "--graphs",
           "--dump", "--weights", "--save-weights"})
-        if (m_command.given(option))
+        if (m_command.count(option) > 0)
             throw Error(option, "is for the built-in backends, and PyTorch runs your module",
                         "leave it out, or use another backend");
     if (m_synthetic && !m_module.empty())

@@ -2,7 +2,7 @@
 // `run --backend torch`: its own options, and what it prints.
 #pragma once
 
-#include "app/commandline.h"
+#include "app/command.h"
 #include "executor/torch/torchjob.h"
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace pipewright::app {
 
 struct TorchRunOptions {
-    explicit TorchRunOptions(Command command);
+    explicit TorchRunOptions(CLI::App& command);
     /// Throws Error when such an option was given with another backend, or an option of another backend with this one.
     void requireFitting(bool torch) const;
 
@@ -20,7 +20,7 @@ struct TorchRunOptions {
 private:
     TorchOptions complete(TorchOptions common) const;
 
-    Command m_command, m_group;
+    CLI::App &m_command, &m_group;
     std::string m_module, m_python = "python3", m_collect;
     int m_ranks = 0, m_replicas = 1;
     bool m_synthetic = false, m_printCommand = false;

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Predicts another order of one device's blocks fast enough for a drag: the compiled Program stays, only the edges
-// along that device change, and the times are computed anew from the first moved block. A schedule of 200,000 blocks
-// takes a few milliseconds; compiling takes a hundred.
+// along that device change, and the times are computed anew from the first moved block.
+//
+// Worth its 830 lines: two neighbours amid 200,000 blocks change places in 0.5 ms, amid a million in 4 ms; predicting
+// the edited design takes 35 and 284 ms, and a drag has 16 for its frame (release, processor time; previewOtherOrder in
+// tests/bench/bench_evaluate.cpp). From some 30,000 blocks on predicting takes more than DropPlanner allows itself.
+// Without it a frame is shorter, 1.9 ms and not 5.4 amid 200,000 blocks, 2 and not 13 amid a million (dev, window of
+// 1920, zoomed out), and shows no numbers before the cursor rests; with it 58 to 83 of 100 moves do.
 //
 // Overlapped pairs stay if their blocks are still adjacent; the blocks of the others run separately.
 //

@@ -73,14 +73,6 @@ void accumulate(HostTensor& to, const HostTensor& from)
         to.data[i] += from.data[i];
 }
 
-HostTensor summed(std::span<const HostTensor* const> parts)
-{
-    HostTensor sum = *parts.front();
-    for (const HostTensor* part : parts.subspan(1))
-        accumulate(sum, *part);
-    return sum;
-}
-
 double difference(const HostTensor& a, const HostTensor& b)
 {
     if (a.shape != b.shape)

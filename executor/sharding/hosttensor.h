@@ -34,8 +34,6 @@ void paste(HostTensor& whole, const HostTensor& piece, int dim, std::int64_t fir
 HostTensor joined(std::span<const HostTensor* const> pieces, int dim);
 /// to += from; shapes are equal.
 void accumulate(HostTensor& to, const HostTensor& from);
-/// The sum, added in the order given.
-HostTensor summed(std::span<const HostTensor* const> parts);
 /// Largest |a − b|, relative to the largest |b|; infinity when the shapes differ.
 double difference(const HostTensor& a, const HostTensor& b);
 

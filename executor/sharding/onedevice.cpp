@@ -47,7 +47,6 @@ void OneDevice::step(float weight)
             m_values[t] = forwardOf(node);
             round(node, m_values[t]);
         }
-    m_shares.clear();
     m_gradients.clear();
     for (const Tensor& value : m_values)
         m_gradients.push_back(m_member.zeros(value.shape));
@@ -58,26 +57,20 @@ void OneDevice::step(float weight)
             continue;
         const auto at = static_cast<std::size_t>(t);
         round(node, m_gradients[at]);
-        auto found = backward(m_member, node, operandsOf(node), m_values[at], m_gradients[at]);
+        const auto found = backward(m_member, node, operandsOf(node), m_values[at], m_gradients[at]);
         for (std::size_t o = 0; o < found.size(); ++o)
-            if (m_graph.node(node.operands[o]).leaf != Leaf::Input) {
+            if (m_graph.node(node.operands[o]).leaf != Leaf::Input)
                 accumulate(m_member, m_gradients[node.operands[o]], found[o]);
-                m_shares[{t, static_cast<int>(o)}] = std::move(found[o]);
-            }
     }
 }
 
 SingleRun OneDevice::result()
 {
     SingleRun run;
-    for (const Tensor& value : m_values)
-        run.values.push_back(m_member.get(value));
-    run.loss = static_cast<double>(run.values.back().data.front());
+    run.loss = static_cast<double>(m_member.get(m_values.back()).data.front());
     for (int t = 0; t < m_graph.size(); ++t)
         if (m_graph.node(t).leaf == Leaf::Parameter)
             run.gradients[t] = m_member.get(m_gradients[t]);
-    for (const auto& [share, tensor] : m_shares)
-        run.shares[share] = m_member.get(tensor);
     return run;
 }
 

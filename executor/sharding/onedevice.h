@@ -36,7 +36,6 @@ private:
     Operations m_operations;
     std::vector<Tensor> m_values;    ///< of every tensor; leaves stay
     std::vector<Tensor> m_gradients; ///< of every tensor
-    std::map<std::pair<int, int>, Tensor> m_shares;
 };
 
 } // namespace pipewright::sharding

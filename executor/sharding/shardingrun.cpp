@@ -11,7 +11,6 @@
 #include "executor/sharding/grouptraining.h"
 #include "executor/sharding/nodemaths.h"
 #include "executor/sharding/onedevice.h"
-#include "executor/sharding/propertycheck.h"
 #include "executor/stage/counterrandom.h"
 
 #include <fmt/format.h>
@@ -170,15 +169,12 @@ ShardingRun runProgram(const Theory& theory, const ShardingProgram& program, con
         return run;
     }
     GroupTraining work(std::make_unique<LeafModel>(theory.graph(), leaves), pipeline.stages, {});
-    std::vector<MemberRecord> records(static_cast<std::size_t>(devices));
     Runtime runtime(members, backend, work, nullptr, runtimeOptions);
-    for (int d = 0; d < devices && options.check; ++d)
-        work.watch(d, records[static_cast<std::size_t>(d)]);
+    for (std::size_t d = 0; d < options.observers.size(); ++d)
+        work.watch(static_cast<int>(d), *options.observers[d]);
     run.stepSeconds = timed(runtime, options, &run.loss);
     for (const auto& [name, gradient] : work.gradients())
         run.gradients[theory.graph().find(name)] = gradient;
-    if (options.check)
-        checkProperties(theory.graph(), program, records, options, run);
     return run;
 }
 

@@ -3,10 +3,6 @@
 // (grouptraining.h): real tensors in uneven pieces, forward and then backward in reverse, each instruction's gradient
 // by the dual of its communication. Where a device's speed is emulated, its parts and collectives only take their time
 // and compute nothing.
-//
-// In checking mode every instruction's property is verified on the data of all devices against the value that a single
-// device computes: equal, joined or added up, as its relation says. Its gradient is verified likewise by the dual
-// relation: a tensor that is whole has a gradient that is a sum over devices, and the reverse.
 #pragma once
 
 #include "core/sharding/shardingprogram.h"
@@ -16,10 +12,11 @@
 #include <cstdint>
 #include <limits>
 #include <map>
-#include <utility>
 #include <vector>
 
 namespace pipewright::sharding {
+
+class MemberObserver;
 
 /// A value for every input and parameter, the same for the same seed: normal numbers; for tokens and classes whole
 /// numbers.
@@ -27,9 +24,7 @@ using LeafValues = std::map<int, HostTensor>;
 LeafValues randomLeaves(const TensorGraph& graph, std::uint64_t seed);
 
 struct SingleRun {
-    std::vector<HostTensor> values;                   ///< of every tensor
-    std::map<int, HostTensor> gradients;              ///< of every parameter
-    std::map<std::pair<int, int>, HostTensor> shares; ///< gradient of a node's operand, by node and operand index
+    std::map<int, HostTensor> gradients; ///< of every parameter
     double loss = 0;
 };
 /// On one device of the host, node by node. Throws Error with whyNotRunnable().
@@ -37,21 +32,16 @@ SingleRun runSingle(const TensorGraph& graph, const LeafValues& leaves);
 
 struct ShardingRunOptions {
     int steps = 1;
-    bool emulateSpeed = false;        ///< times alone: no loss, no gradients
-    bool warmUp = false;              ///< one more step before the timed ones
-    Backend* backend = nullptr;       ///< its devices, at least as many as the program has; null: the host's
-    const SingleRun* check = nullptr; ///< verify every instruction against it
-    double tolerance = 2e-4;          ///< relative to the largest element; gradients may be off by five times as much
+    bool emulateSpeed = false;                ///< times alone: no loss, no gradients
+    bool warmUp = false;                      ///< one more step before the timed ones
+    Backend* backend = nullptr;               ///< its devices, at least as many as the program has; null: the host's
+    std::vector<MemberObserver*> observers{}; ///< one for each device, or none: told what the device makes
 };
 
 struct ShardingRun {
     double loss = std::numeric_limits<double>::quiet_NaN();
     std::map<int, HostTensor> gradients; ///< of every parameter, put together
     std::vector<double> stepSeconds;
-    int verified = 0;          ///< instructions whose property was checked
-    int verifiedGradients = 0; ///< and those whose gradient was
-    double largestError = 0;   ///< among them, relative
-    Diagnostics failures;      ///< properties that do not hold, in order; those of gradients after the others
 };
 
 /// `theory` is for the program's ratios and says how tensors are cut. Throws Error with whyNotRunnable(), and when a

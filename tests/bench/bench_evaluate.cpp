@@ -84,10 +84,11 @@ void predictWithMemoryAndMetrics(benchmark::State& state)
 }
 BENCHMARK(predictWithMemoryAndMetrics)->Args({4, 8})->Args({64, 1024})->Unit(benchmark::kMillisecond);
 
-/// As while dragging: two neighbours of a device at the middle of the step change places, and back.
-void previewOtherOrder(benchmark::State& state, const char* family)
+/// As while dragging: two neighbours of a device at the middle of the step change places, and back. `exactly`: by
+/// predict(), which the drag would wait for without an OrderPreview.
+void previewOtherOrder(benchmark::State& state, const char* family, bool exactly)
 {
-    const Design d = test::unroundDesign(family, 64, 1024);
+    Design d = test::unroundDesign(family, 64, static_cast<int>(state.range(0)));
     const Prediction present = predict(d);
     OrderPreview preview(d, present);
     std::vector<std::uint32_t> positions(d.schedule.order[20].size());
@@ -99,11 +100,15 @@ void previewOtherOrder(benchmark::State& state, const char* family)
             break;
         std::swap(positions[at], positions[at + 1]);
     }
+    if (exactly)
+        std::swap(d.schedule.order[20][at], d.schedule.order[20][at + 1]);
     for (auto _ : state)
-        benchmark::DoNotOptimize(preview.evaluate(20, positions)->metrics.makespan);
+        benchmark::DoNotOptimize(exactly ? predict(d).metrics.makespan
+                                         : preview.evaluate(20, positions)->metrics.makespan);
 }
-BENCHMARK_CAPTURE(previewOtherOrder, zbH1, "zb-h1")->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(previewOtherOrder, dualPipe, "dualpipe")->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(previewOtherOrder, zbH1, "zb-h1", false)->Arg(1024)->Arg(5209)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(previewOtherOrder, dualPipe, "dualpipe", false)->Arg(1024)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(previewOtherOrder, exactly, "zb-h1", true)->Arg(1024)->Arg(5209)->Unit(benchmark::kMillisecond);
 
 void replayStep(benchmark::State& state, const char* family)
 {

@@ -5,7 +5,6 @@
 #include "traces/analysis/layerslices.h"
 
 #include "core/base/diagnostic.h"
-#include "traces/analysis/layerexpression.h"
 
 #include <algorithm>
 #include <array>
@@ -14,6 +13,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <regex>
 #include <set>
 #include <tuple>
 #include <unordered_map>
@@ -97,12 +97,23 @@ double weightShareOf(std::string_view node)
                                                                                                                : 0;
 }
 
+/// An ECMAScript expression, for a part of a range's name.
+std::regex regexOf(const std::string& expression)
+{
+    try {
+        return std::regex(expression, std::regex::ECMAScript | std::regex::optimize);
+    } catch (const std::regex_error& error) {
+        throw Error("--layers", inQuotes(expression) + " is no regular expression: " + error.what(),
+                    "such as \"block [0-9]+|head\"");
+    }
+}
+
 class Collecting {
 public:
     Collecting(const StoredActivities& trace, const std::string& expression) : m_trace(trace)
     {
         if (!expression.empty())
-            m_expression.emplace(expression);
+            m_expression = regexOf(expression);
         for (const std::string& name : trace.strings)
             m_class.push_back(classOf(name));
     }
@@ -142,7 +153,7 @@ private:
         if (sequenceOf(name))
             return Class::Numbered;
         if (m_expression)
-            return m_expression->isIn(name) ? Class::Layer : Class::None;
+            return std::regex_search(name, *m_expression) ? Class::Layer : Class::None;
         return isOfTools(name) ? Class::None : Class::Layer;
     }
 
@@ -277,7 +288,7 @@ private:
     }
 
     const StoredActivities& m_trace;
-    std::optional<LayerExpression> m_expression;
+    std::optional<std::regex> m_expression;
     std::vector<Class> m_class; ///< by name
     LayerSlices m_slices;
     std::vector<LayerSlices::Slice> m_numbered;

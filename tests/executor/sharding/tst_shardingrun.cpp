@@ -13,6 +13,7 @@
 #include "executor/sharding/collectivetimes.h"
 #include "executor/sharding/shardingrun.h"
 #include "fewthreads.h"
+#include "propertycheck.h"
 #include "sanitized.h"
 #include "shardinggpus.h"
 #include "testmain.h"
@@ -96,30 +97,44 @@ TensorGraph oddments()
     return graph;
 }
 
-QString text(const Diagnostics& diagnostics)
+/// What a single device computes.
+struct Truth {
+    Truth(const TensorGraph& graph, const LeafValues& leaves) : single(runSingle(graph, leaves)), step(graph, leaves) {}
+    SingleRun single;
+    WholeStep step;
+};
+
+/// Runs a program and checks every property on the way.
+PropertyCheck checkedRun(const Theory& theory, const ShardingProgram& program, const LeafValues& leaves,
+                         const WholeStep& truth, ShardingRun& run, Backend* backend = nullptr)
 {
-    return QString::fromStdString(toString(diagnostics));
+    std::vector<MemberRecord> records(static_cast<std::size_t>(theory.machine().devices()));
+    ShardingRunOptions options;
+    options.backend = backend;
+    for (MemberRecord& record : records)
+        options.observers.push_back(&record);
+    run = runProgram(theory, program, leaves, options);
+    return {theory.graph(), program, truth, records};
 }
 
-void runAndCompare(const Theory& theory, const ShardingProgram& program, const LeafValues& leaves,
-                   const SingleRun& single, int* verified = nullptr, Backend* backend = nullptr)
+void runAndCompare(const Theory& theory, const ShardingProgram& program, const LeafValues& leaves, const Truth& truth,
+                   int* verified = nullptr, Backend* backend = nullptr)
 {
-    ShardingRunOptions options;
-    options.check = &single;
-    options.backend = backend;
-    const ShardingRun run = runProgram(theory, program, leaves, options);
-    QVERIFY2(run.failures.empty(), qPrintable(text(run.failures)));
-    QCOMPARE(run.verified, static_cast<int>(program.instructions.size()));
+    ShardingRun run;
+    const PropertyCheck check = checkedRun(theory, program, leaves, truth.step, run, backend);
+    QVERIFY2(check.failures.empty(), qPrintable(check.failures.join('\n')));
+    QCOMPARE(check.values, static_cast<int>(program.instructions.size()));
     const auto inputs = std::count_if(program.instructions.begin(), program.instructions.end(), [&](const auto& one) {
         return theory.graph().node(one.tensor).leaf == Leaf::Input;
     });
-    QCOMPARE(run.verifiedGradients, run.verified - static_cast<int>(inputs));
+    QCOMPARE(check.gradients, check.values - static_cast<int>(inputs));
+    const SingleRun& single = truth.single;
     QVERIFY2(std::abs(run.loss - single.loss) <= 2e-4 * (1 + std::abs(single.loss)),
              qPrintable(QString("%1 instead of %2").arg(run.loss).arg(single.loss)));
     QVERIFY2(gradientError(run, single) < 1e-3,
              qPrintable(QString("gradients off by %1").arg(gradientError(run, single))));
     if (verified)
-        *verified += run.verified;
+        *verified += check.values;
 }
 
 } // namespace
@@ -150,7 +165,7 @@ private Q_SLOTS:
         const TensorGraph graph =
             which == 0 ? oddments() : transformerGraph(smallModel(which == 3 ? 4 : 0, which == 2), {4, 4, 8});
         const LeafValues leaves = randomLeaves(graph, 3);
-        const SingleRun single = runSingle(graph, leaves);
+        const Truth truth(graph, leaves);
         const Machine machine = machineWith({2e9, 1e9, 1e9}, 1e8);
         NEEDS_STAND_IN_GPUS;
         test::forgetStandIns();
@@ -159,7 +174,7 @@ private Q_SLOTS:
             const auto gpus = memberGpus(3, nccl, test::countingTable());
             for (const Ratios& ratios : {Ratios{{0, 0.4, 0.6}}, Ratios{{0.5, 0.3, 0.2}}}) {
                 const Theory theory(graph, machine, ratios);
-                runAndCompare(theory, synthesise(theory).programs.front().program, leaves, single, nullptr, gpus.get());
+                runAndCompare(theory, synthesise(theory).programs.front().program, leaves, truth, nullptr, gpus.get());
             }
         }
         const test::StandInReports report = test::standInReport();
@@ -300,7 +315,7 @@ private Q_SLOTS:
         QFETCH(int, which);
         const TensorGraph graph = which == 0 ? oddments() : transformerGraph(modelOf(which), {4, 4, 8});
         const LeafValues leaves = randomLeaves(graph, 9);
-        const SingleRun single = runSingle(graph, leaves);
+        const Truth truth(graph, leaves);
         const Machine machine = machineWith({3e9, 2e9, 1e8}, 1e9);
         std::set<std::pair<int, std::string>> seen; // rule, cut dimension
         int verified = 0;
@@ -317,7 +332,7 @@ private Q_SLOTS:
                 const SynthesisResult result = synthesise(theory);
                 if (result.programs.empty())
                     continue; // it needs a sum that no operation before it leaves
-                runAndCompare(theory, result.programs.front().program, leaves, single, &verified);
+                runAndCompare(theory, result.programs.front().program, leaves, truth, &verified);
                 if (QTest::currentTestFailed()) {
                     qWarning() << "with" << sharingRules()[static_cast<std::size_t>(wanted.rule)].text.data() << "for"
                                << graph.node(node).name.c_str();
@@ -331,11 +346,11 @@ private Q_SLOTS:
     {
         const TensorGraph graph = transformerGraph(smallModel(4, false), {4, 4, 8});
         const LeafValues leaves = randomLeaves(graph, 3);
-        const SingleRun single = runSingle(graph, leaves);
+        const Truth truth(graph, leaves);
         const Machine machine = machineWith({2e9, 1e9, 1e9}, 1e8);
         for (const Ratios& ratios : {Ratios{{1, 0, 0}}, Ratios{{0, 0.4, 0.6}}, Ratios{{0.95, 0.04, 0.01}}}) {
             const Theory theory(graph, machine, ratios);
-            runAndCompare(theory, synthesise(theory).programs.front().program, leaves, single);
+            runAndCompare(theory, synthesise(theory).programs.front().program, leaves, truth);
         }
     }
 
@@ -346,32 +361,28 @@ private Q_SLOTS:
         shape.tiedHead = false;
         const TensorGraph graph = transformerGraph(shape, {4, 4, 8}, 2);
         const LeafValues leaves = randomLeaves(graph, 4);
-        const SingleRun single = runSingle(graph, leaves);
+        const Truth truth(graph, leaves);
         const Theory theory(graph, machineWith({2e6, 1e6}, 1e9), {{0.8, 0.2}, {0.4, 0.6}});
-        runAndCompare(theory, synthesise(theory).programs.front().program, leaves, single);
+        runAndCompare(theory, synthesise(theory).programs.front().program, leaves, truth);
     }
 
     void aWrongProgramIsFoundOut()
     {
         const TensorGraph graph = mlpGraph({6, {4, 8, 4}, "gelu", true});
         const LeafValues leaves = randomLeaves(graph, 2);
-        const SingleRun single = runSingle(graph, leaves);
+        Truth truth(graph, leaves);
         const Theory theory(graph, machineWith({2, 1}, 1), {{2. / 3, 1. / 3}});
-        ShardingProgram program = synthesise(theory).programs.front().program;
+        const ShardingProgram program = synthesise(theory).programs.front().program;
         LeafValues others = leaves;
         others.at(graph.find("w1")).data[3] += 1;
-        ShardingRunOptions options;
-        options.check = &single;
-        const ShardingRun run = runProgram(theory, program, others, options);
-        QVERIFY(!run.failures.empty());
-        QVERIFY(text(run.failures).contains("does not hold"));
-        QVERIFY(gradientError(run, single) > 1e-3);
+        ShardingRun run;
+        const PropertyCheck forward = checkedRun(theory, program, others, truth.step, run);
+        QVERIFY(forward.failures.join('\n').contains("does not hold"));
+        QVERIFY(gradientError(run, truth.single) > 1e-3);
         // What comes back to the first activation should have been something else.
-        SingleRun elsewhere = single;
-        elsewhere.shares.at({graph.find("y2"), 0}).data[2] += 1;
-        options.check = &elsewhere;
-        const ShardingRun backward = runProgram(theory, program, leaves, options);
-        QVERIFY(text(backward.failures).contains("the gradient of a1"));
+        truth.step.shares.at({graph.find("y2"), 0}).data[2] += 1;
+        const PropertyCheck backward = checkedRun(theory, program, leaves, truth.step, run);
+        QVERIFY(backward.failures.join('\n').contains("the gradient of a1"));
     }
 
     /// How long it really takes belongs to a benchmark; that it never takes less is certain.
@@ -411,11 +422,11 @@ private Q_SLOTS:
         const ShardingPlan plan = planSharding(model.graph, machine);
         QVERIFY(plan.proved);
         const LeafValues leaves = randomLeaves(model.graph, 1);
-        const SingleRun single = runSingle(model.graph, leaves);
-        runAndCompare(Theory(model.graph, machine, plan.ratios), plan.program, leaves, single);
+        const Truth truth(model.graph, leaves);
+        runAndCompare(Theory(model.graph, machine, plan.ratios), plan.program, leaves, truth);
         int compared = 0;
         for (const Alternative& way : commonStrategies(model.graph, machine, {})) {
-            runAndCompare(Theory(model.graph, machine, way.ratios), way.program, leaves, single);
+            runAndCompare(Theory(model.graph, machine, way.ratios), way.program, leaves, truth);
             // Those that were measured by more than the tenth that prediction and measurement may differ by.
             const bool measured = way.strategy == Strategy::Even || way.strategy == Strategy::DataParallel
                                   || way.strategy == Strategy::DataParallelEven;
@@ -426,104 +437,6 @@ private Q_SLOTS:
             compared += measured;
         }
         QCOMPARE(compared, 3);
-    }
-
-    void whatHasNoMathsIsRefused()
-    {
-        TensorGraph graph;
-        graph.add("loss", "sum", {graph.add("t", "transpose", {graph.addInput("x", {2, 3})})});
-        QVERIFY_THROWS_EXCEPTION(Error, runSingle(graph, randomLeaves(graph, 1)));
-    }
-
-    /// The kernels would read beside the tensors.
-    void headsThatDoNotFitAreRefused_data()
-    {
-        QTest::addColumn<int>("keys"); // columns
-        QTest::addColumn<int>("heads");
-        QTest::addColumn<int>("keyHeads");
-        QTest::addColumn<int>("gains");
-        QTest::addColumn<bool>("turned");
-        QTest::addColumn<bool>("fits");
-        QTest::newRow("they fit") << 12 << 4 << 2 << 6 << true << true;
-        QTest::newRow("keys of another size") << 8 << 4 << 2 << 6 << false << false;
-        QTest::newRow("shared unevenly") << 16 << 3 << 2 << 8 << false << false;
-        QTest::newRow("odd heads that are turned") << 6 << 8 << 2 << 3 << true << false;
-        QTest::newRow("too few gains") << 12 << 4 << 2 << 5 << false << false;
-    }
-    void headsThatDoNotFitAreRefused()
-    {
-        QFETCH(int, keys);
-        QFETCH(int, heads);
-        QFETCH(int, keyHeads);
-        QFETCH(int, gains);
-        QFETCH(bool, turned);
-        QFETCH(bool, fits);
-        TensorGraph graph;
-        const int q = graph.addInput("q", {2, 5, 24}), k = graph.addInput("k", {2, 5, keys}),
-                  v = graph.addInput("v", {2, 5, keys});
-        const int normed = graph.add("n", "head_norm", {q, graph.addParameter("g", {gains})}, {{"heads", heads}});
-        Attributes attributes{{"heads", heads}, {"key_value_heads", keyHeads}};
-        if (turned)
-            attributes["rotary_base"] = 100;
-        graph.add("loss", "sum", {graph.add("a", "attention", {normed, k, v}, attributes)});
-        if (fits)
-            QVERIFY(std::isfinite(runSingle(graph, randomLeaves(graph, 1)).loss));
-        else
-            QVERIFY_THROWS_EXCEPTION(Error, runSingle(graph, randomLeaves(graph, 1)));
-    }
-
-    void latentHeadsThatDoNotFitAreRefused_data()
-    {
-        QTest::addColumn<int>("querySize");
-        QTest::addColumn<int>("turned");
-        QTest::addColumn<bool>("fits");
-        QTest::newRow("they fit") << 6 << 4 << true;
-        QTest::newRow("queries of another size") << 100 << 4 << false;
-        QTest::newRow("more turned than there is") << 6 << 8 << false;
-        QTest::newRow("an odd part is turned") << 6 << 3 << false;
-    }
-    void latentHeadsThatDoNotFitAreRefused()
-    {
-        QFETCH(int, querySize);
-        QFETCH(int, turned);
-        QFETCH(bool, fits);
-        TensorGraph graph;
-        const int q = graph.addInput("q", {2, 5, 24}), k = graph.addInput("k", {2, 5, 24}),
-                  v = graph.addInput("v", {2, 5, 12});
-        graph.add(
-            "loss", "sum",
-            {graph.add("a", "latent_attention", {q, k, v},
-                       {{"heads", 4}, {"query_size", querySize}, {"rotary_size", turned}, {"rotary_base", 100}})});
-        if (fits)
-            QVERIFY(std::isfinite(runSingle(graph, randomLeaves(graph, 1)).loss));
-        else
-            QVERIFY_THROWS_EXCEPTION(Error, runSingle(graph, randomLeaves(graph, 1)));
-    }
-
-    void tablesWithOtherRowsAreRefused_data()
-    {
-        QTest::addColumn<QString>("operation");
-        QTest::addColumn<int>("rows");
-        QTest::addColumn<bool>("fits");
-        QTest::newRow("positions") << "positions" << 5 << true;
-        QTest::newRow("more positions") << "positions" << 8 << false;
-        QTest::newRow("segments") << "segments" << 2 << true;
-        QTest::newRow("one segment") << "segments" << 1 << false;
-        QTest::newRow("three segments") << "segments" << 3 << false;
-    }
-    void tablesWithOtherRowsAreRefused()
-    {
-        QFETCH(QString, operation);
-        QFETCH(int, rows);
-        QFETCH(bool, fits);
-        TensorGraph graph;
-        const int x = graph.addInput("x", {2, 5, 4});
-        graph.add("loss", "sum",
-                  {graph.add("t", operation.toStdString(), {x, graph.addParameter("table", {rows, 4})})});
-        if (fits)
-            QVERIFY(std::isfinite(runSingle(graph, randomLeaves(graph, 1)).loss));
-        else
-            QVERIFY_THROWS_EXCEPTION(Error, runSingle(graph, randomLeaves(graph, 1)));
     }
 };
 
