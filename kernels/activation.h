@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The function between the two products of an MLP, element by element: of one value, or in a gated MLP function(gate) ·
-// factor (Shazeer, arXiv 2002.05202). A separate GELU in tanh form is in gelu.h.
+// factor (Shazeer, arXiv 2002.05202). Products compute GELU in its tanh form too (matmul.h).
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace pipewright::kernels {
 
 enum class ActivationKind : std::int32_t {
-    GeluTanh,    ///< as gelu.h
+    GeluTanh,    ///< x/2 · (1 + tanh(sqrt(2/pi) · (x + 0.044715 x³))), Hendrycks and Gimpel, arXiv 1606.08415
     Gelu,        ///< x/2 · (1 + erf(x / sqrt(2)))
     Silu,        ///< x / (1 + e^-x)
     Tanh,        ///< BERT's pooler

@@ -13,7 +13,6 @@
 #include "kernels/embedding.h"
 #include "kernels/experts.h"
 #include "kernels/featurebag.h"
-#include "kernels/gelu.h"
 #include "kernels/groupedattention.h"
 #include "kernels/latentkeys.h"
 #include "kernels/layernorm.h"
@@ -30,18 +29,18 @@
 namespace pipewright::kernels {
 
 #define PIPEWRIGHT_CALLS(use)                                                                                          \
-    use(Copy) use(Fill) use(Add) use(LinearForward) use(LinearInputGrad) use(LinearWeightGrad) use(GeluForward)        \
-        use(GeluInputGrad) use(LayerNormForward) use(LayerNormInputGrad) use(LayerNormWeightGrad)                      \
-            use(EmbeddingForward) use(EmbeddingWeightGrad) use(FeatureBagForward) use(FeatureBagWeightGrad)            \
-                use(CrossEntropyForward) use(CrossEntropyInputGrad) use(AttentionForward) use(AttentionInputGrad)      \
-                    use(SgdMomentumStep) use(AdamWStep) use(RmsPropStep) use(PredictMomentum) use(PredictRmsProp)      \
-                        use(PredictAdam) use(RmsNormForward) use(RmsNormInputGrad) use(RmsNormWeightGrad) use(Rotate)  \
-                            use(GroupedAttentionForward) use(GroupedAttentionInputGrad) use(ActivationForward)         \
-                                use(ActivationInputGrad) use(GatedForward) use(GatedInputGrad) use(RouteTokens)        \
-                                    use(RouteTokensGrad) use(CopyToExperts) use(SumOfExperts) use(ExpertsForward)      \
-                                        use(ExpertsInputGrad) use(ExpertsWeightGrad) use(JoinKeys) use(SplitKeysGrad)  \
-                                            use(FromBytes) use(Widen) use(Narrow) use(RoundToBf16) use(SoftCap)        \
-                                                use(SoftCapGrad) use(CountCopies) use(BalanceStep) use(TensorCall)
+    use(Copy) use(Fill) use(Add) use(LinearForward) use(LinearInputGrad) use(LinearWeightGrad) use(LayerNormForward)   \
+        use(LayerNormInputGrad) use(LayerNormWeightGrad) use(EmbeddingForward) use(EmbeddingWeightGrad)                \
+            use(FeatureBagForward) use(FeatureBagWeightGrad) use(CrossEntropyForward) use(CrossEntropyInputGrad)       \
+                use(AttentionForward) use(AttentionInputGrad) use(SgdMomentumStep) use(AdamWStep) use(RmsPropStep)     \
+                    use(PredictMomentum) use(PredictRmsProp) use(PredictAdam) use(RmsNormForward)                      \
+                        use(RmsNormInputGrad) use(RmsNormWeightGrad) use(Rotate) use(GroupedAttentionForward)          \
+                            use(GroupedAttentionInputGrad) use(ActivationForward) use(ActivationInputGrad)             \
+                                use(GatedForward) use(GatedInputGrad) use(RouteTokens) use(RouteTokensGrad)            \
+                                    use(CopyToExperts) use(SumOfExperts) use(ExpertsForward) use(ExpertsInputGrad)     \
+                                        use(ExpertsWeightGrad) use(JoinKeys) use(SplitKeysGrad) use(FromBytes)         \
+                                            use(Widen) use(Narrow) use(RoundToBf16) use(SoftCap) use(SoftCapGrad)      \
+                                                use(CountCopies) use(BalanceStep) use(TensorCall)
 
 enum class Operation : std::int32_t {
 #define PIPEWRIGHT_NAME(name) name,

@@ -27,7 +27,8 @@ struct Bf16Factors {
 };
 
 /// output[rows][outputs] = input[rows][inputs] · weight[outputs][inputs]ᵀ + bias[outputs]. No bias when
-/// the span is empty. If `activated` is not empty, it becomes gelu(output) as in gelu.h; only with Store::Replace.
+/// the span is empty. If `activated` is not empty, it becomes GELU of the output in tanh form; only with
+/// Store::Replace.
 struct LinearForward {
     LinearShape shape;
     std::span<const float> input, weight, bias;

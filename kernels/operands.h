@@ -39,14 +39,6 @@ inline auto operandsOf(LinearWeightGrad& c)
 {
     return std::tie(c.weightGrad, c.biasGrad, c.input, c.outputGrad);
 }
-inline auto operandsOf(GeluForward& c)
-{
-    return std::tie(c.output, c.input);
-}
-inline auto operandsOf(GeluInputGrad& c)
-{
-    return std::tie(c.inputGrad, c.input, c.outputGrad);
-}
 inline auto operandsOf(LayerNormForward& c)
 {
     return std::tie(c.output, c.input, c.gamma, c.beta);

@@ -21,7 +21,7 @@
 #include "executor/runtime/faultspec.h"
 #include "executor/runtime/runtime.h"
 #include "executor/runtime/timedwork.h"
-#include "executor/stage/attentions.h"
+#include "executor/stage/kernelsettings.h"
 #include "executor/training/trainingdata.h"
 
 #include <algorithm>

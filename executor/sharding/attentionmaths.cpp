@@ -2,7 +2,7 @@
 // A member has some of the heads, or all heads of some sequences; the backward computes the attention again.
 #include "executor/sharding/attentionmaths.h"
 
-#include "executor/stage/attentions.h"
+#include "executor/stage/kernelsettings.h"
 
 namespace pipewright::sharding {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/sharding/expertmaths.h"
 
-#include "executor/stage/attentions.h"
+#include "executor/stage/kernelsettings.h"
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 
 #include "core/sharding/shards.h"
 #include "executor/sharding/expertmaths.h"
-#include "executor/stage/attentions.h"
+#include "executor/stage/kernelsettings.h"
 
 #include <fmt/format.h>
 

@@ -7,6 +7,7 @@
 #include "executor/sharding/attentionmaths.h"
 #include "executor/sharding/expertmaths.h"
 #include "executor/sharding/plainmaths.h"
+#include "executor/stage/kernelsettings.h"
 
 #include <fmt/format.h>
 
@@ -74,28 +75,6 @@ Gradients linearBack(MemberDevice& member, const Node&, const Operands& in, cons
     return grads;
 }
 
-Tensor gelu(MemberDevice& member, const Node&, const Operands& in, const LocalPart&)
-{
-    Tensor out = member.make(in[0]->shape);
-    if (out.elements() > 0)
-        member.operations().run(kernels::GeluForward{in[0]->data, out.data});
-    return out;
-}
-
-Gradients geluBack(MemberDevice& member, const Node&, const Operands& in, const Tensor&, const Tensor& grad,
-                   const LocalPart&)
-{
-    Gradients grads{member.make(in[0]->shape)};
-    if (grad.elements() > 0)
-        member.operations().run(kernels::GeluInputGrad{in[0]->data, grad.data, grads[0].data});
-    return grads;
-}
-
-float epsilonOf(const Node& node)
-{
-    return static_cast<float>(attributeOr(node, "epsilon", kernels::layerNormEpsilon));
-}
-
 Tensor layerNorm(MemberDevice& member, const Node& node, const Operands& in, const LocalPart&)
 {
     Tensor out = member.make(in[0]->shape);
@@ -104,7 +83,7 @@ Tensor layerNorm(MemberDevice& member, const Node& node, const Operands& in, con
     const int columns = static_cast<int>(in[0]->shape.back());
     const Tensor shift = in.size() > 2 ? *in[2] : member.zeros({columns});
     member.operations().run(kernels::LayerNormForward{static_cast<int>(out.elements()) / columns, columns, in[0]->data,
-                                                      in[1]->data, shift.data, out.data, epsilonOf(node)});
+                                                      in[1]->data, shift.data, out.data, normEpsilon(node)});
     return out;
 }
 
@@ -120,10 +99,10 @@ Gradients layerNormBack(MemberDevice& member, const Node& node, const Operands& 
     const int rows = static_cast<int>(grad.elements()) / columns;
     if (part.inputGrads && rows > 0)
         member.operations().run(kernels::LayerNormInputGrad{rows, columns, in[0]->data, in[1]->data, grad.data,
-                                                            grads[0].data, epsilonOf(node)});
+                                                            grads[0].data, normEpsilon(node)});
     if (part.weightGrads && rows > 0)
         member.operations().run(kernels::LayerNormWeightGrad{rows, columns, in[0]->data, grad.data, grads[1].data,
-                                                             grads[2].data, epsilonOf(node)});
+                                                             grads[2].data, normEpsilon(node)});
     grads.resize(in.size());
     return grads;
 }
@@ -143,7 +122,7 @@ Tensor rmsNorm(MemberDevice& member, const Node& node, const Operands& in, const
     const NormRows is(in);
     if (is.rows > 0)
         member.operations().run(
-            kernels::RmsNormForward{is.rows, is.columns, epsilonOf(node), in[0]->data, in[1]->data, out.data});
+            kernels::RmsNormForward{is.rows, is.columns, normEpsilon(node), in[0]->data, in[1]->data, out.data});
     return out;
 }
 
@@ -157,12 +136,12 @@ Gradients rmsNormBack(MemberDevice& member, const Node& node, const Operands& in
     if (part.weightGrads)
         grads[1] = member.zeros(in[1]->shape);
     if (part.inputGrads && is.rows > 0)
-        member.operations().run(kernels::RmsNormInputGrad{is.rows, is.columns, epsilonOf(node), in[0]->data,
+        member.operations().run(kernels::RmsNormInputGrad{is.rows, is.columns, normEpsilon(node), in[0]->data,
                                                           in[1]->data, grad.data, grads[0].data,
                                                           kernels::Store::Replace});
     if (part.weightGrads && is.rows > 0)
         member.operations().run(
-            kernels::RmsNormWeightGrad{is.rows, is.columns, epsilonOf(node), in[0]->data, grad.data, grads[1].data});
+            kernels::RmsNormWeightGrad{is.rows, is.columns, normEpsilon(node), in[0]->data, grad.data, grads[1].data});
     return grads;
 }
 
@@ -264,7 +243,7 @@ Gradients crossEntropyBack(MemberDevice& member, const Node&, const Operands& in
 
 constexpr NodeMaths kernelMaths[] = {
     {"linear", linear, linearBack, 3},
-    {"gelu", gelu, geluBack, 1},
+    {"gelu", activated<ActivationKind::GeluTanh>, activatedBack<ActivationKind::GeluTanh>, 1},
     {"gelu_erf", activated<ActivationKind::Gelu>, activatedBack<ActivationKind::Gelu>, 1},
     {"tanh", activated<ActivationKind::Tanh>, activatedBack<ActivationKind::Tanh>, 1},
     {"clamped_silu", clampedSilu, clampedSiluBack, 2},

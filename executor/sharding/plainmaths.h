@@ -21,12 +21,6 @@ struct NodeMaths {
     bool knows(std::string_view attribute) const;
 };
 
-inline double attributeOr(const Node& node, std::string_view name, double otherwise)
-{
-    const auto found = node.attributes.find(name);
-    return found == node.attributes.end() ? otherwise : found->second;
-}
-
 std::span<const NodeMaths> plainMaths();
 
 } // namespace pipewright::sharding

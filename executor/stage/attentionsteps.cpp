@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Queries and keys are rotated where they are; the cores of attention and their gradients are kernels (attention.h,
 // groupedattention.h).
-#include "executor/stage/attentions.h"
+#include "executor/stage/kernelsettings.h"
 #include "executor/stage/stepwriter.h"
 
 #include "core/base/diagnostic.h"

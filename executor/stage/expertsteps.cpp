@@ -6,7 +6,7 @@
 // probability. Its value is not in the losses that a run shows. A correction of the choice (DeepSeek-V3) has no
 // gradient: in its place the number of copies that visited each expert is counted, and the optimizer step moves the
 // correction by it (optimizer.h).
-#include "executor/stage/attentions.h"
+#include "executor/stage/kernelsettings.h"
 #include "executor/stage/stepwriter.h"
 
 namespace pipewright {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Norms, and the functions of an MLP. I computes the gradients of the norms' parameters, because it has the tensors
 // that they need; in place the output's gradient is overwritten, so they come first.
+#include "executor/stage/kernelsettings.h"
 #include "executor/stage/stepwriter.h"
 
 #include "core/base/diagnostic.h"
@@ -9,25 +10,6 @@ namespace pipewright {
 
 using kernels::ActivationKind;
 using kernels::Store;
-
-ActivationKind activationKind(std::string_view operation)
-{
-    constexpr std::pair<std::string_view, ActivationKind> kinds[] = {{"gelu", ActivationKind::GeluTanh},
-                                                                     {"gelu_erf", ActivationKind::Gelu},
-                                                                     {"silu", ActivationKind::Silu},
-                                                                     {"tanh", ActivationKind::Tanh},
-                                                                     {"clamped_silu", ActivationKind::ClampedSilu}};
-    for (const auto& [name, kind] : kinds)
-        if (name == operation)
-            return kind;
-    throw Error(std::string(operation), "is no function that stages compute", "use another activation");
-}
-
-float normEpsilon(const Node& norm)
-{
-    const auto found = norm.attributes.find("epsilon");
-    return found == norm.attributes.end() ? kernels::layerNormEpsilon : float(found->second);
-}
 
 namespace {
 

@@ -25,8 +25,6 @@ public:
     }
     void of(const LinearInputGrad& call) const { round(call.inputGrad); }
     void of(const LinearWeightGrad&) const {}
-    void of(const GeluForward& call) const { round(call.output); }
-    void of(const GeluInputGrad& call) const { round(call.inputGrad); }
     void of(const LayerNormForward& call) const { round(call.output); }
     void of(const LayerNormInputGrad& call) const { round(call.inputGrad); }
     void of(const LayerNormWeightGrad&) const {}

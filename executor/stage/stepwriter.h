@@ -64,8 +64,4 @@ std::span<const OperationSteps> attentionSteps();
 std::span<const OperationSteps> expertSteps();
 std::span<const OperationSteps> endSteps(); ///< of the two ends of a model
 
-/// Settings of kernels that are a node's attributes.
-kernels::ActivationKind activationKind(std::string_view operation);
-float normEpsilon(const Node& norm);
-
 } // namespace pipewright

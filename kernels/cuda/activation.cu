@@ -132,16 +132,6 @@ void run(const Context& context, const ActivationInputGrad& call)
     withElement(context, 0, [&](auto element) { activationGradient<decltype(element)>(context, call); });
 }
 
-void run(const Context& context, const GeluForward& call)
-{
-    run(context, ActivationForward{ActivationKind::GeluTanh, call.input, call.output});
-}
-
-void run(const Context& context, const GeluInputGrad& call)
-{
-    run(context, ActivationInputGrad{ActivationKind::GeluTanh, call.input, call.outputGrad, call.inputGrad});
-}
-
 void run(const Context& context, const GatedForward& call)
 {
     withElement(context, 0, [&](auto element) { gate<decltype(element)>(context, call); });

@@ -424,7 +424,8 @@ void run(const Context& context, const LinearForward& call)
             });
         });
     if (!call.activated.empty())
-        run(context, GeluForward{call.output, call.activated}); // its first operand is the result
+        run(context, ActivationForward{ActivationKind::GeluTanh, call.output,
+                                       call.activated}); // its first operand is the result
 }
 
 void run(const Context& context, const LinearInputGrad& call)
@@ -444,7 +445,8 @@ void run(const Context& context, const LinearInputGrad& call)
         return;
     multiply(context, call.bf16, of, {});
     if (activated)
-        run(context, GeluInputGrad{call.activationInput, call.inputGrad, call.inputGrad});
+        run(context,
+            ActivationInputGrad{ActivationKind::GeluTanh, call.activationInput, call.inputGrad, call.inputGrad});
 }
 
 void run(const Context& context, const LinearWeightGrad& call)

@@ -18,7 +18,7 @@ struct ValueAndSlope {
 struct GeluByTanh {
     [[gnu::always_inline]] ValueAndSlope operator()(float x) const
     {
-        constexpr float cubic = 0.044715f, steep = 2 * 0.7978845608f; // as in gelu.cpp
+        constexpr float cubic = 0.044715f, steep = 2 * 0.7978845608f;
         const float s = 1.0f / (1.0f + exponential(-steep * (x + cubic * x * x * x)));
         return {x * s, s + x * s * (1.0f - s) * steep * (1.0f + 3 * cubic * x * x)};
     }

@@ -62,7 +62,7 @@ void run(const LinearForward& call)
     gemm(rows, outputs, inputs, 1, {input.data(), inputs}, {weight.data(), inputs, true}, keep ? 1.0f : 0.0f,
          output.data(), outputs);
     if (!activated.empty())
-        run(GeluForward{output, activated});
+        run(ActivationForward{ActivationKind::GeluTanh, output, activated});
 }
 
 void run(const LinearInputGrad& call)
@@ -74,7 +74,7 @@ void run(const LinearInputGrad& call)
     gemm(rows, inputs, outputs, 1, {outputGrad.data(), outputs}, {weight.data(), inputs},
          store == Store::Add ? 1.0f : 0.0f, inputGrad.data(), inputs);
     if (!activationInput.empty())
-        run(GeluInputGrad{activationInput, inputGrad, inputGrad});
+        run(ActivationInputGrad{ActivationKind::GeluTanh, activationInput, inputGrad, inputGrad});
 }
 
 void run(const LinearWeightGrad& call)

@@ -136,14 +136,14 @@ void geluForward(benchmark::State& state)
     const auto x = ramp(rows * ffn);
     std::vector<float> y(x.size());
     for (auto _ : state)
-        kernels::run(kernels::GeluForward{x, y});
+        kernels::run(kernels::ActivationForward{kernels::ActivationKind::GeluTanh, x, y});
 }
 void geluInputGrad(benchmark::State& state)
 {
     const auto x = ramp(rows * ffn);
     std::vector<float> dx(x.size());
     for (auto _ : state)
-        kernels::run(kernels::GeluInputGrad{x, dx, dx});
+        kernels::run(kernels::ActivationInputGrad{kernels::ActivationKind::GeluTanh, x, dx, dx});
 }
 void layerNormForward(benchmark::State& state)
 {

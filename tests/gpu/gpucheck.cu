@@ -32,12 +32,13 @@ void checkRows()
     Floats input(single(x)), grad(single(dy)), scale(single(gamma)), shift(single(beta));
     check("gelu forward", reference::geluForward(x), elementError, [&] {
         Floats y(x.size());
-        gpu::run({}, kernels::GeluForward{input.span(), y.span()});
+        gpu::run({}, kernels::ActivationForward{kernels::ActivationKind::GeluTanh, input.span(), y.span()});
         return y.read();
     });
     check("gelu input grad", reference::geluInputGrad(x, dy), elementError, [&] {
         Floats dx(x.size());
-        gpu::run({}, kernels::GeluInputGrad{input.span(), grad.span(), dx.span()});
+        gpu::run({},
+                 kernels::ActivationInputGrad{kernels::ActivationKind::GeluTanh, input.span(), grad.span(), dx.span()});
         return dx.read();
     });
     check("layer norm forward", reference::layerNormForward(rows, columns, x, gamma, beta), sumError, [&] {

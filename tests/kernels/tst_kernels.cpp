@@ -227,12 +227,12 @@ private slots:
         for (const std::size_t count : {1u, 15u, 64u, 1003u}) {
             const Values x = someValues(count, 1, 12), dy = someValues(count, 2);
             std::vector<float> y(count, NAN), dx = single(dy);
-            kernels::run(kernels::GeluForward{single(x), y});
+            kernels::run(kernels::ActivationForward{kernels::ActivationKind::GeluTanh, single(x), y});
             QVERIFY(distance(y, reference::geluForward(x)) < tolerance);
-            kernels::run(kernels::GeluInputGrad{single(x), dx, dx});
+            kernels::run(kernels::ActivationInputGrad{kernels::ActivationKind::GeluTanh, single(x), dx, dx});
             QVERIFY(distance(dx, reference::geluInputGrad(x, dy)) < tolerance);
             std::vector<float> inPlace = single(x);
-            kernels::run(kernels::GeluForward{inPlace, inPlace});
+            kernels::run(kernels::ActivationForward{kernels::ActivationKind::GeluTanh, inPlace, inPlace});
             QCOMPARE(inPlace, y);
         }
     }
@@ -240,7 +240,7 @@ private slots:
     void geluOfExtremesIsTheInputOrZero()
     {
         std::vector<float> y(2);
-        kernels::run(kernels::GeluForward{std::vector<float>{50, -50}, y});
+        kernels::run(kernels::ActivationForward{kernels::ActivationKind::GeluTanh, std::vector<float>{50, -50}, y});
         QCOMPARE(y[0], 50.0f);
         QVERIFY(std::abs(y[1]) < 1e-30f);
     }
@@ -365,7 +365,7 @@ private slots:
             kernels::run(kernels::LayerNormForward{rows, columns, in, gamma, gamma, normed});
             kernels::run(kernels::LinearForward{linear, normed, weight, gamma, y, kernels::Store::Add});
             kernels::run(kernels::AttentionForward{attention, y, in, normed, p, context});
-            kernels::run(kernels::GeluForward{context, context});
+            kernels::run(kernels::ActivationForward{kernels::ActivationKind::GeluTanh, context, context});
             kernels::run(kernels::AttentionInputGrad{attention, y, in, normed, p, {}, context, dqkv, ds});
             kernels::run(kernels::LinearInputGrad{linear, context, weight, dx});
             kernels::run(kernels::LayerNormInputGrad{rows, columns, in, gamma, y, dx});

@@ -214,8 +214,8 @@ private Q_SLOTS:
         // In the middle of its second step.
         table.compute = [](void* maths, std::int32_t operation, const void* call, std::int64_t bytes,
                            std::uint32_t stored) {
-            injected = operation == static_cast<std::int32_t>(kernels::Operation::GeluForward) && isOfSecond(maths)
-                       && ++calls == 2;
+            injected = operation == static_cast<std::int32_t>(kernels::Operation::ActivationForward)
+                       && isOfSecond(maths) && ++calls == 2;
             return injected ? 1 : test::standInTable().compute(maths, operation, call, bytes, stored);
         };
         table.lastError = [] { return injected ? "an injected fault" : test::standInTable().lastError(); };

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "core/model/transformer.h"
-#include "executor/stage/kernelsettings.h"
+#include "executor/stage/modelkernels.h"
 #include "executor/stage/stagemaths.h"
 #include "kernels/reference/decoder.h"
 #include "makers/models.h"

@@ -1,18 +1,26 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What kernels need to know of a node of attention or of a router: sizes from the shapes of its operands, or of a
-// member's share of them, and the rest from its attributes.
+// What kernels need to know of a node, for stages and for members of groups: sizes from the shapes of its operands, or
+// of a member's share of them, and the rest from its attributes.
 #pragma once
 
 #include "core/model/modelshape.h"
 #include "core/model/tensorgraph.h"
+#include "kernels/activation.h"
 #include "kernels/experts.h"
 #include "kernels/groupedattention.h"
 #include "kernels/latentkeys.h"
 #include "kernels/rotary.h"
 
+#include <string_view>
 #include <vector>
 
 namespace pipewright {
+
+double attributeOr(const Node& node, std::string_view name, double otherwise);
+
+/// Throws Error for an operation that is no such function.
+kernels::ActivationKind activationKind(std::string_view operation);
+float normEpsilon(const Node& norm);
 
 /// `query`, `key`: of the operands. `firstHead`: of a member's share of the heads.
 kernels::GroupedAttentionShape attentionOf(const Node& attention, const Shape& query, const Shape& key,

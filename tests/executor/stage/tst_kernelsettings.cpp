@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The attention of a model's layers as kernels take it.
-#include "executor/stage/attentions.h"
+#include "executor/stage/kernelsettings.h"
 #include "makers/models.h"
 #include "testmain.h"
 
@@ -10,7 +10,7 @@
 
 using namespace pipewright;
 
-class TestAttentions : public QObject {
+class TestKernelSettings : public QObject {
     Q_OBJECT
 
 private slots:
@@ -51,5 +51,5 @@ private slots:
     }
 };
 
-PIPEWRIGHT_TEST(TestAttentions, NoApplication)
-#include "tst_attentions.moc"
+PIPEWRIGHT_TEST(TestKernelSettings, NoApplication)
+#include "tst_kernelsettings.moc"

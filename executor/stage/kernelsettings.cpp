@@ -1,21 +1,43 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "executor/stage/attentions.h"
+#include "executor/stage/kernelsettings.h"
 
+#include "core/base/diagnostic.h"
 #include "core/model/modelgraph.h"
 #include "core/model/transformer.h"
+#include "kernels/layernorm.h"
 
 #include <algorithm>
 #include <cmath>
 
 namespace pipewright {
 
-namespace {
-
 double attributeOr(const Node& node, std::string_view name, double otherwise)
 {
     const auto found = node.attributes.find(name);
     return found == node.attributes.end() ? otherwise : found->second;
 }
+
+kernels::ActivationKind activationKind(std::string_view operation)
+{
+    constexpr std::pair<std::string_view, kernels::ActivationKind> kinds[] = {
+        {"gelu", kernels::ActivationKind::GeluTanh},
+        {"gelu_erf", kernels::ActivationKind::Gelu},
+        {"silu", kernels::ActivationKind::Silu},
+        {"tanh", kernels::ActivationKind::Tanh},
+        {"clamped_silu", kernels::ActivationKind::ClampedSilu}};
+    for (const auto& [name, kind] : kinds)
+        if (name == operation)
+            return kind;
+    throw Error(std::string(operation), "is no function that stages compute", "use another activation");
+}
+
+float normEpsilon(const Node& norm)
+{
+    const auto found = norm.attributes.find("epsilon");
+    return found == norm.attributes.end() ? kernels::layerNormEpsilon : float(found->second);
+}
+
+namespace {
 
 bool isLatent(const Node& attention)
 {
