@@ -82,6 +82,23 @@ void geluTanhValues(std::size_t count, const float* x, const float* factor, floa
 {
     valueLoop<GeluByTanh>(count, x, factor, y);
 }
+// By itself, without a factor, it is between the products of GPT: loops of their own are up to a quarter faster.
+PIPEWRIGHT_VECTOR_CLONES
+void geluTanhValuesAlone(std::size_t count, const float* x, float* y)
+{
+    const GeluByTanh f;
+    PIPEWRIGHT_INDEPENDENT
+    for (std::size_t i = 0; i < count; ++i)
+        y[i] = f(x[i]).value;
+}
+PIPEWRIGHT_VECTOR_CLONES
+void geluTanhSlopesAlone(std::size_t count, const float* x, const float* dy, float* dx)
+{
+    const GeluByTanh f;
+    PIPEWRIGHT_INDEPENDENT
+    for (std::size_t i = 0; i < count; ++i)
+        dx[i] = dy[i] * f(x[i]).slope;
+}
 PIPEWRIGHT_VECTOR_CLONES
 void geluTanhSlopes(std::size_t count, const float* x, const float* factor, const float* dy, float* dx, float* dFactor)
 {
@@ -146,7 +163,8 @@ void clampedSlopes(std::size_t count, const float* x, const float* factor, const
 void valuesOf(ActivationKind kind, std::size_t count, const float* x, const float* factor, float* y)
 {
     switch (kind) {
-    case ActivationKind::GeluTanh: return geluTanhValues(count, x, factor, y);
+    case ActivationKind::GeluTanh:
+        return factor ? geluTanhValues(count, x, factor, y) : geluTanhValuesAlone(count, x, y);
     case ActivationKind::Gelu: return geluValues(count, x, factor, y);
     case ActivationKind::Silu: return siluValues(count, x, factor, y);
     case ActivationKind::Tanh: return tanhValues(count, x, factor, y);
@@ -158,7 +176,8 @@ void slopesOf(ActivationKind kind, std::size_t count, const float* x, const floa
               float* dFactor)
 {
     switch (kind) {
-    case ActivationKind::GeluTanh: return geluTanhSlopes(count, x, factor, dy, dx, dFactor);
+    case ActivationKind::GeluTanh:
+        return factor ? geluTanhSlopes(count, x, factor, dy, dx, dFactor) : geluTanhSlopesAlone(count, x, dy, dx);
     case ActivationKind::Gelu: return geluSlopes(count, x, factor, dy, dx, dFactor);
     case ActivationKind::Silu: return siluSlopes(count, x, factor, dy, dx, dFactor);
     case ActivationKind::Tanh: return tanhSlopes(count, x, factor, dy, dx, dFactor);
