@@ -26,7 +26,7 @@ Step rotation(const LayerPlan& plan, int attention, std::size_t operand, const P
 {
     const Node& node = plan.node(attention);
     const Shape& shape = plan.node(plan.operand(attention, operand)).shape;
-    return [call = rotationOf(node, shape, backwards, {}), place](const LayerPass& pass) {
+    return [call = rotationOf(node, shape, backwards, {}), place](const StepContext& pass) {
         kernels::Rotate rotate = call;
         rotate.first = pass.memory.piece * call.length;
         rotate.values = pass.at(place);
@@ -65,7 +65,7 @@ void attention(StepWriter& writer, int tensor)
         for (const std::size_t operand : {0, 1})
             writer.forward(rotation(plan, tensor, operand, {.slice = operand == 0 ? of.query : of.key}, false));
     if (plan.isPartOfPlain(plan.operand(tensor, 0))) {
-        writer.core([of](const LayerPass& pass) {
+        writer.core([of](const StepContext& pass) {
             const StageMemory& memory = pass.memory;
             pass.on().run(kernels::AttentionForward{
                 plainShape(of.shape), memory.floats(of.query), memory.floats(of.key), memory.floats(of.value),
@@ -73,7 +73,7 @@ void attention(StepWriter& writer, int tensor)
         });
         return;
     }
-    writer.core([of](const LayerPass& pass) {
+    writer.core([of](const StepContext& pass) {
         const StageMemory& memory = pass.memory;
         pass.on().run(kernels::GroupedAttentionForward{of.shape, memory.floats(of.query), memory.floats(of.key),
                                                        memory.floats(of.value), memory.floats(of.numbers),
@@ -91,7 +91,7 @@ void attentionInputGrad(StepWriter& writer, int tensor)
     const Slice scratch = plan.workspace("d.scores", of.numbers.elements),
                 between = plan.workspace("attention.sequenceGradient", std::int64_t(of.shape.sequenceGradient()));
     if (plan.isPartOfPlain(plan.operand(tensor, 0))) {
-        writer.inputGrad([of, outputGrad, all = queryGrad, scratch, between](const LayerPass& pass) {
+        writer.inputGrad([of, outputGrad, all = queryGrad, scratch, between](const StepContext& pass) {
             const StageMemory& memory = pass.memory;
             pass.on().run(kernels::AttentionInputGrad{
                 plainShape(of.shape), memory.floats(of.query), memory.floats(of.key), memory.floats(of.value),
@@ -100,7 +100,7 @@ void attentionInputGrad(StepWriter& writer, int tensor)
         });
         return;
     }
-    writer.inputGrad([of, outputGrad, queryGrad, keyGrad, valueGrad, scratch, between](const LayerPass& pass) {
+    writer.inputGrad([of, outputGrad, queryGrad, keyGrad, valueGrad, scratch, between](const StepContext& pass) {
         const StageMemory& memory = pass.memory;
         pass.on().run(kernels::GroupedAttentionInputGrad{
             of.shape, memory.floats(of.query), memory.floats(of.key), memory.floats(of.value),
@@ -123,7 +123,8 @@ void joinKeys(StepWriter& writer, int tensor)
 {
     const LayerPlan& plan = writer.plan;
     writer.forward([keys = keysOf(plan, tensor), own = plan.value(plan.operand(tensor, 0)),
-                    shared = plan.value(plan.operand(tensor, 1)), output = plan.value(tensor)](const LayerPass& pass) {
+                    shared = plan.value(plan.operand(tensor, 1)),
+                    output = plan.value(tensor)](const StepContext& pass) {
         pass.on().run(kernels::JoinKeys{keys, pass.at(own), pass.at(shared), pass.at(output)});
     });
 }
@@ -133,7 +134,7 @@ void joinKeysInputGrad(StepWriter& writer, int tensor)
     const LayerPlan& plan = writer.plan;
     writer.inputGrad([keys = keysOf(plan, tensor), grad = plan.gradient(tensor),
                       own = plan.gradient(plan.operand(tensor, 0)),
-                      shared = plan.gradient(plan.operand(tensor, 1))](const LayerPass& pass) {
+                      shared = plan.gradient(plan.operand(tensor, 1))](const StepContext& pass) {
         pass.on().run(kernels::SplitKeysGrad{keys, pass.at(grad), pass.at(own), pass.at(shared)});
     });
 }

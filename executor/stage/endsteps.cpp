@@ -49,14 +49,14 @@ EmbeddingPlaces embeddingOf(const LayerPlan& plan, int tensor)
 
 void keepInputs(StepWriter& writer, const Slice& tokens)
 {
-    writer.forward([tokens](const LayerPass& pass) { pass.on().copy(pass.inputs, pass.memory.integers(tokens)); });
+    writer.forward([tokens](const StepContext& pass) { pass.on().copy(pass.inputs, pass.memory.integers(tokens)); });
 }
 
 void embedding(StepWriter& writer, int tensor)
 {
     const EmbeddingPlaces of = embeddingOf(writer.plan, tensor);
     keepInputs(writer, of.tokens);
-    writer.forward([of](const LayerPass& pass) {
+    writer.forward([of](const StepContext& pass) {
         pass.on().run(kernels::EmbeddingForward{
             of.length, of.width, pass.inputs, of.table.in(pass.parameters),
             ofPiece(of.positions.in(pass.parameters), pass.memory.piece, of.ofSequence()), pass.stream});
@@ -66,7 +66,7 @@ void embedding(StepWriter& writer, int tensor)
 void embeddingWeightGrad(StepWriter& writer, int tensor)
 {
     writer.weightGrad([of = embeddingOf(writer.plan, tensor),
-                       grad = writer.plan.embeddingGradient()](const LayerPass& pass) {
+                       grad = writer.plan.embeddingGradient()](const StepContext& pass) {
         pass.on().run(kernels::EmbeddingWeightGrad{
             of.length, of.width, pass.memory.integers(of.tokens), pass.memory.floats(grad), of.table.in(pass.gradients),
             ofPiece(of.positions.in(pass.gradients), pass.memory.piece, of.ofSequence())});
@@ -77,7 +77,7 @@ void featureBag(StepWriter& writer, int tensor)
 {
     const EmbeddingPlaces of = embeddingOf(writer.plan, tensor);
     keepInputs(writer, of.tokens);
-    writer.forward([of](const LayerPass& pass) {
+    writer.forward([of](const StepContext& pass) {
         pass.on().run(
             kernels::FeatureBagForward{of.length, of.width, pass.inputs, of.table.in(pass.parameters), pass.stream});
     });
@@ -86,7 +86,7 @@ void featureBag(StepWriter& writer, int tensor)
 void featureBagWeightGrad(StepWriter& writer, int tensor)
 {
     writer.weightGrad(
-        [of = embeddingOf(writer.plan, tensor), grad = writer.plan.embeddingGradient()](const LayerPass& pass) {
+        [of = embeddingOf(writer.plan, tensor), grad = writer.plan.embeddingGradient()](const StepContext& pass) {
             pass.on().run(kernels::FeatureBagWeightGrad{of.length, of.width, pass.memory.integers(of.tokens),
                                                         pass.memory.floats(grad), of.table.in(pass.gradients)});
         });
@@ -103,7 +103,7 @@ void positions(StepWriter& writer, int tensor)
     if (isDoneByTheEmbedding(plan, tensor))
         return;
     writer.forward([table = plan.parameter(plan.operand(tensor, 1)),
-                    sequences = int(plan.node(tensor).shape[0])](const LayerPass& pass) {
+                    sequences = int(plan.node(tensor).shape[0])](const StepContext& pass) {
         forEachSequence(pass.stream.size(), sequences, [&](std::size_t first, std::size_t count) {
             pass.on().run(kernels::Add{pass.stream.subspan(first, count),
                                        ofPiece(table.in(pass.parameters), pass.memory.piece, count)});
@@ -117,7 +117,7 @@ void positionsWeightGrad(StepWriter& writer, int tensor)
     if (isDoneByTheEmbedding(plan, tensor))
         return;
     writer.weightGrad([table = plan.parameter(plan.operand(tensor, 1)), from = plan.embeddingGradient(),
-                       sequences = int(plan.node(tensor).shape[0])](const LayerPass& pass) {
+                       sequences = int(plan.node(tensor).shape[0])](const StepContext& pass) {
         const std::span<const float> grad = pass.memory.floats(from);
         forEachSequence(grad.size(), sequences, [&](std::size_t first, std::size_t count) {
             pass.on().run(
@@ -128,7 +128,7 @@ void positionsWeightGrad(StepWriter& writer, int tensor)
 
 Step scaling(const LayerPlan& plan, int tensor)
 {
-    return [factor = float(plan.node(tensor).attribute("factor"))](const LayerPass& pass) {
+    return [factor = float(plan.node(tensor).attribute("factor"))](const StepContext& pass) {
         pass.on().run(kernels::TensorCall{TensorOperation::Scale,
                                           factor,
                                           {std::int64_t(pass.stream.size())},
@@ -167,7 +167,7 @@ void segments(StepWriter& writer, int tensor)
 {
     const LayerPlan& plan = writer.plan;
     writer.forward(
-        [table = plan.parameter(plan.operand(tensor, 1)), shape = plan.node(tensor).shape](const LayerPass& pass) {
+        [table = plan.parameter(plan.operand(tensor, 1)), shape = plan.node(tensor).shape](const StepContext& pass) {
             forEachHalf(pass.stream.size(), shape, [&](std::size_t first, std::size_t count, std::size_t half) {
                 float* const values = pass.stream.data() + first;
                 const float* const segment = table.in(pass.parameters).data() + half * std::size_t(shape[2]);
@@ -186,7 +186,7 @@ void segmentsWeightGrad(StepWriter& writer, int tensor)
 {
     const LayerPlan& plan = writer.plan;
     writer.weightGrad([table = plan.parameter(plan.operand(tensor, 1)), shape = plan.node(tensor).shape,
-                       from = plan.embeddingGradient()](const LayerPass& pass) {
+                       from = plan.embeddingGradient()](const StepContext& pass) {
         const std::span<const float> grad = pass.memory.floats(from);
         forEachHalf(grad.size(), shape, [&](std::size_t first, std::size_t count, std::size_t half) {
             pass.on().run(kernels::TensorCall{TensorOperation::SumRepeated,
@@ -205,7 +205,7 @@ void classToken(StepWriter& writer, int tensor)
 {
     const LayerPlan& plan = writer.plan;
     writer.forward([value = plan.parameter(plan.operand(tensor, 1)),
-                    pictures = int(plan.node(tensor).shape[0])](const LayerPass& pass) {
+                    pictures = int(plan.node(tensor).shape[0])](const StepContext& pass) {
         forEachSequence(pass.stream.size(), pictures, [&](std::size_t first, std::size_t) {
             pass.on().copy(value.in(pass.parameters), pass.stream.subspan(first, value.count));
         });
@@ -216,7 +216,7 @@ void classTokenWeightGrad(StepWriter& writer, int tensor)
 {
     const LayerPlan& plan = writer.plan;
     writer.weightGrad([value = plan.parameter(plan.operand(tensor, 1)), from = plan.embeddingGradient(),
-                       pictures = int(plan.node(tensor).shape[0])](const LayerPass& pass) {
+                       pictures = int(plan.node(tensor).shape[0])](const StepContext& pass) {
         const std::span<const float> grad = pass.memory.floats(from);
         forEachSequence(grad.size(), pictures, [&](std::size_t first, std::size_t) {
             pass.on().run(kernels::Add{value.in(pass.gradients), grad.subspan(first, value.count)});
@@ -231,7 +231,7 @@ void firstRow(StepWriter& writer, int tensor)
     if (plan.isNorm(plan.operand(tensor, 0)))
         return;
     writer.forward([from = plan.read(plan.operand(tensor, 0)), output = plan.value(tensor),
-                    shape = plan.node(tensor).shape](const LayerPass& pass) {
+                    shape = plan.node(tensor).shape](const StepContext& pass) {
         const auto width = std::size_t(shape[1]);
         std::size_t row = 0;
         forEachSequence(pass.at(from).size(), int(shape[0]), [&](std::size_t first, std::size_t) {
@@ -247,7 +247,7 @@ void firstRowInputGrad(StepWriter& writer, int tensor)
     if (plan.isNorm(plan.operand(tensor, 0)))
         return;
     writer.emptyStream();
-    writer.inputGrad([from = plan.gradient(tensor), shape = plan.node(tensor).shape](const LayerPass& pass) {
+    writer.inputGrad([from = plan.gradient(tensor), shape = plan.node(tensor).shape](const StepContext& pass) {
         const auto width = std::size_t(shape[1]);
         std::size_t row = 0;
         forEachSequence(pass.stream.size(), int(shape[0]), [&](std::size_t first, std::size_t) {
@@ -261,7 +261,7 @@ void softCap(StepWriter& writer, int tensor)
 {
     const LayerPlan& plan = writer.plan;
     writer.forward([cap = float(plan.node(tensor).attribute("cap")), values = plan.value(tensor),
-                    capped = plan.own(tensor, "logits")](const LayerPass& pass) {
+                    capped = plan.own(tensor, "logits")](const StepContext& pass) {
         pass.on().run(kernels::SoftCap{cap, pass.at(values)});
         pass.on().copy(std::span<const float>(pass.at(values)), pass.memory.floats(capped));
     });
@@ -271,7 +271,7 @@ void softCapInputGrad(StepWriter& writer, int tensor)
 {
     const LayerPlan& plan = writer.plan;
     writer.inputGrad([cap = float(plan.node(tensor).attribute("cap")), grad = plan.gradient(tensor),
-                      capped = plan.own(tensor, "logits")](const LayerPass& pass) {
+                      capped = plan.own(tensor, "logits")](const StepContext& pass) {
         pass.on().run(kernels::SoftCapGrad{cap, pass.memory.floats(capped), pass.at(grad)});
     });
 }
@@ -292,7 +292,7 @@ LossPlaces lossOf(const StepWriter& writer, int tensor)
 
 void crossEntropy(StepWriter& writer, int tensor)
 {
-    writer.forward([of = lossOf(writer, tensor)](const LayerPass& pass) {
+    writer.forward([of = lossOf(writer, tensor)](const StepContext& pass) {
         pass.on().copy(pass.targets, pass.memory.integers(of.targets));
         pass.on().run(kernels::CrossEntropyForward{of.rows, of.classes, pass.memory.floats(of.probabilities),
                                                    pass.targets, of.scale, pass.loss});
@@ -302,7 +302,7 @@ void crossEntropy(StepWriter& writer, int tensor)
 void crossEntropyInputGrad(StepWriter& writer, int tensor)
 {
     writer.inputGrad([of = lossOf(writer, tensor),
-                      grad = writer.plan.gradient(writer.plan.operand(tensor, 0))](const LayerPass& pass) {
+                      grad = writer.plan.gradient(writer.plan.operand(tensor, 0))](const StepContext& pass) {
         pass.on().run(kernels::CrossEntropyInputGrad{of.rows, of.classes, pass.memory.floats(of.probabilities),
                                                      pass.memory.integers(of.targets), of.scale, pass.at(grad)});
     });

@@ -35,7 +35,7 @@ RoutePlaces routeOf(const LayerPlan& plan, int route)
 
 void route(StepWriter& writer, int tensor)
 {
-    writer.forward([of = routeOf(writer.plan, tensor)](const LayerPass& pass) {
+    writer.forward([of = routeOf(writer.plan, tensor)](const StepContext& pass) {
         const StageMemory& memory = pass.memory;
         pass.on().run(kernels::RouteTokens{
             of.router, of.correction.in(pass.parameters), memory.floats(of.probabilities), memory.integers(of.choice),
@@ -48,7 +48,7 @@ void routeWeightGrad(StepWriter& writer, int tensor)
     const RoutePlaces of = routeOf(writer.plan, tensor);
     if (of.correction.count == 0)
         return;
-    writer.weightGrad([of](const LayerPass& pass) {
+    writer.weightGrad([of](const StepContext& pass) {
         pass.on().run(kernels::CountCopies{pass.memory.integers(of.begin), of.correction.in(pass.gradients)});
     });
 }
@@ -57,7 +57,7 @@ void dispatch(StepWriter& writer, int tensor)
 {
     const LayerPlan& plan = writer.plan;
     writer.forward([of = routeOf(plan, plan.route(tensor)), width = int(plan.width(tensor)),
-                    input = plan.read(plan.operand(tensor, 1)), output = plan.value(tensor)](const LayerPass& pass) {
+                    input = plan.read(plan.operand(tensor, 1)), output = plan.value(tensor)](const StepContext& pass) {
         pass.on().run(kernels::CopyToExperts{
             of.router.perToken, width, pass.memory.integers(of.row), {}, pass.at(input), pass.at(output)});
     });
@@ -68,7 +68,7 @@ void dispatchInputGrad(StepWriter& writer, int tensor)
     const LayerPlan& plan = writer.plan;
     const auto [place, store] = writer.gradientOf(plan.operand(tensor, 1));
     writer.inputGrad([of = routeOf(plan, plan.route(tensor)), width = int(plan.width(tensor)),
-                      from = plan.gradient(tensor), place = place, store = store](const LayerPass& pass) {
+                      from = plan.gradient(tensor), place = place, store = store](const StepContext& pass) {
         pass.on().run(kernels::SumOfExperts{
             of.router.perToken, width, pass.memory.integers(of.row), {}, pass.at(from), pass.at(place), store});
     });
@@ -79,7 +79,7 @@ void combine(StepWriter& writer, int tensor)
     const LayerPlan& plan = writer.plan;
     writer.forward([of = routeOf(plan, plan.route(tensor)), width = int(plan.width(tensor)),
                     input = plan.read(plan.operand(tensor, 1)), output = plan.value(tensor),
-                    store = plan.storeOf(tensor)](const LayerPass& pass) {
+                    store = plan.storeOf(tensor)](const StepContext& pass) {
         pass.on().run(kernels::SumOfExperts{of.router.perToken, width, pass.memory.integers(of.row),
                                             pass.memory.floats(of.weight), pass.at(input), pass.at(output), store});
     });
@@ -96,7 +96,7 @@ void combineInputGrad(StepWriter& writer, int tensor)
         float(of.attribute("balance") * double(plan.width(logits)) / (tokens * tokens * writer.settings.balanceOver));
     writer.inputGrad([of = routeOf(plan, route), width = int(plan.width(tensor)), balance, from = plan.gradient(tensor),
                       output = plan.read(made), outputGrad = plan.gradient(made),
-                      logitsGrad = plan.gradient(logits)](const LayerPass& pass) {
+                      logitsGrad = plan.gradient(logits)](const StepContext& pass) {
         const StageMemory& memory = pass.memory;
         const std::span<const std::int32_t> row = memory.integers(of.row);
         pass.on().run(kernels::RouteTokensGrad{of.router, width, memory.floats(of.probabilities),

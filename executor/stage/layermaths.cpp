@@ -31,7 +31,7 @@ LayerMaths::LayerMaths(const LayerPlan& plan, const LayerSettings& settings)
         const auto kept = plan.kept(tensor);
         if (!kept || !plan.isOnStream(tensor) || plan.isHead())
             return;
-        writer.forward([to = *kept](const LayerPass& pass) {
+        writer.forward([to = *kept](const StepContext& pass) {
             pass.on().copy(std::span<const float>(pass.stream), pass.memory.floats(to));
         });
     };

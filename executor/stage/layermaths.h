@@ -6,7 +6,7 @@
 // the gradients of everything that belongs to a matrix, its bias included. Both add, with +=.
 #pragma once
 
-#include "executor/stage/layerpass.h"
+#include "executor/stage/steps.h"
 
 #include <vector>
 
@@ -25,13 +25,13 @@ public:
     /// Throws Error for an operation without mathematics.
     LayerMaths(const LayerPlan& plan, const LayerSettings& settings);
 
-    void forward(const LayerPass& pass) const { run(m_steps.forward, pass); }
-    void recomputeCores(const LayerPass& pass) const { run(m_steps.cores, pass); }
-    void inputGrad(const LayerPass& pass) const { run(m_steps.inputGrad, pass); }
-    void weightGrad(const LayerPass& pass) const { run(m_steps.weightGrad, pass); }
+    void forward(const StepContext& pass) const { run(m_steps.forward, pass); }
+    void recomputeCores(const StepContext& pass) const { run(m_steps.cores, pass); }
+    void inputGrad(const StepContext& pass) const { run(m_steps.inputGrad, pass); }
+    void weightGrad(const StepContext& pass) const { run(m_steps.weightGrad, pass); }
 
 private:
-    static void run(const std::vector<Step>& steps, const LayerPass& pass)
+    static void run(const std::vector<Step>& steps, const StepContext& pass)
     {
         for (const Step& step : steps)
             step(pass);

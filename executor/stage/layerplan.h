@@ -5,8 +5,8 @@
 #pragma once
 
 #include "core/model/layersofgraph.h"
-#include "executor/stage/layerpass.h"
 #include "executor/stage/parameterlayout.h"
+#include "executor/stage/steps.h"
 
 #include <optional>
 #include <string_view>

@@ -25,7 +25,7 @@ struct NormPlaces {
     ParameterPlace gain, shift; ///< without a shift it is an RMS norm
     std::vector<NormRows> parts;
 
-    void forward(const LayerPass& pass, const Place& input, const Place& output, Store store) const
+    void forward(const StepContext& pass, const Place& input, const Place& output, Store store) const
     {
         for (const NormRows& part : parts) {
             const auto values = std::size_t(part.count) * std::size_t(columns);
@@ -40,7 +40,7 @@ struct NormPlaces {
         }
     }
 
-    void inputGrad(const LayerPass& pass, const Place& input, const Place& from, const Place& to, Store store) const
+    void inputGrad(const StepContext& pass, const Place& input, const Place& from, const Place& to, Store store) const
     {
         for (const NormRows& part : parts) {
             const auto values = std::size_t(part.count) * std::size_t(columns);
@@ -88,7 +88,7 @@ void norm(StepWriter& writer, int tensor)
         throw Error(plan.node(tensor).name, "a layer norm cannot be added to other values here",
                     "use a model without biases, or without post_norm");
     writer.forward([of, input = plan.read(plan.operand(tensor, 0)), output = plan.value(tensor),
-                    store = plan.storeOf(tensor)](const LayerPass& pass) { of.forward(pass, input, output, store); });
+                    store = plan.storeOf(tensor)](const StepContext& pass) { of.forward(pass, input, output, store); });
 }
 
 void normInputGrad(StepWriter& writer, int tensor)
@@ -101,7 +101,7 @@ void normInputGrad(StepWriter& writer, int tensor)
                                                     : StepWriter::Target{plan.gradient(to), Store::Replace};
     writer.inputGrad([of = normOf(plan, tensor), input = plan.read(to),
                       from = plan.gradient(first >= 0 ? first : tensor), place = place,
-                      store = store](const LayerPass& pass) { of.inputGrad(pass, input, from, place, store); });
+                      store = store](const StepContext& pass) { of.inputGrad(pass, input, from, place, store); });
 }
 
 void activation(StepWriter& writer, int tensor)
@@ -112,7 +112,7 @@ void activation(StepWriter& writer, int tensor)
     if (const int by = plan.reader(tensor); by >= 0 && plan.operation(by) == "multiply")
         return; // the gate of a gated MLP, computed together with the factor
     writer.forward([kind = activationKind(plan.operation(tensor)), input = plan.read(plan.operand(tensor, 0)),
-                    output = plan.value(tensor)](const LayerPass& pass) {
+                    output = plan.value(tensor)](const StepContext& pass) {
         pass.on().run(kernels::ActivationForward{kind, pass.at(input), pass.at(output)});
     });
 }
@@ -125,7 +125,7 @@ void activationInputGrad(StepWriter& writer, int tensor)
     if (const int by = plan.reader(tensor); by >= 0 && plan.operation(by) == "multiply")
         return;
     writer.inputGrad([kind = activationKind(plan.operation(tensor)), input = plan.read(plan.operand(tensor, 0)),
-                      grad = plan.gradient(tensor)](const LayerPass& pass) {
+                      grad = plan.gradient(tensor)](const StepContext& pass) {
         pass.on().run(kernels::ActivationInputGrad{kind, pass.at(input), pass.at(grad), pass.at(grad)});
     });
 }
@@ -151,7 +151,7 @@ void gated(StepWriter& writer, int tensor)
     const LayerPlan& plan = writer.plan;
     const Gated of = gatedOf(plan, tensor);
     writer.forward([kind = of.kind, gate = plan.read(of.gate), factor = plan.read(of.factor),
-                    output = plan.value(tensor)](const LayerPass& pass) {
+                    output = plan.value(tensor)](const StepContext& pass) {
         pass.on().run(kernels::GatedForward{kind, pass.at(gate), pass.at(factor), pass.at(output)});
     });
 }
@@ -162,7 +162,7 @@ void gatedInputGrad(StepWriter& writer, int tensor)
     const Gated of = gatedOf(plan, tensor);
     writer.inputGrad([kind = of.kind, gate = plan.read(of.gate), factor = plan.read(of.factor),
                       grad = plan.gradient(tensor), gateGrad = plan.gradient(of.gate),
-                      factorGrad = plan.gradient(of.factor)](const LayerPass& pass) {
+                      factorGrad = plan.gradient(of.factor)](const StepContext& pass) {
         pass.on().run(kernels::GatedInputGrad{kind, pass.at(gate), pass.at(factor), pass.at(grad), pass.at(gateGrad),
                                               pass.at(factorGrad)});
     });

@@ -23,7 +23,7 @@ LinearPlaces linearOf(const LayerPlan& plan, int tensor)
 
 /// The rows of every picture's patches, of the product and of what it reads.
 template<class Call>
-void forEachPicture(const LayerPass& pass, int pictures, const LinearPlaces& linear, const Place& input,
+void forEachPicture(const StepContext& pass, int pictures, const LinearPlaces& linear, const Place& input,
                     std::span<float> output, Call call)
 {
     const std::span<float> in = pass.at(input);
@@ -42,11 +42,11 @@ void linear(StepWriter& writer, int tensor)
     const int from = plan.operand(tensor, 0);
     const Place input = plan.read(from);
     if (plan.node(from).leaf == Leaf::Input) // pictures come as bytes
-        writer.forward([input](const LayerPass& pass) {
+        writer.forward([input](const StepContext& pass) {
             pass.on().run(kernels::FromBytes{pass.inputs, pass.at(input)});
         });
     if (plan.isBehindClassToken(tensor)) {
-        writer.forward([of, input, pictures = int(plan.node(tensor).shape[0])](const LayerPass& pass) {
+        writer.forward([of, input, pictures = int(plan.node(tensor).shape[0])](const StepContext& pass) {
             forEachPicture(pass, pictures, of, input, pass.stream,
                            [&](kernels::LinearShape shape, std::span<const float> in, std::span<float> out) {
                                pass.on().run(kernels::LinearForward{shape, in, of.weight.in(pass.parameters),
@@ -60,7 +60,7 @@ void linear(StepWriter& writer, int tensor)
     std::optional<Place> activated;
     if (by >= 0 && plan.isActivation(by) && plan.isFused(by))
         activated = plan.value(by);
-    writer.forward([of, input, output, activated, store = plan.storeOf(tensor)](const LayerPass& pass) {
+    writer.forward([of, input, output, activated, store = plan.storeOf(tensor)](const StepContext& pass) {
         pass.on().run(kernels::LinearForward{of.shape, pass.at(input), of.weight.in(pass.parameters),
                                              of.bias.in(pass.parameters), pass.at(output), store,
                                              activated ? pass.at(*activated) : std::span<float>()});
@@ -97,7 +97,7 @@ void linearInputGrad(StepWriter& writer, int tensor)
     if (plan.node(to).leaf == Leaf::None && plan.isActivation(to) && plan.isFused(to))
         activationInput = plan.read(plan.operand(to, 0));
     writer.inputGrad([of = backwardOf(plan, tensor), from = plan.gradient(tensor), place = place, store = store,
-                      activationInput](const LayerPass& pass) {
+                      activationInput](const StepContext& pass) {
         pass.on().run(kernels::LinearInputGrad{of.shape, pass.at(from), of.weight.in(pass.parameters), pass.at(place),
                                                store,
                                                activationInput ? pass.at(*activationInput) : std::span<const float>()});
@@ -112,7 +112,7 @@ void linearWeightGrad(StepWriter& writer, int tensor)
     const LinearPlaces of = backwardOf(plan, tensor);
     const Place input = plan.read(plan.operand(tensor, 0)), grad = plan.gradient(tensor);
     if (plan.isBehindClassToken(tensor)) {
-        writer.weightGrad([of, input, grad, pictures = int(plan.node(tensor).shape[0])](const LayerPass& pass) {
+        writer.weightGrad([of, input, grad, pictures = int(plan.node(tensor).shape[0])](const StepContext& pass) {
             forEachPicture(pass, pictures, of, input, pass.at(grad),
                            [&](kernels::LinearShape shape, std::span<const float> in, std::span<const float> out) {
                                pass.on().run(kernels::LinearWeightGrad{shape, in, out, of.weight.in(pass.gradients),
@@ -121,7 +121,7 @@ void linearWeightGrad(StepWriter& writer, int tensor)
         });
         return;
     }
-    writer.weightGrad([of, input, grad](const LayerPass& pass) {
+    writer.weightGrad([of, input, grad](const StepContext& pass) {
         pass.on().run(kernels::LinearWeightGrad{of.shape, pass.at(input), pass.at(grad), of.weight.in(pass.gradients),
                                                 of.bias.in(pass.gradients)});
     });
@@ -147,7 +147,7 @@ void expertLinear(StepWriter& writer, int tensor)
 {
     const LayerPlan& plan = writer.plan;
     writer.forward([of = expertsOf(plan, tensor), input = plan.read(plan.operand(tensor, 0)),
-                    output = plan.value(tensor)](const LayerPass& pass) {
+                    output = plan.value(tensor)](const StepContext& pass) {
         pass.on().run(kernels::ExpertsForward{of.shape, pass.memory.integers(of.begin), pass.at(input),
                                               of.weight.in(pass.parameters), pass.at(output),
                                               of.bias.in(pass.parameters), of.bias.stride});
@@ -159,7 +159,7 @@ void expertLinearInputGrad(StepWriter& writer, int tensor)
     const LayerPlan& plan = writer.plan;
     const auto [place, store] = writer.gradientOf(plan.operand(tensor, 0));
     writer.inputGrad([of = expertsOf(plan, tensor), from = plan.gradient(tensor), place = place,
-                      store = store](const LayerPass& pass) {
+                      store = store](const StepContext& pass) {
         pass.on().run(kernels::ExpertsInputGrad{of.shape, pass.memory.integers(of.begin), pass.at(from),
                                                 of.weight.in(pass.parameters), pass.at(place), store});
     });
@@ -169,7 +169,7 @@ void expertLinearWeightGrad(StepWriter& writer, int tensor)
 {
     const LayerPlan& plan = writer.plan;
     writer.weightGrad([of = expertsOf(plan, tensor), input = plan.read(plan.operand(tensor, 0)),
-                       grad = plan.gradient(tensor)](const LayerPass& pass) {
+                       grad = plan.gradient(tensor)](const StepContext& pass) {
         pass.on().run(kernels::ExpertsWeightGrad{of.shape, pass.memory.integers(of.begin), pass.at(input),
                                                  pass.at(grad), of.weight.in(pass.gradients),
                                                  of.bias.in(pass.gradients), of.bias.stride});

@@ -134,7 +134,8 @@ void StageMaths::inputGrad(std::span<const float> parameters, const StageMemory&
                            std::span<const std::span<const float>> skipGrads) const
 {
     assert(parameters.size() == m_parameters.count() && gradients.size() == m_parameters.count());
-    const LayerPass pass{memory, parameters, m_embeddingGrad ? memory.floats(*m_embeddingGrad) : inputGrad, gradients};
+    const StepContext pass{memory, parameters, m_embeddingGrad ? memory.floats(*m_embeddingGrad) : inputGrad,
+                           gradients};
     auto layer = m_layers.rbegin();
     if (hasHead())
         (layer++)->inputGrad(pass);

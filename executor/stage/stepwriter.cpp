@@ -43,7 +43,7 @@ StepWriter::Target StepWriter::streamGradient(bool inPlace)
 void StepWriter::emptyStream()
 {
     if (m_streamIsEmpty)
-        inputGrad([](const LayerPass& pass) { pass.on().run(kernels::Fill{pass.stream, 0}); });
+        inputGrad([](const StepContext& pass) { pass.on().run(kernels::Fill{pass.stream, 0}); });
     m_streamIsEmpty = false;
 }
 
@@ -51,13 +51,13 @@ void StepWriter::completeGradient(int tensor)
 {
     if (plan.isOnStream(tensor) && std::find(m_written.begin(), m_written.end(), tensor) != m_written.end()) {
         // What products gave back to a value on the stream.
-        inputGrad([branch = branchOf(plan, tensor)](const LayerPass& pass) {
+        inputGrad([branch = branchOf(plan, tensor)](const StepContext& pass) {
             pass.on().run(kernels::Add{pass.stream, pass.memory.floats(branch)});
         });
     }
     if (plan.addsToStream(tensor)) // W reads it, when the stream holds another value's
         if (const auto kept = plan.keptGradient(tensor))
-            inputGrad([to = *kept](const LayerPass& pass) {
+            inputGrad([to = *kept](const StepContext& pass) {
                 pass.on().copy(std::span<const float>(pass.stream), pass.memory.floats(to));
             });
 }

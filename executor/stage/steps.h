@@ -30,7 +30,7 @@ struct ParameterPlace {
     }
 };
 
-struct LayerPass {
+struct StepContext {
     const StageMemory& memory;
     std::span<const float> parameters{}; ///< of the stage; not of W
     std::span<float> stream{};           ///< not of W
@@ -43,7 +43,7 @@ struct LayerPass {
 };
 
 /// One call of a kernel, its operands resolved.
-using Step = std::function<void(const LayerPass&)>;
+using Step = std::function<void(const StepContext&)>;
 
 /// All of a layer's, in the order in which they run.
 struct LayerSteps {
