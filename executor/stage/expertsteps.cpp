@@ -13,8 +13,6 @@ namespace pipewright {
 
 namespace {
 
-using kernels::Store;
-
 /// Of a route node: its settings and its own tensors.
 struct RoutePlaces {
     kernels::Router router;
