@@ -147,6 +147,14 @@ private:
         return count;
     }
 
+    /// As many keys and values as queries, which share the width out evenly.
+    void readEvenHeads()
+    {
+        ModelShape& shape = m_file.shape;
+        shape.keyValueHeads = shape.heads;
+        shape.headSize = std::max<std::int64_t>(1, shape.hidden / std::max(1, shape.heads));
+    }
+
     void readGpt2()
     {
         ModelShape& shape = m_file.shape; // its defaults are GPT's: biases, learned positions
@@ -155,8 +163,7 @@ private:
         number("n_head", shape.heads);
         number("vocab_size", shape.vocabulary);
         number("n_positions", shape.sequence);
-        shape.keyValueHeads = shape.heads;
-        shape.headSize = std::max<std::int64_t>(1, shape.hidden / std::max(1, shape.heads));
+        readEvenHeads();
         shape.ffn = 4 * shape.hidden;
         if (has("n_inner"))
             number("n_inner", shape.ffn);
@@ -177,8 +184,7 @@ private:
         number("n_head", shape.heads);
         number("vocab_size", shape.vocabulary);
         shape.sequence = bloomSequence;
-        shape.keyValueHeads = shape.heads;
-        shape.headSize = std::max<std::int64_t>(1, shape.hidden / std::max(1, shape.heads));
+        readEvenHeads();
         shape.ffn = 4 * shape.hidden;
         shape.tiedHead = flag("tie_word_embeddings");
         m_reader.readRate("layer_norm_epsilon", shape.normEpsilon);
@@ -197,8 +203,7 @@ private:
         number("intermediate_size", shape.ffn);
         number("vocab_size", shape.vocabulary);
         number("max_position_embeddings", shape.sequence);
-        shape.keyValueHeads = shape.heads;
-        shape.headSize = std::max<std::int64_t>(1, shape.hidden / std::max(1, shape.heads));
+        readEvenHeads();
         m_reader.readRate("layer_norm_eps", shape.normEpsilon);
         readActivation("hidden_act");
         readDropout({"hidden_dropout_prob", "attention_probs_dropout_prob"});

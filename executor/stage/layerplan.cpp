@@ -79,6 +79,8 @@ void LayerPlan::findStream()
     for (int t = operand(size() - 1, 0);;) {
         m_onStream[std::size_t(t)] = true;
         if (operation(t) == "add") {
+            if (reader(operand(t, 1)) != t)
+                fault(operand(t, 1), "is read by others too, and cannot be added where it is made");
             m_addsToStream[std::size_t(operand(t, 1))] = true;
             t = operand(t, 0);
         } else if (worksOnStream(operation(t))) {
@@ -198,11 +200,19 @@ Place LayerPlan::gradient(int tensor) const
         return {.isStream = true};
     const std::string_view name = operation(tensor);
     if (name == "soft_cap" || rowOf(node(tensor)).isElementwise()
-        || (isNorm(tensor) && keptGradient(operand(tensor, 0))))
+        || (isNorm(tensor) && keptGradient(operand(tensor, 0)))) {
+        if (reader(operand(tensor, 0)) != tensor)
+            fault(operand(tensor, 0), "is read by others too, and its gradient cannot be made in place");
         return gradient(operand(tensor, 0));
+    }
     if (const std::string_view own = rowOf(node(tensor)).resultGrad; !own.empty())
         return {.slice = workspace(own, elements(tensor))};
-    return {.slice = workspace(name == "dispatch" ? "d.experts" : "d.ln", elements(tensor))};
+    if (name == "dispatch")
+        return {.slice = workspace("d.experts", elements(tensor))};
+    // They are never needed at once.
+    if (isNorm(tensor) || rowOf(node(tensor)).work == Work::Attention || name == "first_row")
+        return {.slice = workspace("d.ln", elements(tensor))};
+    fault(tensor, "has no place for its gradient");
 }
 
 ParameterPlace LayerPlan::parameter(int tensor) const

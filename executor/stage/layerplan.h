@@ -81,7 +81,6 @@ public:
     /// A norm of which only every sequence's first row is read, by the node that is returned; -1: all of it is.
     int firstRowOf(int norm) const;
 
-    int layer() const { return m_layer; }
     bool fuses = true; ///< for tests
 
 private:

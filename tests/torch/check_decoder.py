@@ -115,23 +115,31 @@ def is_gpt2(shape):
     return shape.get("learned_positions", True) and not shape.get("gated_mlp", False)
 
 
-def published_gpt2(ours):
-    """The names of published GPT-2; its matrices lie the other way round."""
-    parts = {"ln1.gamma": "ln_1.weight", "ln1.beta": "ln_1.bias", "ln2.gamma": "ln_2.weight", "ln2.beta": "ln_2.bias"}
-    for our, their in (("qkv", "attn.c_attn"), ("projection", "attn.c_proj"), ("fc1", "mlp.c_fc"), ("fc2", "mlp.c_proj")):
-        parts.update({f"{our}.{kind}": f"{their}.{kind}" for kind in ("weight", "bias")})
-    ends = {"embedding/table.weight": "transformer.wte.weight", "embedding/positions.weight": "transformer.wpe.weight",
-            "head/norm.gamma": "transformer.ln_f.weight", "head/norm.beta": "transformer.ln_f.bias",
-            "head/projection.weight": "lm_head.weight"}
+def renamed(ours, norms, products, ends, value_of):
+    """Ours under the names of GPT-2 or BLOOM: of a layer's norms and products, and of the two ends."""
+    parts = {f"{our}.{kind}": f"{their}.{named}" for our, their in norms.items()
+             for kind, named in (("gamma", "weight"), ("beta", "bias"))}
+    parts |= {f"{our}.{kind}": f"{their}.{kind}" for our, their in products.items() for kind in ("weight", "bias")}
+    ends = {**ends, "head/norm.gamma": "ln_f.weight", "head/norm.beta": "ln_f.bias"}
     theirs = {}
     for name, value in ours.items():
-        if name in ends:
-            theirs[ends[name]] = value
-            continue
         layer, part = name.split("/")
-        at = f"transformer.h.{layer.removeprefix('layer ')}."
-        theirs[at + parts[part]] = value.T.contiguous() if value.dim() == 2 else value
+        if name == "head/projection.weight":
+            theirs["lm_head.weight"] = value
+        elif name in ends:
+            theirs["transformer." + ends[name]] = value
+        else:
+            theirs[f"transformer.h.{layer.removeprefix('layer ')}.{parts[part]}"] = value_of(part, value)
     return theirs
+
+
+def published_gpt2(ours):
+    """The names of published GPT-2; its matrices lie the other way round."""
+    return renamed(
+        ours, {"ln1": "ln_1", "ln2": "ln_2"},
+        {"qkv": "attn.c_attn", "projection": "attn.c_proj", "fc1": "mlp.c_fc", "fc2": "mlp.c_proj"},
+        {"embedding/table.weight": "wte.weight", "embedding/positions.weight": "wpe.weight"},
+        lambda part, value: value.T.contiguous() if value.dim() == 2 else value)
 
 
 def is_bloom(shape):
@@ -140,27 +148,17 @@ def is_bloom(shape):
 
 def published_bloom(shape, ours):
     """The names of published BLOOM; its queries, keys and values are side by side for each head."""
-    parts = {"ln1.gamma": "input_layernorm.weight", "ln1.beta": "input_layernorm.bias",
-             "ln2.gamma": "post_attention_layernorm.weight", "ln2.beta": "post_attention_layernorm.bias"}
-    for our, their in (("qkv", "self_attention.query_key_value"), ("projection", "self_attention.dense"),
-                       ("fc1", "mlp.dense_h_to_4h"), ("fc2", "mlp.dense_4h_to_h")):
-        parts.update({f"{our}.{kind}": f"{their}.{kind}" for kind in ("weight", "bias")})
-    ends = {"embedding/table.weight": "transformer.word_embeddings.weight",
-            "embedding/norm.gamma": "transformer.word_embeddings_layernorm.weight",
-            "embedding/norm.beta": "transformer.word_embeddings_layernorm.bias",
-            "head/norm.gamma": "transformer.ln_f.weight", "head/norm.beta": "transformer.ln_f.bias",
-            "head/projection.weight": "lm_head.weight"}
-    theirs = {}
-    for name, value in ours.items():
-        if name in ends:
-            theirs[ends[name]] = value
-            continue
-        layer, part = name.split("/")
-        if part.startswith("qkv."):
-            by_head = value.reshape(3, shape["heads"], shape["head_size"], *value.shape[1:])
-            value = by_head.transpose(0, 1).reshape(value.shape)
-        theirs[f"transformer.h.{layer.removeprefix('layer ')}.{parts[part]}"] = value
-    return theirs
+    def by_head(part, value):
+        if not part.startswith("qkv."):
+            return value
+        return value.reshape(3, shape["heads"], shape["head_size"], -1).transpose(0, 1).reshape(value.shape)
+
+    return renamed(
+        ours, {"ln1": "input_layernorm", "ln2": "post_attention_layernorm"},
+        {"qkv": "self_attention.query_key_value", "projection": "self_attention.dense", "fc1": "mlp.dense_h_to_4h",
+         "fc2": "mlp.dense_4h_to_h"},
+        {"embedding/table.weight": "word_embeddings.weight", "embedding/norm.gamma": "word_embeddings_layernorm.weight",
+         "embedding/norm.beta": "word_embeddings_layernorm.bias"}, by_head)
 
 
 def is_gemma(shape):

@@ -4,7 +4,6 @@
 #include "core/design/stagecosts.h"
 #include "core/files/designfile.h"
 #include "core/files/locateddesign.h"
-#include "core/json/locatedjson.h"
 #include "core/model/transformer.h"
 #include "core/presets/presets.h"
 #include "testmain.h"
@@ -457,20 +456,6 @@ private slots:
         QCOMPARE(toString(placed[1]), std::string("design.json:7: error: stage 1: is odd"));
         QCOMPARE(toString(placed[2]), std::string("design.json: warning: elsewhere: hm"));
         QCOMPARE(placed[3].where, std::string("design.json:4"));
-    }
-
-    void linesAreThoseAnEditorShows()
-    {
-        const LocatedJson document =
-            parseLocatedJson("{\"a\": 1,\n\"b/c\": [\n  1,\n  2\n],\r\n\"d\":\n{\"e~\": 5\n}}", "x");
-        QCOMPARE(document.lineOf("/a"), 1);
-        QCOMPARE(document.lineOf("/b~1c"), 2);
-        QCOMPARE(document.lineOf("/b~1c/0"), 3);
-        QCOMPARE(document.lineOf("/b~1c/1"), 4);
-        QCOMPARE(document.lineOf("/d"), 7);
-        QCOMPARE(document.lineOf("/d/e~0"), 7);
-        QCOMPARE(document.lineOf("/d/nothing/there"), 7);
-        QCOMPARE(document.placeOf("/nothing"), std::string("x:1"));
     }
 
     void filesAreReplacedOnlyWhenAskedAndNeverHalfWritten()

@@ -16,6 +16,20 @@ class TestLocatedJson : public QObject {
     Q_OBJECT
 
 private slots:
+    void linesAreThoseAnEditorShows()
+    {
+        const LocatedJson document =
+            parseLocatedJson("{\"a\": 1,\n\"b/c\": [\n  1,\n  2\n],\r\n\"d\":\n{\"e~\": 5\n}}", "x");
+        QCOMPARE(document.lineOf("/a"), 1);
+        QCOMPARE(document.lineOf("/b~1c"), 2);
+        QCOMPARE(document.lineOf("/b~1c/0"), 3);
+        QCOMPARE(document.lineOf("/b~1c/1"), 4);
+        QCOMPARE(document.lineOf("/d"), 7);
+        QCOMPARE(document.lineOf("/d/e~0"), 7);
+        QCOMPARE(document.lineOf("/d/nothing/there"), 7);
+        QCOMPARE(document.placeOf("/nothing"), std::string("x:1"));
+    }
+
     void membersStandAsTheTextHasThem()
     {
         const auto document = parseLocatedJson(R"({"z": {"b": 18446744073709551615, "a": -9223372036854775808},

@@ -192,7 +192,7 @@ inline ModelShape groupLatent(int layers = 2, bool ofQueries = true)
 inline ModelShape groupBiases(int layers = 2)
 {
     ModelShape shape = groupLlama(layers);
-    shape.linearBiases = true;
+    shape.linearBiases = shape.embeddingNorm = true;
     shape.rotary = {};
     shape.heads = 6;
     shape.keyValueHeads = 3;
