@@ -155,6 +155,8 @@ const char* whyNotHeads(const TensorGraph& graph, const Node& node)
     const std::int64_t querySize = querySizeOf(node);
     if (queries.back() != heads * querySize || heads % narrow != 0 || keys.back() != narrow * querySize)
         return "its keys have not the size of its queries, or cannot be shared evenly";
+    if (attributeOr(node, "linear_biases", 0) > 0 && attributeOr(node, "bidirectional", 0) > 0)
+        return "linear biases fall with the distance to earlier tokens, and it has later ones";
     if (keys[1] != node.shape[1])
         return "it has not as many keys as queries";
     if (node.operands.size() > 3 && graph.node(node.operands[3]).shape.front() != heads)

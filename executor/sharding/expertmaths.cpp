@@ -4,6 +4,7 @@
 #include "executor/stage/kernelsettings.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace pipewright::sharding {
 
@@ -241,6 +242,19 @@ constexpr NodeMaths expertTable[] = {
 bool routesTokens(const Node& node)
 {
     return node.leaf == Leaf::None && operations()[static_cast<std::size_t>(node.operation)].name == "route";
+}
+
+const char* whyNotRouted(const TensorGraph& graph, const Node& node)
+{
+    if (!routesTokens(node))
+        return nullptr;
+    const auto experts = static_cast<double>(graph.node(node.operands[0]).shape.back());
+    const double groups = attributeOr(node, "groups", 1), visited = attributeOr(node, "groups_per_token", 1);
+    if (groups > experts || std::fmod(experts, groups) != 0)
+        return "its experts are no whole number of groups of one size";
+    if (visited > groups || node.attributes.at("top_k") > experts / groups * visited)
+        return "a token is to visit more experts, or groups of them, than there are";
+    return nullptr;
 }
 
 std::int64_t chosenPerToken(const Node& node)

@@ -10,6 +10,9 @@ namespace pipewright::sharding {
 
 std::span<const NodeMaths> expertMaths();
 
+/// The kernels would read beside the experts of a router that cannot choose so many. Null: no objection.
+const char* whyNotRouted(const TensorGraph& graph, const Node& node);
+
 /// Whether a node chooses experts, and how many for each token.
 bool routesTokens(const Node& node);
 std::int64_t chosenPerToken(const Node& node);

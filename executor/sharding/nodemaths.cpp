@@ -295,6 +295,8 @@ Diagnostics whyNotRunnable(const TensorGraph& graph)
                 "leave this out");
         if (const char* why = whyNotHeads(graph, node))
             fault(node, why, "give queries, keys and values heads of one size");
+        if (const char* why = whyNotRouted(graph, node))
+            fault(node, why, "give every group as many experts, of which a token can visit enough");
         // Each would be read as if it had other rows.
         const auto rowsOf = [&](std::size_t operand, std::size_t dim) {
             return graph.node(node.operands[operand]).shape[dim];

@@ -86,6 +86,51 @@ private Q_SLOTS:
             QVERIFY_THROWS_EXCEPTION(Error, runSingle(graph, randomLeaves(graph, 1)));
     }
 
+    /// Here too they would read beside the tensors.
+    void routersThatCannotChooseSoManyAreRefused_data()
+    {
+        QTest::addColumn<double>("groups");
+        QTest::addColumn<double>("visited");
+        QTest::addColumn<double>("experts"); // that a token chooses
+        QTest::addColumn<bool>("fits");
+        QTest::newRow("they fit") << 3.0 << 2.0 << 4.0 << true;
+        QTest::newRow("groups of unlike sizes") << 4.0 << 2.0 << 2.0 << false;
+        QTest::newRow("more groups than experts") << 12.0 << 1.0 << 1.0 << false;
+        QTest::newRow("more groups than there are") << 3.0 << 4.0 << 2.0 << false;
+        QTest::newRow("more experts than the groups have") << 3.0 << 2.0 << 5.0 << false;
+        QTest::newRow("more experts than there are") << 1.0 << 1.0 << 7.0 << false;
+    }
+    void routersThatCannotChooseSoManyAreRefused()
+    {
+        QFETCH(double, groups);
+        QFETCH(double, visited);
+        QFETCH(double, experts);
+        QFETCH(bool, fits);
+        TensorGraph graph;
+        const int logits = graph.addParameter("l", {2, 5, 6});
+        graph.add("loss", "sum",
+                  {graph.add("r", "route", {logits},
+                             {{"top_k", experts},
+                              {"capacity", 4},
+                              {"groups", groups},
+                              {"groups_per_token", visited},
+                              {"sigmoid", 1}})});
+        if (fits)
+            QVERIFY(std::isfinite(runSingle(graph, randomLeaves(graph, 1)).loss));
+        else
+            QVERIFY_THROWS_EXCEPTION(Error, runSingle(graph, randomLeaves(graph, 1)));
+    }
+
+    void linearBiasesLookBack()
+    {
+        TensorGraph graph;
+        const int q = graph.addInput("q", {2, 5, 24});
+        graph.add("loss", "sum",
+                  {graph.add("a", "attention", {q, q, q},
+                             {{"heads", 4}, {"key_value_heads", 4}, {"linear_biases", 1}, {"bidirectional", 1}})});
+        QVERIFY_THROWS_EXCEPTION(Error, runSingle(graph, randomLeaves(graph, 1)));
+    }
+
     void tablesWithOtherRowsAreRefused_data()
     {
         QTest::addColumn<QString>("operation");
