@@ -192,9 +192,10 @@ void InlineDesign::addModel()
     group
         .add_option_function<std::string>(
             "--recompute", [this](const std::string& text) { m_asked.recompute = parseRecompute(text, "--recompute"); },
-            "which activations R blocks make again before the backward: the attention's, or all, of every stage or of "
-            "these (none)")
-        ->type_name("none|selective|full|STAGES");
+            "which activations are made again for the backward. Inside it, as frameworks do: full, layer by layer; "
+            "every:N, N layers at a time; selective, attention cores. By R blocks before it: block, whole stages; "
+            "block-selective. For some stages: full:0-2,5 (none)")
+        ->type_name("none|selective|full|every:N|block|block-selective, or KIND:STAGES");
     group
         .add_option_function<std::string>(
             "--offload", [this](const std::string& text) { m_offload = parseOffload(text, "--offload"); },

@@ -50,10 +50,11 @@ SearchCommandOptions::SearchCommandOptions(CLI::App& command)
                     "given: as the design has them; split: I and W apart; full: one block; either: what is better")
         ->type_name("STYLE");
     command
-        .add_option("--recompute", recompute,
-                    "which stages make their activations again before the backward (R blocks), such as 0,1; or auto: "
-                    "as many of the first as pay (with a limit in bytes)")
-        ->type_name("auto|none|selective|full|STAGES");
+        .add_option(
+            "--recompute", recompute,
+            "which activations are made again for the backward, as `new --help` says; or auto: the kind, and as "
+            "many of the first stages as pay (with a limit in bytes)")
+        ->type_name("auto|none|selective|full|every:N|block|block-selective, or KIND:STAGES");
     command
         .add_option(
             "--offload", offload,

@@ -27,6 +27,13 @@ void StageCosts::fillInTimes()
         }
 }
 
+void StageCosts::lengthenBackward(Nanoseconds by)
+{
+    inputGrad = std::max<Nanoseconds>(0, inputGrad + by);
+    backward = std::max<Nanoseconds>(0, backward + by);
+    fitParts();
+}
+
 void StageCosts::fitParts()
 {
     for (const Op op : allOps)

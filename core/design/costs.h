@@ -44,14 +44,15 @@ constexpr std::string_view nameOf(CostOrigin origin) ///< empty behind the last 
 ///                         recomputes, R writes what F did not save:
 ///   recomputedUntilInputGrad    written by R, released by I (or B)
 ///   recomputedUntilWeightGrad   written by R, released by W (or B)
-/// and with full recomputation the input of F stays until R.
+/// and the input of F stays until R. Where the backward itself recomputes layer by layer, the input of F stays until I
+/// (or B); what it makes again is in the workspace, or for W in savedFromInputGrad.
 struct StageCosts {
     Nanoseconds forward = 1'000'000;
     Nanoseconds inputGrad = 1'000'000;
     Nanoseconds weightGrad = 1'000'000;
     Nanoseconds backward = 2'000'000; ///< the full B; I + W unless measured
     Nanoseconds update = 0;           ///< optimizer, once per step, and the sum over copies of the pipeline before it
-    Nanoseconds recompute = 0;
+    Nanoseconds recompute = 0; ///< of an R block; where the backward recomputes, its share of inputGrad and backward
 
     Bytes savedUntilInputGrad = 0;
     Bytes savedUntilWeightGrad = 0;
@@ -90,6 +91,8 @@ struct StageCosts {
         }
         return 0;
     }
+    /// The passes that recompute, I and B, take so much longer, or shorter for less than 0.
+    void lengthenBackward(Nanoseconds by);
     /// The times that follow from others: a full backward takes as long as its halves, a recompute as a forward.
     void fillInTimes();
     /// Call after times have changed: parts keep their shares of the block. O(parts).

@@ -49,6 +49,10 @@ void addForward(const LayerSeconds& layer, PartList& list)
 /// `weights`: the weight gradients among the rest (B); else the input gradients alone (I).
 void addBackward(const LayerSeconds& layer, bool weights, PartList& list)
 {
+    if (layer.again.kind == RecomputeKind::Full)
+        addForward(layer, list);
+    else if (layer.again.kind == RecomputeKind::Selective)
+        list.compute("attention", layer.coreAgain, awaited);
     const auto weightGrad = [&](const char* name, double seconds) {
         if (weights)
             list.compute(name, seconds, !awaited);

@@ -16,6 +16,8 @@ namespace pipewright {
 /// The times of a layer: its attention, the exchange of tokens with experts, and the rest.
 struct LayerSeconds {
     MemberTimes::Seconds attention, tokens, rest;
+    double coreAgain = 0;              ///< of the attention core alone
+    Recompute again = Recompute::None; ///< what the backward recomputes of the layer
     bool sendsTokens() const { return tokens.forward + tokens.inputGrad > 0; }
 };
 

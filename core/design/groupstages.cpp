@@ -324,15 +324,17 @@ bool hasGroups(const Design& design)
 
 namespace {
 
-/// Whether members of a group make activations again so.
-bool groupsRecompute(Recompute recompute)
+/// Why members of a group do not recompute so; empty: they do.
+std::string_view whyGroupsDoNotRecompute(Recompute recompute)
 {
-    switch (recompute) {
-    case Recompute::None:
-    case Recompute::Full: return true;
-    case Recompute::Selective: break;
+    switch (recompute.kind) {
+    case RecomputeKind::None:
+    case RecomputeKind::Block: return {};
+    case RecomputeKind::Full: return "a group's members recompute by R blocks, not inside the backward";
+    case RecomputeKind::Selective:
+    case RecomputeKind::BlockSelective: break;
     }
-    return false;
+    return "a group's members keep nothing of attention's core, so there is nothing to recompute selectively";
 }
 
 } // namespace
@@ -368,9 +370,11 @@ Diagnostics whyNoMembers(const Design& design)
                        "without --shard-optimizer"});
     refuse(schedule.sequencePieces > 1, "schedule.sequence_pieces", "groups do not run pieces of sequences",
            "use a family with whole sequences");
-    refuse(!std::all_of(schedule.recompute.begin(), schedule.recompute.end(), groupsRecompute), "schedule.recompute",
-           "a group's members keep nothing of attention's core, so there is nothing to make again selectively",
-           "use full or none: --recompute full");
+    for (const Recompute recompute : schedule.recompute)
+        if (const std::string_view reason = whyGroupsDoNotRecompute(recompute); !reason.empty()) {
+            refuse(true, "schedule.recompute", reason.data(), "use block or none: --recompute block");
+            break;
+        }
     // Behind the reasons with a remedy: what is not known to run is not run.
     Schedule rest = schedule;
     takeOut(rest.microbatches, rest.deviceOfStage, rest.replicaPlacements, rest.recompute, rest.offload,

@@ -63,20 +63,24 @@ void fitHostGaps(std::vector<HostGaps>& gaps, std::size_t devices)
 /// Without a model the saved bytes are moved as a whole between F and R.
 void moveBytes(StageCosts& stage, Recompute now, int sequencePieces, std::size_t number)
 {
-    if (now == Recompute::Full && sequencePieces > 1)
+    if (now == Recompute::Block && sequencePieces > 1)
         throw Error(
             "schedule.recompute",
             fmt::format("without a model it is unknown which of the kept bytes are keys and values, which later "
                         "pieces of a sequence read, and which stage {} can make again",
                         number),
             "make the design from a model, or leave sequences whole");
-    if (now == Recompute::Selective)
+    if (now.coresOnly())
         throw Error("schedule.recompute",
                     fmt::format("without a model it is unknown what stage {} keeps besides its attention", number),
-                    "use full or none, or make the design from a model");
+                    "use block or none, or make the design from a model");
+    if (now.insideBackward())
+        throw Error("schedule.recompute",
+                    fmt::format("without a model it is unknown which layers stage {} has", number),
+                    "use block or none, or make the design from a model");
     const auto move = [&](Bytes& saved, Bytes& recomputed) {
         const Bytes all = saved + recomputed;
-        saved = now == Recompute::Full ? 0 : all;
+        saved = now == Recompute::Block ? 0 : all;
         recomputed = all - saved;
     };
     move(stage.savedUntilInputGrad, stage.recomputedUntilInputGrad);
@@ -163,26 +167,45 @@ Design withRecompute(const Design& base, const std::vector<Recompute>& ofStage)
     }
     if (hasModel)
         applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, design.costs);
-    std::vector<double> shares;
-    if (hasModel)
-        shares = recomputedShares(*design.workload, design.layersPerStage, Recompute::Selective);
     for (std::size_t s = 0; s < design.costs.stages.size(); ++s) {
         const Recompute before = base.schedule.recomputeOf(static_cast<int>(s)),
                         now = design.schedule.recomputeOf(static_cast<int>(s));
         if (before == now)
             continue;
         StageCosts& stage = design.costs.stages[s];
+        const Nanoseconds forward = stage.forward;
         if (!hasModel)
             moveBytes(stage, now, design.schedule.sequencePieces, s);
-        const bool selective = now == Recompute::Selective;
-        if (selective || before == Recompute::Selective || stage.recompute == 0) {
-            stage.recompute = selective ? std::llround(static_cast<double>(stage.forward) * shares[s]) : stage.forward;
-            // Full recomputation has the parts of the forward; the parts of the attention alone are unknown.
-            stage.parts[indexOf(Op::R)] = selective ? std::vector<BlockPart>{} : stage.parts[indexOf(Op::F)];
+        if (before.insideBackward())
+            stage.lengthenBackward(-stage.recompute);
+        const bool isWhole = now == Recompute::Block || now == Recompute::None,
+                   wasWhole = before == Recompute::Block || before == Recompute::None;
+        if (!isWhole || !wasWhole || stage.recompute == 0) {
+            stage.recompute = isWhole
+                                  ? forward
+                                  : std::llround(static_cast<double>(forward)
+                                                 * recomputedShares(*design.workload, design.layersPerStage, now)[s]);
+            // A whole stage has the parts of the forward; the parts of the attention alone are unknown.
+            stage.parts[indexOf(Op::R)] = isWhole ? stage.parts[indexOf(Op::F)] : std::vector<BlockPart>{};
             stage.origin[indexOf(Op::R)] = CostOrigin::Estimated;
         }
+        if (now.insideBackward())
+            stage.lengthenBackward(stage.recompute);
+        if (now.insideBackward() || before.insideBackward())
+            stage.origin[indexOf(Op::I)] = stage.origin[indexOf(Op::B)] = CostOrigin::Estimated;
     }
     return design;
+}
+
+std::optional<Design> withoutInsideRecompute(const Design& base)
+{
+    std::vector<Recompute> byBlock = base.schedule.recompute;
+    for (Recompute& recompute : byBlock)
+        if (recompute.insideBackward())
+            recompute = Recompute::None;
+    if (isFormula(base) || byBlock == base.schedule.recompute)
+        return std::nullopt;
+    return withRecompute(base, byBlock);
 }
 
 Design withOffload(const Design& base, std::vector<bool> ofStage)
@@ -213,7 +236,10 @@ Design withSchedule(const Design& original, Schedule schedule, std::vector<int> 
                     std::optional<Unevenness> given)
 {
     const Unevenness uneven = given.value_or(unevennessOf(original).assumed);
-    if (original.schedule.recompute != schedule.recompute) { // recomputation changes the costs
+    const bool sameCut = schedule.deviceOfStage == original.schedule.deviceOfStage
+                         && (layersPerStage.empty() || layersPerStage == original.layersPerStage);
+    // Recomputation changes the costs.
+    if (original.schedule.recompute != schedule.recompute || (!sameCut && withoutInsideRecompute(original))) {
         const std::vector<Recompute> recompute = std::exchange(schedule.recompute, {});
         const Schedule plain = withRecompute(schedule, {});
         Design design = withSchedule(withRecompute(original, {}), plain, std::move(layersPerStage), uneven);
@@ -308,6 +334,8 @@ Design withDevices(const Design& base, int devices)
 
 Design withPartition(const Design& base, std::vector<int> layersPerStage)
 {
+    if (const std::optional<Design> plain = withoutInsideRecompute(base))
+        return withRecompute(withPartition(*plain, std::move(layersPerStage)), base.schedule.recompute);
     if (!base.workload || base.layersPerStage.empty())
         throw Error("partition", "there is no model to cut", "make the design from a model");
     if (layersPerStage.size() != base.layersPerStage.size())

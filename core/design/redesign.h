@@ -65,6 +65,10 @@ Design withFamily(const Design& base, const Family& family, const FamilyChoice& 
 /// forward's. Without a model the bytes of selective recomputation are unknown. Throws Error.
 Design withRecompute(const Design& base, const std::vector<Recompute>& ofStage);
 
+/// Where times are not from a formula they do not say which layers the backward recomputes: the design without that, to
+/// be changed and to recompute again. Nothing where there is none to take out.
+std::optional<Design> withoutInsideRecompute(const Design& base);
+
 /// The same design with activations of these stages offloaded (PipelineShape::offload; empty: none). Throws Error when
 /// the costs do not have the link to host memory, and for updates during the step and sequence pieces.
 Design withOffload(const Design& base, std::vector<bool> ofStage);

@@ -107,6 +107,8 @@ Design withModel(const Design& base, const ModelShape& shape)
         throw Error("model.data_type",
                     "the times were measured with numbers of one type, and no formula says what another makes of them",
                     "measure a run in that type, or take a formula's times");
+    if (const std::optional<Design> plain = withoutInsideRecompute(base))
+        return withRecompute(withModel(*plain, shape), base.schedule.recompute);
     Design design = base;
     design.workload = makeWorkload(shape, base.workload->optimizer, base.workload->source);
     if (design.workload->layers.size() != base.workload->layers.size())

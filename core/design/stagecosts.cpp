@@ -13,7 +13,7 @@
 #include "core/model/layersofgraph.h"
 #include "core/model/modelgraph.h"
 #include "core/model/parallelism.h"
-#include "core/model/passworkspace.h"
+#include "core/model/passmemory.h"
 #include "core/model/recomputedtensors.h"
 #include "core/model/transformer.h"
 
@@ -96,32 +96,23 @@ void fillAutogradBytes(const Workload& workload, std::span<const Layer> layers, 
 
 void fillBytes(const Workload& workload, std::span<const Layer> layers, Recompute recompute, StageCosts& stage)
 {
-    stage.savedUntilInputGrad = stage.savedUntilWeightGrad = stage.savedFromInputGrad = stage.sparedByBackward = 0;
-    stage.recomputedUntilInputGrad = stage.recomputedUntilWeightGrad = 0;
-    for (const Layer& layer : layers)
-        for (const SavedTensor& tensor : layer.saved) {
-            const bool again = isRecomputed(tensor, recompute, workload.shape.sequencePieces);
-            switch (tensor.lifetime) {
-            case Lifetime::UntilInputGrad:
-                (again ? stage.recomputedUntilInputGrad : stage.savedUntilInputGrad) += tensor.bytes();
-                break;
-            case Lifetime::UntilWeightGrad:
-                (again ? stage.recomputedUntilWeightGrad : stage.savedUntilWeightGrad) += tensor.bytes();
-                break;
-            case Lifetime::FromInputGrad: stage.savedFromInputGrad += tensor.bytes(); break;
-            }
-        }
+    const PassMemory of = passMemory(workload.shape, layers, recompute);
+    stage.savedUntilInputGrad = of.kept.untilInputGrad;
+    stage.savedUntilWeightGrad = of.kept.untilWeightGrad;
+    stage.savedFromInputGrad = of.kept.fromInputGrad;
+    stage.sparedByBackward = of.sparedByBackward;
+    stage.recomputedUntilInputGrad = of.kept.againUntilInputGrad;
+    stage.recomputedUntilWeightGrad = of.kept.againUntilWeightGrad;
     const auto attentions =
         std::count_if(layers.begin(), layers.end(), [](const Layer& layer) { return hasAttention(layer.kind); });
     // Sums over pieces, hence in fp32 whatever is stored.
     stage.sequenceGradient = attentions * sequenceGradientElements(workload.shape) * bytesOf(DataType::Fp32);
     stage.output = layers.back().outputBytes;
-    const PassWorkspace workspace = passWorkspace(workload.shape, layers, recompute);
-    stage.workspaceForward = workspace.forward;
-    stage.workspaceInputGrad = workspace.inputGrad;
-    stage.workspaceWeightGrad = workspace.weightGrad;
-    stage.workspaceBackward = workspace.backward;
-    stage.workspaceRecompute = workspace.recompute;
+    stage.workspaceForward = of.workspace.forward;
+    stage.workspaceInputGrad = of.workspace.inputGrad;
+    stage.workspaceWeightGrad = of.workspace.weightGrad;
+    stage.workspaceBackward = of.workspace.backward;
+    stage.workspaceRecompute = of.workspace.recompute;
     if (workload.shape.autograd && recompute == Recompute::None)
         fillAutogradBytes(workload, layers, stage);
     const std::int64_t trained = trainedParametersOf(layers);
@@ -166,10 +157,8 @@ void fillTimes(std::span<const Layer> layers, const Layer& attention, const Devi
 {
     using Seconds = MemberTimes::Seconds;
     constexpr double Seconds::*passes[] = {&Seconds::forward, &Seconds::inputGrad, &Seconds::weightGrad};
-    double core = 0;
     Seconds work, exchanged;
     for (const Layer& layer : layers) {
-        core += attentionCoreFlops(layer) / (device.peakFlops * device.efficiency);
         for (const auto pass : passes) {
             work.*pass += computing(layer, device).*pass;
             exchanged.*pass += members.exchanges(layer).*pass;
@@ -196,6 +185,8 @@ void fillTimes(std::span<const Layer> layers, const Layer& attention, const Devi
     if (tableBackward > 0)
         stage.backward = tableBackward;
     std::vector<LayerSeconds> seconds;
+    double again = 0;
+    Nanoseconds tableAgain = 0;
     for (const Layer& layer : layers) {
         LayerSeconds& each = seconds.emplace_back();
         const bool sends = members.exchanges(layer, GroupAxis::Expert).forward > 0;
@@ -205,11 +196,21 @@ void fillTimes(std::span<const Layer> layers, const Layer& attention, const Devi
             each.rest.*pass = computing(layer, device).*pass + members.exchanges(layer).*pass * exposed.*pass
                               - each.tokens.*pass - each.attention.*pass;
         }
+        each.coreAgain = attentionCoreFlops(layer) / (device.peakFlops * device.efficiency);
+        each.again = recompute.insideBackward() && isCheckpointed(layer.kind) ? recompute : Recompute::None;
+        if (recompute.coresOnly())
+            again += each.coreAgain;
+        else if (each.again != Recompute::None) {
+            again += each.attention.forward + each.tokens.forward + each.rest.forward;
+            tableAgain += layer.forwardTime;
+        }
     }
+    if (recompute.coresOnly() || recompute.insideBackward())
+        stage.recompute = toNanoseconds(again) + tableAgain;
+    if (recompute.insideBackward())
+        stage.lengthenBackward(stage.recompute);
     setExpertParts(seconds, stage);
-    if (recompute == Recompute::Selective)
-        stage.recompute = toNanoseconds(core);
-    else
+    if (!recompute.coresOnly() && !recompute.insideBackward())
         stage.parts[indexOf(Op::R)] = stage.parts[indexOf(Op::F)];
     const std::int64_t all = parametersOf(layers), trained = trainedParametersOf(layers);
     const Bytes updated = all > 0 ? stage.parameters / all * trained : 0;
@@ -311,9 +312,16 @@ std::vector<double> recomputedShares(const Workload& workload, const std::vector
             again += recomputedFlops(layer, recompute);
             all += layer.forwardFlops;
         }
-        shares.push_back(all > 0 ? again / all : recompute == Recompute::Full ? 1 : 0);
+        shares.push_back(all > 0 ? again / all : recompute.coresOnly() ? 0 : 1);
     }
     return shares;
+}
+
+void recomputeInGroup(Recompute recompute, double shareOfForward, StageCosts& costs)
+{
+    costs.recompute = std::llround(static_cast<double>(costs.forward) * shareOfForward);
+    if (recompute.insideBackward())
+        costs.lengthenBackward(costs.recompute);
 }
 
 Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerStage, const Cluster& cluster,
@@ -354,14 +362,15 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
             shareOut(workload, static_cast<int>(stages[stage].data() - workload.layers.data()), layersPerStage[stage],
                      device, deviceOfStage[stage], stage < plans.size() ? plans[stage] : sharding::StatedPlan{},
                      known ? *known : own, costs.stages[stage]);
+        const Recompute again = stage < recompute.size() ? recompute[stage] : Recompute::None;
+        StageCosts& cost = costs.stages[stage];
         if (stage == 0 && workload.shape.autograd) { // autograd skips its input's gradient: autogradstage.h
-            costs.stages[0].inputGrad = stages[0].front().inputGradTime;
-            costs.stages[0].weightGrad = costs.stages[0].backward;
+            const Nanoseconds inside = again.insideBackward() ? cost.recompute : 0;
+            cost.inputGrad = stages[0].front().inputGradTime + inside;
+            cost.weightGrad = cost.backward - inside;
         }
-        if (StageCosts& cost = costs.stages[stage];
-            device.group && stage < recompute.size() && recompute[stage] == Recompute::Selective)
-            cost.recompute = std::llround(static_cast<double>(cost.forward)
-                                          * recomputedShares(workload, layersPerStage, Recompute::Selective)[stage]);
+        if (device.group && again != Recompute::None)
+            recomputeInGroup(again, recomputedShares(workload, layersPerStage, again)[stage], cost);
     }
 
     takeClusterLinks(cluster, parallel, costs);

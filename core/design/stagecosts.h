@@ -39,9 +39,12 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
 void applyBytes(const Workload& workload, const std::vector<int>& layersPerStage,
                 const std::vector<Recompute>& recompute, Costs& costs);
 
-/// The fraction of each stage's forward work that R repeats.
+/// The fraction of each stage's forward work that is done again.
 std::vector<double> recomputedShares(const Workload& workload, const std::vector<int>& layersPerStage,
                                      Recompute recompute);
+
+/// The times of recomputation in a stage that a group holds, from the time of its forward.
+void recomputeInGroup(Recompute recompute, double shareOfForward, StageCosts& costs);
 
 /// The model's layers, stage by stage. Throws Error for a cut that is not of this model.
 std::vector<std::span<const Layer>> layersOfStages(const Workload& workload, const std::vector<int>& layersPerStage);

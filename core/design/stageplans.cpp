@@ -52,10 +52,8 @@ StageCosts formulaOf(const Design& design, std::size_t stage, sharding::SharedSt
     applyGroupCosts(known.plan(*design.workload, firstLayer(design.layersPerStage, stage), design.layersPerStage[stage],
                                group, planOfStage(design, static_cast<int>(stage))),
                     group, costs);
-    if (design.schedule.recomputeOf(static_cast<int>(stage)) == Recompute::Selective)
-        costs.recompute =
-            std::llround(static_cast<double>(costs.forward)
-                         * recomputedShares(*design.workload, design.layersPerStage, Recompute::Selective)[stage]);
+    if (const Recompute again = design.schedule.recomputeOf(static_cast<int>(stage)); again != Recompute::None)
+        recomputeInGroup(again, recomputedShares(*design.workload, design.layersPerStage, again)[stage], costs);
     return costs;
 }
 

@@ -62,7 +62,8 @@ bool isNamedInExports(const Design& design)
     takeOut(schedule.microbatches, schedule.deviceOfStage, schedule.replicaPlacements, schedule.weightPolicy,
             schedule.shardedOptimizer);
     schedule.sequencePieces = Schedule{}.sequencePieces;
-    takeOut(schedule.recompute, schedule.offload, schedule.dataParallelDevices); // refused where they mean anything
+    takeOut(schedule.recompute);                             // R blocks are refused, others warned of
+    takeOut(schedule.offload, schedule.dataParallelDevices); // refused where they mean anything
     takeOut(schedule.family, schedule.backward, schedule.firstStageMaySplit, schedule.order, schedule.overlaps,
             schedule.pins, schedule.partOrders, schedule.transferOrder);
     return rest == Design{};
@@ -95,6 +96,8 @@ Design exportable(const Design& design, Diagnostics& diagnostics)
     };
     saysNothing(design.schedule.shardedOptimizer, "schedule.sharded_optimizer",
                 "the optimizer's state that replicas share out");
+    saysNothing(!design.schedule.recompute.empty(), "schedule.recompute",
+                fmt::format("activations that the backward recomputes ({})", textOf(design.schedule.recompute)));
     saysNothing(hasGroups(design), "cluster.devices", "groups of devices and how they share their stages");
     saysNothing(!design.schedule.partOrders.empty(), "schedule.part_orders", "the order of overlapped blocks' parts");
     if (design.workload && !(design.workload->shape.parallel == Parallelism{}))

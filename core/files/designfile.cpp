@@ -311,7 +311,7 @@ int numberAtFront(std::string_view place, std::string_view word)
 std::string designToJson(const Design& design)
 {
     Json json;
-    json["pipewright"] = 1;
+    json["pipewright"] = designVersion;
     json["name"] = design.name;
     if (design.workload)
         json["model"] = modelToJson(*design.workload);

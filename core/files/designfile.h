@@ -2,6 +2,11 @@
 // Designs as JSON files. Reading is strict: an unknown key, a wrong type or an impossible value is a diagnostic that
 // names file and line. Writing is atomic (a temporary file in the same folder, renamed).
 //
+// In "schedule", how each stage recomputes activations (base/recompute.h): none, selective, full, every:4, block or
+// block-selective. In files of version 1 "full" and "selective" mean R blocks: block and block-selective.
+//
+//   "recompute": ["full", "full", "none", "none"]
+//
 // A schedule may be given by a building block (buildingblock/buildingblock.h) instead of an order:
 //
 //   "building_block": {
@@ -58,6 +63,9 @@
 #include <string_view>
 
 namespace pipewright {
+
+/// Of the files that are written; older ones are read too.
+inline constexpr int designVersion = 2;
 
 std::string designToJson(const Design& design);
 /// `where` names the text in diagnostics ("design.json" gives "design.json:12"). Throws Error. Checks form and ranges

@@ -22,8 +22,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int version = 1;
-
 std::optional<Workload> readModel(Reading& reading, const Json& value)
 {
     const std::size_t faultsBefore = reading.diagnostics.size();
@@ -119,16 +117,17 @@ void checkVersion(const LocatedJson& document)
         throw Error(document.placeOf(pointer), std::move(what), std::move(hint));
     };
     if (!document.value.is_object() || !document.value.contains("pipewright"))
-        fail("", "this is not a Pipewright design", "a design begins with { \"pipewright\": 1 }");
+        fail("", "this is not a Pipewright design",
+             fmt::format("a design begins with {{ \"pipewright\": {} }}", designVersion));
     const Json& found = document.value["pipewright"];
-    if (found.is_number_integer() && found > version)
+    if (found.is_number_integer() && found > designVersion)
         fail("/pipewright",
              fmt::format("a newer Pipewright wrote this file: design version {}", jsonText(found).substr(0, 20)),
              fmt::format("this program reads version {}: update it, or save an older version where the file was made",
-                         version));
-    if (!found.is_number_integer() || found != version)
+                         designVersion));
+    if (!found.is_number_integer() || found < 1)
         fail("/pipewright", fmt::format("design version {} is unknown", jsonText(found).substr(0, 20)),
-             fmt::format("this program reads version {}", version));
+             fmt::format("this program reads versions 1 to {}", designVersion));
 }
 
 } // namespace
@@ -142,8 +141,8 @@ LocatedDesign locatedDesignFromJson(std::string_view text, const std::string& wh
     Design& design = result.design;
 
     ObjectReader reader = reading.object(document.value, "");
-    int ignored = version;
-    reader.read("pipewright", ignored, version, version);
+    int version = designVersion;
+    reader.read("pipewright", version, 1, designVersion);
     reader.read("name", design.name);
     const Json* model = reader.object("model");
     if (model)
@@ -160,7 +159,7 @@ LocatedDesign locatedDesignFromJson(std::string_view text, const std::string& wh
         design.schedule = std::move(found.schedule);
     }
     if (const Json* schedule = reader.object("schedule", block ? Presence::Optional : Presence::Required))
-        readSchedule(reading, *schedule, design.schedule, block != nullptr);
+        readSchedule(reading, *schedule, design.schedule, {.unrolled = block != nullptr, .version = version});
     if (const Json* costs = reader.object("costs", Presence::Required))
         design.costs = readCosts(document, *costs, design.schedule.stages(), reading.diagnostics);
     if (const Json* dataflow = reader.object("dataflow"))

@@ -204,22 +204,31 @@ void readTurns(Reading& reading, const Json& value, Schedule& schedule)
     }
 }
 
-void readRecompute(Reading& reading, const Json& value, Schedule& schedule)
+/// In files of version 1 all recomputation is by R blocks.
+Recompute asInVersion(int version, Recompute recompute)
+{
+    if (version > 1)
+        return recompute;
+    return recompute == Recompute::Full        ? Recompute::Block
+           : recompute == Recompute::Selective ? Recompute::BlockSelective
+                                               : recompute;
+}
+
+void readRecompute(Reading& reading, const Json& value, int version, Schedule& schedule)
 {
     for (std::size_t s = 0; s < value.size(); ++s) {
         const std::string text = value[s].is_string() ? value[s].get<std::string>() : std::string();
-        const auto ways = {Recompute::None, Recompute::Selective, Recompute::Full};
-        const auto* const way = std::find_if(ways.begin(), ways.end(), [&](Recompute r) { return nameOf(r) == text; });
-        if (way == ways.end())
+        try {
+            schedule.recompute.push_back(asInVersion(version, recomputeOfName(text, {})));
+        } catch (const Error&) {
             reading.fault(fmt::format("/schedule/recompute/{}", s), "this is no way to recompute",
-                          "write \"none\", \"selective\" or \"full\" for every stage");
-        else
-            schedule.recompute.push_back(*way);
+                          std::string(recomputeHint) + " for every stage");
+        }
     }
     if (value.size() != schedule.deviceOfStage.size())
         reading.fault("/schedule/recompute",
                       fmt::format("{} stages, \"placement\" has {}", value.size(), schedule.deviceOfStage.size()),
-                      "say none, selective or full for every stage");
+                      "say for every stage how it recomputes");
 }
 
 void readOffload(Reading& reading, const Json& value, Schedule& schedule)
@@ -238,9 +247,9 @@ void readOffload(Reading& reading, const Json& value, Schedule& schedule)
 
 } // namespace
 
-/// `schedule` is an unrolled building block, or empty, and then more keys are required.
-void readSchedule(Reading& reading, const Json& value, Schedule& schedule, bool unrolled)
+void readSchedule(Reading& reading, const Json& value, Schedule& schedule, ScheduleFile file)
 {
+    const bool unrolled = file.unrolled;
     const Presence presence = unrolled ? Presence::Optional : Presence::Required;
     const Schedule ofBlock = unrolled ? schedule : Schedule{};
     ObjectReader reader = reading.object(value, "/schedule");
@@ -267,7 +276,7 @@ void readSchedule(Reading& reading, const Json& value, Schedule& schedule, bool 
                                    {{"full", BackwardStyle::Full}, {"split", BackwardStyle::Split}});
     reader.read("first_stage_may_split", schedule.firstStageMaySplit);
     if (const Json* recompute = reader.array("recompute"))
-        readRecompute(reading, *recompute, schedule);
+        readRecompute(reading, *recompute, file.version, schedule);
     if (const Json* offload = reader.array("offload"))
         readOffload(reading, *offload, schedule);
     if (const Json* order = reader.array("order", presence)) {

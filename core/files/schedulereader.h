@@ -34,7 +34,12 @@ inline std::vector<int> readIntegers(Reading& reading, const nlohmann::ordered_j
     return readIntegers(reading.document, list, pointer, low, high, reading.diagnostics);
 }
 
-/// `unrolled`: a building block gives the order, which the file then leaves out.
-void readSchedule(Reading& reading, const nlohmann::ordered_json& value, Schedule& schedule, bool unrolled);
+/// What of the file around it a schedule's meaning depends on.
+struct ScheduleFile {
+    bool unrolled = false; ///< a building block gives the order, which the file then leaves out
+    int version = 0;       ///< of the file
+};
+/// `schedule` is an unrolled building block, or empty, and then more keys are required.
+void readSchedule(Reading& reading, const nlohmann::ordered_json& value, Schedule& schedule, ScheduleFile file);
 
 } // namespace pipewright

@@ -48,17 +48,14 @@ PassWorkspace widenedWorkspace(const ModelShape& shape, std::span<const Layer> l
         largest.forward = std::max(largest.forward, forward);
         largest.inputGrad = std::max(largest.inputGrad, forward + of.fromInputGrad + of.workspace);
         largest.weightGrad = std::max(largest.weightGrad, of.untilWeightGrad + of.fromInputGrad);
-        switch (recompute) {
-        case Recompute::None: break;
-        case Recompute::Selective: largest.recompute = largest.forward; break;
-        case Recompute::Full: largest.recompute = largest.forward; break;
-        }
+        if (recompute != Recompute::None)
+            largest.recompute = largest.forward;
     }
     const Bytes stream = streamBytes(shape, DataType::Fp32);
     largest.forward += stream;
     largest.inputGrad += stream;
     largest.backward = largest.inputGrad; // the weights' gradients need less than the input's
-    if (recompute == Recompute::Full)
+    if (recompute == Recompute::Block)
         largest.recompute += stream;
     return largest;
 }
@@ -85,7 +82,7 @@ PassWorkspace narrowWorkspace(const ModelShape& shape, std::span<const Layer> la
     largest.forward += holds(LayerKind::Head) ? stream : 0;
     largest.inputGrad += holds(LayerKind::Embedding) ? stream : 0;
     largest.backward = largest.inputGrad;
-    largest.recompute = recompute == Recompute::Full ? stream : 0;
+    largest.recompute = recompute == Recompute::Block ? stream : 0;
     return largest;
 }
 

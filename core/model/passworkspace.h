@@ -15,6 +15,7 @@ namespace pipewright {
 struct PassWorkspace {
     Bytes forward = 0, inputGrad = 0, weightGrad = 0, backward = 0, recompute = 0;
 };
+/// Of a stage whose backward does not recompute: for others, see passmemory.h.
 PassWorkspace passWorkspace(const ModelShape& shape, std::span<const Layer> layersOfStage, Recompute recompute);
 
 /// For a bf16 stage that is not widened: a tensor's bytes in the workspace, rounded up so that every tensor is aligned

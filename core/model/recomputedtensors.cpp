@@ -16,9 +16,21 @@ bool holdsTheHead(std::span<const Layer> layers)
 
 } // namespace
 
+bool isCheckpointed(LayerKind kind)
+{
+    switch (kind) {
+    case LayerKind::Transformer:
+    case LayerKind::Mlp:
+    case LayerKind::Other: return true; // a table does not say which layers are the ends
+    case LayerKind::Embedding:
+    case LayerKind::Head: return false;
+    }
+    return false;
+}
+
 void checkRecompute(const ModelShape& shape, const std::vector<Recompute>& ofStage)
 {
-    if (std::find(ofStage.begin(), ofStage.end(), Recompute::Selective) == ofStage.end())
+    if (std::none_of(ofStage.begin(), ofStage.end(), [](Recompute recompute) { return recompute.coresOnly(); }))
         return;
     std::string_view why;
     if (shape.architecture == Architecture::Classifier)
@@ -33,13 +45,10 @@ void checkRecompute(const ModelShape& shape, const std::vector<Recompute>& ofSta
 
 bool isRecomputed(const SavedTensor& tensor, Recompute recompute, int sequencePieces)
 {
-    switch (recompute) {
-    case Recompute::None: return false;
-    case Recompute::Selective: return tensor.ofAttentionCore;
-    case Recompute::Full:
-        return tensor.lifetime != Lifetime::FromInputGrad && (sequencePieces == 1 || !tensor.readByLaterPieces);
-    }
-    return false;
+    if (recompute.coresOnly())
+        return tensor.ofAttentionCore;
+    return recompute.readsInput() && tensor.lifetime != Lifetime::FromInputGrad
+           && (sequencePieces == 1 || !tensor.readByLaterPieces);
 }
 
 Bytes recomputedBytes(const Layer& layer, Recompute recompute, int sequencePieces)
@@ -62,7 +71,7 @@ Bytes forwardScratch(std::span<const Layer> layersOfStage, Recompute recompute, 
 
 Bytes recomputeScratch(std::span<const Layer> layersOfStage, Recompute recompute)
 {
-    return recompute == Recompute::Full && !holdsTheHead(layersOfStage) ? layersOfStage.back().outputBytes : 0;
+    return recompute == Recompute::Block && !holdsTheHead(layersOfStage) ? layersOfStage.back().outputBytes : 0;
 }
 
 double attentionCoreFlops(const Layer& layer)
@@ -72,10 +81,12 @@ double attentionCoreFlops(const Layer& layer)
 
 double recomputedFlops(const Layer& layer, Recompute recompute)
 {
-    switch (recompute) {
-    case Recompute::None: return 0;
-    case Recompute::Selective: return attentionCoreFlops(layer);
-    case Recompute::Full: return layer.forwardFlops;
+    switch (recompute.kind) {
+    case RecomputeKind::None: return 0;
+    case RecomputeKind::Selective:
+    case RecomputeKind::BlockSelective: return attentionCoreFlops(layer);
+    case RecomputeKind::Full: return isCheckpointed(layer.kind) ? layer.forwardFlops : 0;
+    case RecomputeKind::Block: return layer.forwardFlops;
     }
     return 0;
 }

@@ -332,7 +332,7 @@ private:
         const std::size_t counted = unit.size();
         for (std::size_t i = 0; i < unit.size(); ++i)
             if (const Block again{Op::R, unit[i].stage, unit[i].microbatch, unit[i].replica};
-                makesInputGrad(unit[i].op) && m_schedule.recomputeOf(again.stage) != Recompute::None
+                makesInputGrad(unit[i].op) && m_schedule.recomputeOf(again.stage).byBlock()
                 && m_exists[cell(again)] == 0) {
                 m_exists[cell(again)] = 1;
                 unit.insert(unit.begin(), again);

@@ -22,13 +22,15 @@ struct Change {
     std::function<Design(const Design&)> made;
 };
 
+/// These stages recompute more than before: `kind` is Selective or Full. No devices: all.
 std::vector<Recompute> recomputing(const Design& design, Recompute kind, const std::set<int>& devices)
 {
     std::vector<Recompute> ofStage = design.schedule.recompute;
     ofStage.resize(static_cast<std::size_t>(design.schedule.stages()), Recompute::None);
     for (std::size_t stage = 0; stage < ofStage.size(); ++stage)
-        if (devices.empty() || devices.contains(design.schedule.deviceOfStage[stage]))
-            ofStage[stage] = std::max(ofStage[stage], kind);
+        if ((devices.empty() || devices.contains(design.schedule.deviceOfStage[stage]))
+            && (ofStage[stage] == Recompute::None || kind == Recompute::Full))
+            ofStage[stage] = kind;
     return ofStage;
 }
 
@@ -51,7 +53,7 @@ std::vector<Change> changesOf(const Design& design)
     };
     std::vector<Change> changes{
         {"recompute the attention core of every stage", recompute(Recompute::Selective, {})},
-        {"recompute every stage", recompute(Recompute::Full, {})},
+        {"recompute every layer", recompute(Recompute::Full, {})},
         {"offload activations to the host's memory",
          [](const Design& base) { return chooseOffloadedStages(base).design; }},
     };

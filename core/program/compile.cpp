@@ -40,12 +40,12 @@ Diagnostics checkCosts(const Schedule& schedule, const Costs& costs, const Dataf
             diagnostics.push_back(
                 {Severity::Error, fmt::format("costs.stages, stage {}", s), "a negative time", "times are 0 or more"});
         if (c.recomputedUntilInputGrad + c.recomputedUntilWeightGrad > 0
-            && schedule.recomputeOf(static_cast<int>(s)) == Recompute::None)
+            && !schedule.recomputeOf(static_cast<int>(s)).byBlock())
             diagnostics.push_back(
                 {Severity::Error, fmt::format("costs.stages, stage {}", s),
                  fmt::format("{} are made again by a recompute, and the stage has none",
                              exactSize(c.recomputedUntilInputGrad + c.recomputedUntilWeightGrad)),
-                 "let the stage recompute (\"recompute\" of the schedule), or count the bytes as saved"});
+                 "let the stage recompute by blocks (\"recompute\" of the schedule), or count the bytes as saved"});
     }
     if (!costs.microbatches.empty() && costs.microbatches.size() != static_cast<std::size_t>(schedule.microbatches))
         diagnostics.push_back({Severity::Error, "costs.microbatches",

@@ -319,13 +319,24 @@ private:
         freeTaken(here);
     }
 
-    /// A stage that recomputes fully has its activations from R on.
+    /// Whether a stage has its activations from this block on: where it recomputes them, F does not keep them.
+    bool beginsActivation(const Task& task) const
+    {
+        switch (m_recomputes ? m_program.recomputeOf(task.stage).kind : RecomputeKind::None) {
+        case RecomputeKind::None:
+        case RecomputeKind::Selective:
+        case RecomputeKind::BlockSelective: return task.op == Op::F;
+        case RecomputeKind::Block: return task.op == Op::R;
+        case RecomputeKind::Full: return makesInputGrad(task.op);
+        }
+        return false;
+    }
+
     void countActivation(Lane& lane, const Task& task) const
     {
-        const Op first = m_recomputes && m_program.recomputeOf(task.stage) == Recompute::Full ? Op::R : Op::F;
-        if (task.op == first)
+        if (beginsActivation(task))
             lane.keepChunk();
-        else if (makesWeightGrad(task.op))
+        if (makesWeightGrad(task.op))
             lane.releaseChunk();
     }
 

@@ -221,14 +221,19 @@ private:
             readSkips(task, forward, device);
     }
 
-    /// With full recomputation the input of F stays until R. It has already arrived, since F ran earlier on this
-    /// device.
+    /// Where all layers are recomputed the input of F stays until then. It has already arrived, since F ran earlier on
+    /// this device.
+    [[gnu::noinline]] void readInputAgain(const Block& block, int device)
+    {
+        const BlockIndex forward = m_graph.indexOf(Op::F, block.stage, block.microbatch);
+        if (m_program.recomputeOf(block.stage).readsInput() && forward != noBlock)
+            readForwardInputs(none, forward, block, device);
+    }
+
     [[gnu::noinline]] void addRecompute(TaskId task, BlockIndex index, const Block& block, int device)
     {
         const StageCosts& costs = m_costs.stages[block.stage];
-        const BlockIndex forward = m_graph.indexOf(Op::F, block.stage, block.microbatch);
-        if (m_program.recomputeOf(block.stage) == Recompute::Full && forward != noBlock)
-            readForwardInputs(none, forward, block, device);
+        readInputAgain(block, device);
         readSaved(task, block);
         readEarlierPieces(task, block);
         readWeights(task, index);
@@ -275,6 +280,8 @@ private:
             readEarlierPieces(task, block);
             if (!isLastPiece(block))
                 operand(sequenceGradient(block));
+            if (m_program.recomputeOf(block.stage).kind == RecomputeKind::Full)
+                readInputAgain(block, device);
         }
         readSaved(task, block);
         if (!inputGrad)

@@ -161,9 +161,10 @@ void OrderGraph::fillTable(const Schedule& schedule, Diagnostics& diagnostics)
                 addError(diagnostics, here(),
                          fmt::format("microbatch {} belongs to replica {}", block.microbatch, replica),
                          fmt::format("write {}", toString(schedule.block(block.op, block.stage, block.microbatch))));
-            } else if (block.op == Op::R && schedule.recomputeOf(block.stage) == Recompute::None) {
-                addError(diagnostics, here(), fmt::format("stage {} does not recompute", block.stage),
-                         "let the stage recompute (in a file: \"recompute\" of the schedule), or leave the block out");
+            } else if (block.op == Op::R && !schedule.recomputeOf(block.stage).byBlock()) {
+                addError(diagnostics, here(), fmt::format("stage {} has no R blocks", block.stage),
+                         "let the stage recompute by blocks (in a file: \"recompute\" of the schedule), or leave the "
+                         "block out");
             } else if (const int home = schedule.deviceOf(block); home != device) {
                 addError(diagnostics, here(), fmt::format("stage {} is held by device {}", block.stage, home),
                          fmt::format("move the block to device {}, or the whole stage here", home));
@@ -189,9 +190,8 @@ void OrderGraph::checkComplete(const Schedule& schedule, Diagnostics& diagnostic
 {
     const auto [forwards, fulls, inputs, weights, recomputes] = m_placed;
     const std::size_t cells = static_cast<std::size_t>(m_stages) * static_cast<std::size_t>(m_microbatches);
-    const auto recomputing =
-        static_cast<std::size_t>(std::count_if(schedule.recompute.begin(), schedule.recompute.end(),
-                                               [](Recompute recompute) { return recompute != Recompute::None; }));
+    const auto recomputing = static_cast<std::size_t>(std::count_if(
+        schedule.recompute.begin(), schedule.recompute.end(), [](Recompute recompute) { return recompute.byBlock(); }));
     if (recomputes == recomputing * static_cast<std::size_t>(m_microbatches) && forwards == cells
         && (fulls == cells || (inputs == cells && weights == cells)))
         return; // the right number without duplicates: none is missing
@@ -205,7 +205,7 @@ void OrderGraph::checkComplete(const Schedule& schedule, Diagnostics& diagnostic
         for (int microbatch = 0; microbatch < m_microbatches; ++microbatch) {
             if (indexOf(Op::F, stage, microbatch) == noBlock)
                 missing(Op::F, stage, microbatch);
-            if (schedule.recomputeOf(stage) != Recompute::None && indexOf(Op::R, stage, microbatch) == noBlock)
+            if (schedule.recomputeOf(stage).byBlock() && indexOf(Op::R, stage, microbatch) == noBlock)
                 missing(Op::R, stage, microbatch);
             const bool full = indexOf(Op::B, stage, microbatch) != noBlock;
             const bool input = indexOf(Op::I, stage, microbatch) != noBlock;
@@ -306,7 +306,7 @@ void OrderGraph::checkUpdates(const Schedule& schedule, Diagnostics& diagnostics
     if (!schedule.recompute.empty() && !mayRecompute(schedule))
         addError(
             diagnostics, "schedule.recompute", "stages that recompute, and pass their weights on after each block",
-            "keep the weights on every worker's device (another --layout): a recompute reads those of its forward");
+            "keep the weights on every worker's device (another --layout): recomputation reads those of the forward");
     if (schedule.sequencePieces > 1)
         addError(diagnostics, "schedule.sequence_pieces", "update blocks in a schedule that cuts sequences",
                  "leave the update blocks out: the pieces of a sequence need the same weights");

@@ -29,7 +29,7 @@ Schedule withMissingRecomputes(Schedule schedule)
         std::vector<Block> result;
         result.reserve(lane.size());
         const auto recomputeFor = [&](const Block& block) {
-            if (makesInputGrad(block.op) && isKnown(block) && schedule.recomputeOf(block.stage) != Recompute::None
+            if (makesInputGrad(block.op) && isKnown(block) && schedule.recomputeOf(block.stage).byBlock()
                 && !placed[cell(block)])
                 result.push_back({Op::R, block.stage, block.microbatch, block.replica});
         };
@@ -56,7 +56,7 @@ Schedule withRecompute(const Schedule& schedule, std::vector<Recompute> ofStage)
         ofStage.clear();
     result.recompute = std::move(ofStage);
     const auto goes = [&](const Block& block) {
-        return block.op == Op::R && result.recomputeOf(block.stage) == Recompute::None;
+        return block.op == Op::R && !result.recomputeOf(block.stage).byBlock();
     };
     for (std::vector<Block>& lane : result.order)
         std::erase_if(lane, goes);

@@ -15,7 +15,7 @@ namespace pipewright {
 bool mayRecompute(const Schedule& schedule);
 
 /// The same schedule with these stages recomputing (empty: none). R blocks that are already placed stay; those of
-/// stages that no longer recompute are removed with their pins. O(blocks).
+/// stages that no longer recompute by blocks are removed with their pins. O(blocks).
 Schedule withRecompute(const Schedule& schedule, std::vector<Recompute> ofStage);
 
 /// Adds every missing R whose backward is placed, directly before it. O(blocks).

@@ -44,7 +44,7 @@ std::vector<Block> unplacedBlocks(const Schedule& schedule)
                 const bool split = (has & (bit(Op::I) | bit(Op::W))) != 0
                                    || ((has & bit(Op::B)) == 0 && schedule.backward == BackwardStyle::Split);
                 if (isNeeded(op, split ? BackwardStyle::Split : BackwardStyle::Full,
-                             schedule.recomputeOf(static_cast<int>(s)) != Recompute::None)
+                             schedule.recomputeOf(static_cast<int>(s)).byBlock())
                     && !(has & bit(op)))
                     missing.push_back(schedule.block(op, static_cast<int>(s), static_cast<int>(m)));
             }

@@ -220,6 +220,24 @@ private:
                           : makesActivation(block.op)                  ? forwardOf(stage, first)
                                                                        : m_graph.backwardOf(stage, first);
         checkAvailable(i, read);
+        if (makesInputGrad(block.op) && forward != noBlock && m_schedule.recomputeOf(block.stage).insideBackward())
+            checkRecomputed(i, read, m_plan.reads[forward]);
+    }
+
+    /// Recomputation needs the forward's weights, and a backward reads one version.
+    void checkRecomputed(BlockIndex i, const WeightRead& read, const WeightRead& forward)
+    {
+        if (read.version == forward.version && read.steps == forward.steps)
+            return;
+        const auto text = [](const WeightRead& weights) {
+            return weights.steps > 0 ? fmt::format("version {} predicted {} steps on", weights.version, weights.steps)
+                                     : fmt::format("version {}", weights.version);
+        };
+        fault(
+            i,
+            fmt::format("it recomputes what the forward computed with {} of stage {}'s weights, but {} has it read {}",
+                        text(forward), m_graph.blocks[i].stage, titleOf(m_schedule.weightPolicy.rule), text(read)),
+            "recompute by R blocks, which read the forward's weights: --recompute block");
     }
 
     void checkAvailable(BlockIndex i, const WeightRead& read)

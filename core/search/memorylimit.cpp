@@ -28,10 +28,13 @@ void SearchModel::addMemory(const Design& design, const MemoryLimit& limit, Pati
         const Bytes untilInput = units ? 0 : scaled(c.savedUntilInputGrad),
                     untilWeight = units ? 1 : scaled(c.savedUntilWeightGrad);
         const Bytes fromInput = units ? 0 : scaled(c.savedFromInputGrad);
-        // With full recomputation F's input is kept until R; R's results are kept until I and until W.
-        const bool full = design.schedule.recomputeOf(task.stage) == Recompute::Full;
-        const Bytes input = full && task.stage > 0 ? scaled(costs.stages[task.stage - 1].output) : 0;
+        // F's input is kept until all layers are recomputed, by R or inside the backward; R's results are kept until I
+        // and until W.
+        const Recompute recompute = design.schedule.recomputeOf(task.stage);
+        const bool keepsInput = recompute.readsInput();
+        const Bytes input = keepsInput && task.stage > 0 ? scaled(costs.stages[task.stage - 1].output) : 0;
         const Bytes againInput = scaled(c.recomputedUntilInputGrad), againWeight = scaled(c.recomputedUntilWeightGrad);
+        const Bytes inputOfBackward = recompute.insideBackward() ? input : 0;
         const auto passing = [&](Bytes bytes) { return byFactor ? 0 : scaled(bytes); };
         // What comes from and goes to the neighbouring stages, activations or gradients of the same size.
         const Bytes before = task.stage > 0 ? passing(costs.stages[task.stage - 1].output) : 0,
@@ -40,21 +43,22 @@ void SearchModel::addMemory(const Design& design, const MemoryLimit& limit, Pati
         switch (task.op) {
         case Op::F:
             task.taken = untilInput + untilWeight + input;
-            task.passing += (full ? 0 : before) + behind;
+            task.passing += (keepsInput ? 0 : before) + behind;
             break;
         case Op::R:
             task.taken = againInput + againWeight;
-            task.freed = input;
+            task.freed = recompute.byBlock() ? input : 0;
             break;
         case Op::I:
             // In the zero-bubble papers' memory count I's allocation and release are one step.
             task.taken = byFactor ? std::max<Bytes>(0, fromInput - untilInput) : fromInput;
-            task.freed = (byFactor ? std::max<Bytes>(0, untilInput - fromInput) : untilInput) + againInput;
+            task.freed =
+                (byFactor ? std::max<Bytes>(0, untilInput - fromInput) : untilInput) + againInput + inputOfBackward;
             task.passing += before + behind;
             break;
         case Op::W: task.freed = untilWeight + againWeight + fromInput; break;
         case Op::B:
-            task.freed = untilInput + untilWeight + againInput + againWeight;
+            task.freed = untilInput + untilWeight + againInput + againWeight + inputOfBackward;
             task.passing += passing(c.madeForWeightGrad(task.op)) + before + behind;
             break;
         case Op::U: break; // not part of a search

@@ -48,7 +48,7 @@ void placeInTurn(Schedule& schedule)
         for (int s = 0; s < schedule.stages(); ++s)
             place(Op::F, s, m);
         for (int s = schedule.stages(); s-- > 0;) {
-            if (schedule.recomputeOf(s) != Recompute::None)
+            if (schedule.recomputeOf(s).byBlock())
                 place(Op::R, s, m);
             for (const Op op : allOps)
                 if (isBackward(op) && isNeeded(op, schedule.backward))
@@ -69,6 +69,8 @@ Design withPlacement(const Design& base, const std::vector<int>& deviceOfStage, 
         throw Error("schedule.recompute", "its stages recompute, and this placement has another number of stages",
                     "search the placement of the design made with --recompute none, then that result with "
                     "--recompute auto");
+    if (const std::optional<Design> plain = withoutInsideRecompute(base))
+        return withRecompute(withPlacement(*plain, deviceOfStage, layersPerStage, known), base.schedule.recompute);
     Design design = base;
     design.buildingBlock.reset();
     design.schedule.family = "custom";

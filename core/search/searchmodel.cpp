@@ -101,7 +101,7 @@ void SearchModel::addTasks(const Design& design, Patience& patience)
                 split(block.stage, block.microbatch) = isHalfBackward(block.op);
     m_first = ByStageAndMicrobatch<std::int32_t>(stages, microbatches);
     for (int s = 0; s < stages; ++s)
-        m_recomputes.push_back(design.schedule.recomputeOf(s) != Recompute::None);
+        m_recomputes.push_back(design.schedule.recomputeOf(s).byBlock());
     tasks.reserve((recomputes() ? 4 : 3) * split.size());
     for (int s = 0; s < stages; ++s)
         for (int m = 0; m < microbatches; ++m) {

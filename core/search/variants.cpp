@@ -37,22 +37,29 @@ std::vector<Block> inStyle(const std::vector<Block>& blocks, BackwardStyle style
     return result;
 }
 
-/// The first 0, 1, 2, 4, … and all stages fully; all of them selectively, where the model has an attention core; and
-/// those of the design.
+/// The first 0, 1, 2, 4, … and all stages layer by layer, or by R blocks; all of them selectively, where the model has
+/// an attention core; and those of the design.
 std::vector<std::vector<Recompute>> choicesFor(const Design& design)
 {
     const std::size_t stages = design.schedule.stages();
     std::vector<std::vector<Recompute>> choices;
-    for (std::size_t count = 0;; count = std::min(stages, std::max<std::size_t>(1, 2 * count))) {
-        choices.emplace_back(count == 0 ? 0 : stages, Recompute::None);
-        std::fill_n(choices.back().begin(), count, Recompute::Full);
+    choices.emplace_back();
+    const bool knowsLayers = design.workload && !design.layersPerStage.empty();
+    for (std::size_t count = 1; stages > 0; count = std::min(stages, 2 * count)) {
+        for (const Recompute kind : {Recompute::Full, Recompute::Block}) {
+            if (kind == Recompute::Full && !knowsLayers)
+                continue;
+            choices.emplace_back(stages, Recompute::None);
+            std::fill_n(choices.back().begin(), count, kind);
+        }
         if (count == stages)
             break;
     }
     const auto hasCore = [](const Layer& layer) { return recomputedBytes(layer, Recompute::Selective, 1) > 0; };
-    if (design.workload && !design.layersPerStage.empty() && design.workload->shape.attention == AttentionMemory::Stored
+    if (knowsLayers && design.workload->shape.attention == AttentionMemory::Stored
         && std::any_of(design.workload->layers.begin(), design.workload->layers.end(), hasCore))
-        choices.emplace_back(stages, Recompute::Selective);
+        for (const Recompute kind : {Recompute::Selective, Recompute::BlockSelective})
+            choices.emplace_back(stages, kind);
     if (std::ranges::find(choices, design.schedule.recompute) == choices.end())
         choices.push_back(design.schedule.recompute);
     return choices;

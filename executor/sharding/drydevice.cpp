@@ -204,7 +204,7 @@ void measureMembers(GroupStages& stages, int stateValues, const std::vector<Reco
             throw Error(std::move(why));
         const Theory theory(plan.graph, plan.machine, plan.plan.ratios);
         for (int m = 0; m < plan.machine.devices(); ++m) {
-            const bool recomputes = s < recompute.size() && recompute[s] == Recompute::Full;
+            const bool recomputes = s < recompute.size() && recompute[s] == Recompute::Block;
             Measurement measurement(m, stages, copy, theory, recomputes,
                                     othersOf(m, stages, stages.deviceOfCopy[copy], places));
             StageCosts& member = stages.stages[copy].members[static_cast<std::size_t>(m)];

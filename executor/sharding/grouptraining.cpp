@@ -198,7 +198,7 @@ std::string GroupTraining::nameOf(std::size_t copy, const Property& parameter) c
 bool GroupTraining::recomputesAll(int stage) const
 {
     const auto at = static_cast<std::size_t>(stage);
-    return at < m_recompute.size() && m_recompute[at] == Recompute::Full;
+    return at < m_recompute.size() && m_recompute[at] == Recompute::Block;
 }
 
 BufferKind GroupTraining::kindOfParameters() const

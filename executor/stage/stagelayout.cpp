@@ -48,6 +48,7 @@ std::span<std::int32_t> StageMemory::integers(const Slice& slice) const
 StageLayout::StageLayout(const Workload& workload, int first, int last, Recompute recompute)
     : m_first(first), m_last(last), m_recompute(recompute)
 {
+    assert(!recompute.insideBackward()); // a stage of segments: stagesegments.h
     if (Diagnostics reasons = whyNotRunnable(workload.shape); hasErrors(reasons))
         throw Error(std::move(reasons));
     if (first < 0 || first >= last || last > int(workload.layers.size()))

@@ -25,6 +25,8 @@ struct Slice {
     bool operator==(const Slice&) const = default;
 };
 
+struct StoredInput;
+
 /// Where one pass works: memory, by lifetime, and the operations of the device it belongs to. A span that the pass
 /// does not touch may be empty.
 struct StageMemory {
@@ -39,6 +41,7 @@ struct StageMemory {
     // layer's; the spans then begin at that byte of the stage's buffer.
     std::span<std::byte> recomputedUntilInputGrad{}, recomputedUntilWeightGrad{};
     Bytes firstRecomputedUntilInputGrad = 0, firstRecomputedUntilWeightGrad = 0;
+    const StoredInput* input = nullptr; ///< of a backward that recomputes: what F took
 
     std::span<float> floats(const Slice& slice) const;
     std::span<std::int32_t> integers(const Slice& slice) const;

@@ -110,16 +110,14 @@ void StageMaths::forward(std::span<const float> parameters, const StageInput& in
 
 void StageMaths::recompute(std::span<const float> parameters, const StageInput& input, const StageMemory& memory) const
 {
-    switch (m_layout.recompute()) {
-    case Recompute::None: break;
-    case Recompute::Selective: recomputeCores(parameters, memory); break;
-    case Recompute::Full: {
-        const std::span<float> scratch{reinterpret_cast<float*>(memory.workspace.data()),
-                                       memory.workspace.size() / sizeof(float)};
+    if (m_layout.recompute() == Recompute::BlockSelective) {
+        recomputeCores(parameters, memory);
+    } else if (m_layout.recompute() == Recompute::Block) {
+        const std::span<float> stream =
+            m_headStream ? memory.floats(*m_headStream)
+                         : std::span(reinterpret_cast<float*>(memory.workspace.data()), m_activationElements);
         runForward(
-            parameters, input, [&](int) { return memory; }, m_headStream ? memory.floats(*m_headStream) : scratch);
-        break;
-    }
+            parameters, input, [&](int) { return memory; }, stream);
     }
 }
 

@@ -7,6 +7,7 @@
 #include "core/base/diagnostic.h"
 #include "core/model/recomputedtensors.h"
 #include "core/model/transformer.h"
+#include "executor/stage/stagesegments.h"
 
 #include <algorithm>
 #include <cassert>
@@ -64,10 +65,29 @@ std::vector<std::span<const float>> floatsOf(std::span<const std::span<const std
 
 } // namespace
 
+Bytes workspaceOf(const PassWorkspace& passes, Op op)
+{
+    switch (op) {
+    case Op::F: return passes.forward;
+    case Op::B: return passes.backward;
+    case Op::I: return passes.inputGrad;
+    case Op::W: return passes.weightGrad;
+    case Op::R: return passes.recompute;
+    case Op::U: break;
+    }
+    return 0;
+}
+
 StoredStage::StoredStage(const Workload& workload, int first, int last, int microbatches, Recompute recompute)
-    : m_parameters(workload, first, last), m_recompute(recompute),
+    : m_parameters(workload, first, last), m_recompute(recompute), m_isBf16(workload.shape.dataType == DataType::Bf16),
       m_activation(workload.shape.tokens() * workload.shape.hidden)
 {
+    if (recompute.insideBackward()) {
+        m_segments = std::make_shared<const StageSegments>(workload, first, last, microbatches, recompute);
+        m_hasEmbedding = m_segments->front().hasEmbedding();
+        m_hasHead = m_segments->back().hasHead();
+        return;
+    }
     if (workload.shape.dataType == DataType::Fp32) {
         m_maths = std::make_shared<const StageMaths>(workload, first, last, microbatches, recompute);
         m_hasEmbedding = m_maths->hasEmbedding();
@@ -119,6 +139,8 @@ Bytes StoredStage::activationBytes() const
 
 Bytes StoredStage::bytes(BufferKind kind) const
 {
+    if (m_segments)
+        return m_segments->bytes(kind);
     if (!isBf16())
         return m_maths->layout().bytes(kind);
     if (kind == BufferKind::SequenceGradient)
@@ -130,17 +152,9 @@ Bytes StoredStage::bytes(BufferKind kind) const
 
 Bytes StoredStage::workspace(Op op) const
 {
-    if (!isBf16())
-        return m_maths->layout().workspace(op);
-    switch (op) {
-    case Op::F: return m_workspace.forward;
-    case Op::B: return m_workspace.backward;
-    case Op::I: return m_workspace.inputGrad;
-    case Op::W: return m_workspace.weightGrad;
-    case Op::R: return m_workspace.recompute;
-    case Op::U: break;
-    }
-    return 0;
+    if (m_segments)
+        return m_segments->workspace(op);
+    return isBf16() ? workspaceOf(m_workspace, op) : m_maths->layout().workspace(op);
 }
 
 void StoredStage::store(const kernels::Operations& on, std::span<const float> values,
@@ -334,7 +348,9 @@ void StoredStage::runForward(std::span<const std::byte> parameters, const Stored
 void StoredStage::forward(std::span<const std::byte> parameters, const StoredInput& input, const StageMemory& memory,
                           std::span<std::byte> output) const
 {
-    if (isBf16())
+    if (m_segments)
+        m_segments->forward(parameters, input, memory, output);
+    else if (isBf16())
         runForward(parameters, input, memory, output, false);
     else
         m_maths->forward(
@@ -353,31 +369,32 @@ void StoredStage::recompute(std::span<const std::byte> parameters, const StoredI
             memory);
         return;
     }
-    switch (m_recompute) {
-    case Recompute::None: break;
-    case Recompute::Selective: {
-        if (computesAsStored(*memory.operations)) {
-            recomputeCoresAsStored(parameters, memory);
-            break;
-        }
-        RoundingOperations on(*memory.operations);
-        for (const Layer& layer : m_layers) {
-            Copies copies = copiesOf(layer, memory.workspace, on, true, {UntilInputGrad, UntilWeightGrad});
-            addEarlier(layer, memory, copies);
-            widenParameters(layer, parameters, copies);
-            Holdings held;
-            for (const Kept kept : {UntilInputGrad, UntilWeightGrad})
-                widen(layer, kept, memory, copies);
-            for (const Kept kept : {UntilInputGrad, UntilWeightGrad})
-                addHeld(layer, kept, memory, copies, {.recomputed = true}, held);
-            on.hold(std::move(held.twice), std::move(held.wide));
-            layer.maths.recomputeCores(copies.parameters, copies.memory);
-            for (const Kept kept : {UntilInputGrad, UntilWeightGrad})
-                store(layer, kept, memory, copies, true, on);
-        }
-        break;
+    if (m_recompute == Recompute::BlockSelective)
+        recomputeCores(parameters, memory);
+    else if (m_recompute == Recompute::Block)
+        runForward(parameters, input, memory, {}, true);
+}
+
+void StoredStage::recomputeCores(std::span<const std::byte> parameters, const StageMemory& memory) const
+{
+    if (computesAsStored(*memory.operations)) {
+        recomputeCoresAsStored(parameters, memory);
+        return;
     }
-    case Recompute::Full: runForward(parameters, input, memory, {}, true); break;
+    RoundingOperations on(*memory.operations);
+    for (const Layer& layer : m_layers) {
+        Copies copies = copiesOf(layer, memory.workspace, on, true, {UntilInputGrad, UntilWeightGrad});
+        addEarlier(layer, memory, copies);
+        widenParameters(layer, parameters, copies);
+        Holdings held;
+        for (const Kept kept : {UntilInputGrad, UntilWeightGrad})
+            widen(layer, kept, memory, copies);
+        for (const Kept kept : {UntilInputGrad, UntilWeightGrad})
+            addHeld(layer, kept, memory, copies, {.recomputed = true}, held);
+        on.hold(std::move(held.twice), std::move(held.wide));
+        layer.maths.recomputeCores(copies.parameters, copies.memory);
+        for (const Kept kept : {UntilInputGrad, UntilWeightGrad})
+            store(layer, kept, memory, copies, true, on);
     }
 }
 
@@ -385,6 +402,10 @@ void StoredStage::inputGrad(std::span<const std::byte> parameters, const StageMe
                             std::span<const std::byte> outputGrad, std::span<std::byte> inputGrad,
                             std::span<float> gradients, std::span<const std::span<const std::byte>> skipGrads) const
 {
+    if (m_segments) {
+        m_segments->inputGrad(parameters, memory, outputGrad, inputGrad, gradients, skipGrads);
+        return;
+    }
     if (!isBf16()) {
         m_maths->inputGrad(viewed<const float>(parameters), memory, viewed<const float>(outputGrad),
                            viewed<float>(inputGrad), gradients, floatsOf(skipGrads));
@@ -420,6 +441,10 @@ void StoredStage::inputGrad(std::span<const std::byte> parameters, const StageMe
 
 void StoredStage::weightGrad(const StageMemory& memory, std::span<float> gradients) const
 {
+    if (m_segments) {
+        m_segments->weightGrad(memory, gradients);
+        return;
+    }
     if (!isBf16()) {
         m_maths->weightGrad(memory, gradients);
         return;
@@ -441,6 +466,10 @@ void StoredStage::backward(std::span<const std::byte> parameters, const StageMem
                            std::span<const std::byte> outputGrad, std::span<std::byte> inputGrad,
                            std::span<float> gradients, std::span<const std::span<const std::byte>> skipGrads) const
 {
+    if (m_segments) {
+        m_segments->backward(parameters, memory, outputGrad, inputGrad, gradients, skipGrads);
+        return;
+    }
     this->inputGrad(parameters, memory, outputGrad, inputGrad, gradients, skipGrads);
     weightGrad(memory, gradients);
 }
@@ -461,11 +490,15 @@ int StoredStage::correct(const StageMemory& memory) const
 {
     if (!m_hasHead)
         return 0;
+    if (m_segments)
+        return m_segments->correct(memory);
     return lookAtHead(memory, [](const StageMaths& maths, const StageMemory& of) { return maths.correct(of); });
 }
 
 std::vector<float> StoredStage::probabilities(const StageMemory& memory) const
 {
+    if (m_segments)
+        return m_segments->probabilities(memory);
     return lookAtHead(memory, [](const StageMaths& maths, const StageMemory& of) {
         const std::span<const float> found = maths.probabilities(of);
         return std::vector<float>(found.begin(), found.end());

@@ -27,13 +27,17 @@ struct StoredInput {
     std::span<const std::span<const std::byte>> skips{};
 };
 
+Bytes workspaceOf(const PassWorkspace& passes, Op op);
+
+class StageSegments;
+
 class StoredStage {
 public:
     /// As StageMaths, in the workload's data type. Devices without bf16 arithmetic run a bf16 stage only if the
     /// workload says that it is widened.
     StoredStage(const Workload& workload, int first, int last, int microbatches, Recompute recompute = Recompute::None);
 
-    bool isBf16() const { return !m_layers.empty(); }
+    bool isBf16() const { return m_isBf16; }
     const ParameterLayout& parameters() const { return m_parameters; }
     Bytes parameterBytes() const;
     Bytes activationBytes() const;
@@ -46,7 +50,7 @@ public:
     /// Parameters as they are stored: a copy, or narrowed.
     void store(const kernels::Operations& on, std::span<const float> values, std::span<std::byte> parameters) const;
 
-    // The passes, as StageMaths has them.
+    // The passes, as StageMaths has them. A backward that recomputes reads memory.input.
     void forward(std::span<const std::byte> parameters, const StoredInput& input, const StageMemory& memory,
                  std::span<std::byte> output) const;
     void recompute(std::span<const std::byte> parameters, const StoredInput& input, const StageMemory& memory) const;
@@ -138,14 +142,17 @@ private:
     void runForward(std::span<const std::byte> parameters, const StoredInput& input, const StageMemory& memory,
                     std::span<std::byte> output, bool recomputes) const;
 
+    void recomputeCores(std::span<const std::byte> parameters, const StageMemory& memory) const;
+
     ParameterLayout m_parameters;
     Recompute m_recompute;
-    bool m_hasEmbedding = false, m_hasHead = false;
-    std::shared_ptr<const StageMaths> m_maths; ///< of all layers, where values are stored in fp32
-    std::vector<Layer> m_layers;               ///< one by one, where they are stored in bf16
-    bool m_isWidened = false;                  ///< there is room for fp32 copies
-    std::int64_t m_activation = 0;             ///< elements
-    std::array<Bytes, 5> m_bytes{};            ///< of the stored buffers, as bufferKinds lists them
+    bool m_isBf16, m_hasEmbedding = false, m_hasHead = false;
+    std::shared_ptr<const StageSegments> m_segments; ///< where the backward recomputes; then all passes are theirs
+    std::shared_ptr<const StageMaths> m_maths;       ///< of all layers, where values are stored in fp32
+    std::vector<Layer> m_layers;                     ///< one by one, where they are stored in bf16
+    bool m_isWidened = false;                        ///< there is room for fp32 copies
+    std::int64_t m_activation = 0;                   ///< elements
+    std::array<Bytes, 5> m_bytes{};                  ///< of the stored buffers, as bufferKinds lists them
     Bytes m_sequenceGradient = 0;
     PassWorkspace m_workspace;
 };

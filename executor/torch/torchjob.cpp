@@ -77,6 +77,10 @@ void requirePossible(const Design& design, const TorchOptions& options)
         again != "schedule")
         throw Error(again, "PyTorch's schedules have no block that recomputes",
                     "use checkpoints within your layers, and a schedule without these blocks");
+    if (!schedule.recompute.empty())
+        throw Error("schedule.recompute", "this run does not wrap your layers in checkpoints",
+                    "make the design with --recompute none, and use torch.utils.checkpoint within your layers: they "
+                    "are measured with it");
     if (std::find(schedule.offload.begin(), schedule.offload.end(), true) != schedule.offload.end())
         throw Error("schedule.offload", "PyTorch's schedules copy nothing to the host's memory",
                     "make the design with --offload none, and let your layers save on the host "

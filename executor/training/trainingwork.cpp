@@ -368,6 +368,10 @@ void TrainingWork::compute(const TaskContext& context)
             bytes(back.bytes > 0 ? back : m_savedForWeights[savedIndex(task.stage, task.microbatch)]);
         memory.saved.recomputedUntilWeightGrad = bytes(m_recomputedForWeights[savedIndex(task.stage, task.microbatch)]);
     }
+    StoredInput kept; // of a backward that recomputes
+    kept.activation = memory.input;
+    kept.skips = memory.skipInputs;
+    memory.saved.input = &kept;
     switch (task.op) {
     case Op::F:
     case Op::R: {
@@ -416,7 +420,7 @@ void TrainingWork::keepProbabilities(const Task& task, const StageMemory& memory
 {
     const StoredStage& maths = at(task.stage).maths;
     const auto& recompute = m_program->recompute;
-    const bool isMadeAgain = !recompute.empty() && recompute[task.stage] == Recompute::Full;
+    const bool isMadeAgain = !recompute.empty() && recompute[task.stage] == Recompute::Block;
     if (maths.hasHead() && !m_probabilities.empty() && !placeOf(task.device).memory
         && task.op == (isMadeAgain ? Op::R : Op::F))
         m_probabilities[task.microbatch] = maths.probabilities(memory);

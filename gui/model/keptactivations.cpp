@@ -14,11 +14,7 @@ void ModelWindow::setRecomputeOfStage(int stage, const QString& text)
         const Design& design = m_document.design();
         std::vector<Recompute> ofStage = design.schedule.recompute;
         ofStage.resize(design.schedule.deviceOfStage.size(), Recompute::None);
-        const RecomputeChoice choice = parseRecompute(text.trimmed().toStdString(), "stage " + std::to_string(stage));
-        if (!choice.stages.empty())
-            throw Error("stage " + std::to_string(stage), "\"" + text.toStdString() + "\" is no way to recompute",
-                        "write none, selective or full");
-        ofStage[stage] = choice.kind;
+        ofStage[stage] = recomputeOfName(text.trimmed().toStdString(), "stage " + std::to_string(stage));
         return withRecompute(design, ofStage);
     });
 }
@@ -49,8 +45,7 @@ void ModelWindow::shardOptimizer(bool sharded)
 
 void ModelWindow::setRecompute(Recompute recompute)
 {
-    const QString kind = QString::fromUtf8(nameOf(recompute).data(), qsizetype(nameOf(recompute).size()));
-    commit(tr("Let every stage recompute: %1").arg(kind), [&] {
+    commit(tr("Let every stage recompute: %1").arg(QString::fromStdString(nameOf(recompute))), [&] {
         const Design& design = m_document.design();
         return withRecompute(design, std::vector<Recompute>(design.schedule.deviceOfStage.size(), recompute));
     });

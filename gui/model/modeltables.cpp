@@ -117,7 +117,7 @@ void ModelWindow::fillStages()
               live ? tr("Saved activations of %1 microbatches at the fullest moment of its device")
                          .arg(live->microbatches)
                    : QString()},
-             {QString::fromUtf8(nameOf(design.schedule.recomputeOf(int(stage))).data()), true},
+             {QString::fromStdString(nameOf(design.schedule.recomputeOf(int(stage)))), true},
              {design.schedule.offloads(int(stage)) ? tr("yes") : tr("no"), true}});
     }
     const Bytes saved = savedByShardedOptimizer(design);
@@ -131,9 +131,11 @@ void ModelWindow::fillStages()
            "the others (ZeRO stage 1). Named is what the device that saves most keeps less."));
     const std::vector<Recompute>& recompute = design.schedule.recompute;
     const bool alike = std::adjacent_find(recompute.begin(), recompute.end(), std::not_equal_to<>()) == recompute.end();
-    for (QComboBox* combo : {m_recompute, &m_model->recompute()})
-        combo->setCurrentIndex(alike ? int(recompute.empty() ? Recompute::None : recompute.front())
-                                     : combo->count() - 1);
+    const Recompute everywhere = recompute.empty() ? Recompute::None : recompute.front();
+    for (QComboBox* combo : {m_recompute, &m_model->recompute()}) {
+        const int found = alike ? combo->findData(QString::fromStdString(nameOf(everywhere))) : -1;
+        combo->setCurrentIndex(found < 0 ? combo->count() - 1 : found);
+    }
     m_stages->setRows(rows);
     m_stages->setMaximumHeight(m_stages->heightOfRows());
     std::vector<QString> names;

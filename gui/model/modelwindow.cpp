@@ -2,6 +2,8 @@
 // The window and its edits. modeltables.cpp fills its tables; keptactivations.cpp edits what stages keep in memory.
 #include "gui/model/modelwindow.h"
 
+#include "gui/model/recomputechoices.h"
+
 #include "core/base/rates.h"
 #include "core/design/redesign.h"
 #include "core/model/parallelism.h"
@@ -43,7 +45,6 @@ namespace {
 constexpr std::int64_t mostBlocksWhileDragging = 40'000;
 
 constexpr int recomputeColumn = 10, offloadColumn = 11; // of the stages
-constexpr int mixedRecompute = 3;                       // index in the choices for all stages: the stages differ
 
 } // namespace
 
@@ -102,9 +103,10 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
         2,
         tr("Layers of the stage, embedding and head counted too. Changing it takes from or gives to the next stage."));
     m_stages->setColumnTip(9, tr("Live at the fullest moment of the stage's device, and of how many microbatches"));
-    m_stages->setColumnTip(recomputeColumn,
-                           tr("none: F keeps all activations; selective: R makes the attention's again before the "
-                              "backward; full: R makes all of them again from the stage's input"));
+    m_stages->setColumnTip(
+        recomputeColumn, tr("none: F keeps all activations; full: the backward makes them again, layer by layer, from "
+                            "the layers' inputs; every:4: four layers at a time; selective: it makes the attention "
+                            "cores again; block, block-selective: R blocks do, before the backward"));
     m_stages->setColumnTip(offloadColumn,
                            tr("yes: what F keeps waits in the host's memory for the backward, as far as there is time "
                               "for both ways; auto: the stages that cost no time, and as many more as memory needs"));
@@ -125,7 +127,10 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
     connect(m_model, &ModelFields::presetWanted, this, &ModelWindow::takeModelPreset);
     connect(m_model, &ModelFields::microbatchesWanted, this, &ModelWindow::setMicrobatches);
     addClusterPresets(m_model->cluster());
-    addRecomputes(m_model->recompute());
+    for (QComboBox* combo : {m_recompute, &m_model->recompute()}) {
+        addRecomputes(*combo);
+        combo->addItem(tr("as listed by stage"));
+    }
     for (QComboBox* combo : {m_clusterPreset, &m_model->cluster()})
         connect(combo, &QComboBox::activated, this, [this, combo] {
             if (const QString name = combo->currentData().toString(); !name.isEmpty())
@@ -143,9 +148,9 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
             setLayersOfStage(row, text);
     });
     for (QComboBox* combo : {m_recompute, &m_model->recompute()})
-        connect(combo, &QComboBox::activated, this, [this](int index) {
-            if (index != mixedRecompute)
-                setRecompute(static_cast<Recompute>(index));
+        connect(combo, &QComboBox::activated, this, [this, combo](int index) {
+            if (index + 1 < combo->count()) // the last one says that stages differ
+                setRecompute(chosenRecompute(*combo));
         });
     connect(m_shardOptimizer, &QCheckBox::clicked, this, &ModelWindow::shardOptimizer);
     connect(m_devices, &ValueTable::edited, this, &ModelWindow::setDeviceValue);
@@ -177,7 +182,6 @@ QWidget* ModelWindow::buildStages()
     m_measure->addItems({tr("width: work"), tr("width: parameters")});
     m_measure->setAccessibleName(tr("What the width of a layer shows"));
     m_effect->setAccessibleName(tr("Effect of the drag"));
-    addRecomputes(*m_recompute);
     m_recompute->setAccessibleName(tr("Recomputed in every stage"));
     m_shardOptimizer->setAccessibleName(tr("Replicas share the optimizer state"));
     auto* header = new QHBoxLayout;
@@ -227,12 +231,6 @@ QWidget* ModelWindow::buildDevices()
         commit(tr("Take this machine"), [&] { return withCluster(m_document.design(), cluster); });
     });
     return page;
-}
-
-void ModelWindow::addRecomputes(QComboBox& combo)
-{
-    combo.addItems({tr("nothing"), tr("the attention core"), tr("all but inputs"), tr("as listed by stage")});
-    combo.setToolTip(tr("Which activations R blocks make again before the backward, in every stage"));
 }
 
 void ModelWindow::addClusterPresets(QComboBox& combo)

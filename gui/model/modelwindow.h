@@ -56,7 +56,7 @@ public:
     void setMicrobatches(int microbatches); ///< makes the family's schedule with this many
     void takeClusterPreset(const QString& name);
     void setLayersOfStage(int stage, const QString& text);
-    void setRecomputeOfStage(int stage, const QString& text); ///< none, selective or full
+    void setRecomputeOfStage(int stage, const QString& text); ///< a name
     void setRecompute(Recompute recompute);                   ///< of every stage
     void setOffloadOfStage(int stage, const QString& text); ///< yes or no; auto: the predictor chooses, for all stages
     void shardOptimizer(bool sharded);                      ///< whether replicas shard the optimizer state
@@ -74,7 +74,6 @@ protected:
 
 private:
     void addClusterPresets(QComboBox& combo);
-    void addRecomputes(QComboBox& combo);
     QWidget* buildModel();
     QWidget* buildStages();
     QWidget* buildDevices();

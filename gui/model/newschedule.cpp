@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/model/newschedule.h"
 
+#include "gui/model/recomputechoices.h"
+
 #include "core/design/redesign.h"
 #include "core/model/transformer.h"
 #include "core/predict/bubblerates.h"
@@ -173,10 +175,7 @@ QWidget* NewScheduleDialog::buildForm()
     m_pieces->setSpecialValueText(tr("%1 per sequence").arg(defaultSequencePieces));
     m_pieces->setToolTip(tr("Seq1F1B: pieces of each microbatch's sequence; a divisor of the sequence"));
     m_recompute = makeCombo(tr("Recomputed"), widget);
-    m_recompute->setToolTip(tr("Which activations R blocks make again before the backward, in every stage"));
-    m_recompute->addItem(tr("none"), static_cast<int>(Recompute::None));
-    m_recompute->addItem(tr("selective: the attention core"), static_cast<int>(Recompute::Selective));
-    m_recompute->addItem(tr("full: all but a stage's input"), static_cast<int>(Recompute::Full));
+    addRecomputes(*m_recompute);
     m_layout = makeCombo(tr("Where the workers' blocks run"), widget);
     m_layout->setToolTip(tr(
         "As a pipeline: stage j on device j, for all workers. Triangle: a device per stage and microbatch in flight. "
@@ -313,7 +312,7 @@ NewScheduleDialog::Choice NewScheduleDialog::choice() const
         if (m_workers->value() > 0)
             choice.workers = m_workers->value();
     }
-    all.recompute = static_cast<Recompute>(m_recompute->currentData().toInt());
+    all.recompute = chosenRecompute(*m_recompute);
     return all;
 }
 

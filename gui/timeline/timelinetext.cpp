@@ -318,19 +318,27 @@ QString blockToolTip(const Design& design, const BlockFacts& facts)
             if (value > 0)
                 row(name, sizeText(value));
         };
+        const auto recomputes = [&] {
+            if (design.schedule.recomputeOf(block.stage).insideBackward())
+                row(tr("recomputes"), tr("%1 of its time, in %2")
+                                          .arg(durationText(costs.recompute), sizeText(costs.workspace(block.op))));
+        };
         const bool last = block.stage + 1 == design.schedule.stages();
         switch (block.op) {
         case Op::F:
             bytes(tr("keeps"), costs.savedUntilInputGrad + costs.savedUntilWeightGrad);
-            if (design.schedule.recomputeOf(block.stage) == Recompute::Full && block.stage > 0)
-                bytes(tr("leaves its input, until the recompute,"), design.costs.stages[block.stage - 1].output);
+            if (design.schedule.recomputeOf(block.stage).readsInput() && block.stage > 0)
+                bytes(tr("leaves its input, until it is recomputed from,"),
+                      design.costs.stages[block.stage - 1].output);
             bytes(tr("hands on"), last ? 0 : costs.output);
             break;
         case Op::I:
+            recomputes();
             bytes(tr("frees"), costs.savedUntilInputGrad + costs.recomputedUntilInputGrad);
             bytes(tr("keeps"), costs.savedFromInputGrad);
             break;
         case Op::B:
+            recomputes();
             bytes(tr("frees"), costs.savedUntilInputGrad + costs.savedUntilWeightGrad + costs.recomputedUntilInputGrad
                                    + costs.recomputedUntilWeightGrad);
             break;

@@ -113,7 +113,8 @@ private Q_SLOTS:
             << "32 heads cannot be shared out over 3 members";
         QTest::newRow("a recomputation nobody knows")
             << "predict 1f1b --devices 2 --microbatches 2 --model llama-3-8b --recompute some"
-            << "use none, selective, full, or stages such as 0-2,5";
+            << "use none, selective, full, every:4 (layers), block or block-selective, or one for some stages: "
+               "full:0-2,5";
         QTest::newRow("an offload nobody knows")
             << "predict 1f1b --devices 2 --microbatches 2 --model llama-3-8b --cluster h100-node --offload some"
             << "use none, auto, or stages such as 0-2,5";

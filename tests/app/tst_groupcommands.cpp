@@ -21,7 +21,7 @@ private Q_SLOTS:
         for (const char* family : {"1f1b", "zb-h1", "interleaved-1f1b", "v-half"})
             QTest::newRow(family) << family << "";
         QTest::newRow("with recomputation") << "1f1b"
-                                            << " --recompute full";
+                                            << " --recompute block";
     }
     void predictAndRunListEveryMember()
     {
@@ -208,10 +208,10 @@ private Q_SLOTS:
                  0);
         const Outcome outcome = m_work.run("run some.json --backend host --maths training --steps 1 -o some.db");
         QVERIFY(outcome.code != 0);
-        QVERIFY2(outcome.errors.contains("--recompute full"), qPrintable(outcome.errors));
+        QVERIFY2(outcome.errors.contains("--recompute block"), qPrintable(outcome.errors));
         const QString family = "new pipedream --devices 2 --microbatches 4 --cluster host-mixed -o %1";
         QCOMPARE(m_work.run(family.arg("late.json")).code, 0);
-        for (const auto& [design, reason] : {std::pair("some.json", "there is nothing to make again selectively"),
+        for (const auto& [design, reason] : {std::pair("some.json", "there is nothing to recompute selectively"),
                                              std::pair("late.json", "groups do not run schedules that update amid")}) {
             const Outcome run = m_work.run(QString("run %1 --backend host --steps 1 -o timed.db --json").arg(design));
             QVERIFY2(run.code != 0 && run.errors.contains(reason), qPrintable(run.errors));

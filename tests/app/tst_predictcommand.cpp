@@ -342,7 +342,7 @@ private Q_SLOTS:
         const QJsonObject alone = predictInline(model);
         const QJsonObject group = predictInline(model
                                                 + " --tensor-parallel 4 --sequence-parallel --context-parallel 2 "
-                                                  "--data-parallel 3 --recompute full");
+                                                  "--data-parallel 3 --recompute block");
         QCOMPARE(group["devices"].toInt(), 32);
         QCOMPARE(group["parallel"].toObject()["devices_in_all"].toInt(), 96);
         const QJsonArray devices = group["per_device"].toArray();
@@ -381,11 +381,12 @@ private Q_SLOTS:
             }
         }
         // Recomputation leaves one device to a stage, and trains.
-        QCOMPARE(m_work.run("new 1f1b --devices 2 --microbatches 2 --model byte-gpt --recompute 0 -o again.json").code,
-                 0);
+        QCOMPARE(
+            m_work.run("new 1f1b --devices 2 --microbatches 2 --model byte-gpt --recompute block:0 -o again.json").code,
+            0);
         const QJsonObject again = m_work.run("predict again.json --json").json();
         QCOMPARE(again["blocks"].toInt(), 10);
-        QCOMPARE(again["recompute"].toArray(), (QJsonArray{"full", "none"}));
+        QCOMPARE(again["recompute"].toArray(), (QJsonArray{"block", "none"}));
         const Outcome run = m_work.run("run again.json --backend host --steps 1 -o again.db --json");
         QCOMPARE(run.json()["gradient_check"].toObject()["bit_equal"].toBool(), true);
         QCOMPARE(run.json()["peak_bytes"], run.json()["predicted_peak_bytes"]);

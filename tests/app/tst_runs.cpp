@@ -199,7 +199,7 @@ private Q_SLOTS:
 
     void aRunIsDumpedForOtherFrameworks()
     {
-        QCOMPARE(m_work.run("new 1f1b --devices 2 --microbatches 4 --recompute full -o dumped.json").code, 0);
+        QCOMPARE(m_work.run("new 1f1b --devices 2 --microbatches 4 --recompute block -o dumped.json").code, 0);
         const QString run = "run dumped.json --backend host --steps 2 -o dumped.db --dump dumped.safetensors";
         const Outcome outcome = m_work.run(run + " --json");
         QVERIFY2(outcome.code == 0, qPrintable(outcome.errors));

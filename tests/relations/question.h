@@ -120,7 +120,7 @@ inline Question questionOf(unsigned seed, const Asking& asking)
         change("--nodes-per-switch", r.nodes.perSwitch, draw.upTo(4));
     }
     if (draw.oneIn(3)) {
-        const RecomputeChoice choice{draw.oneIn(2) ? Recompute::Full : Recompute::Selective, {}};
+        const RecomputeChoice choice{draw.oneIn(2) ? Recompute::Block : Recompute::BlockSelective, {}};
         r.recompute = choice;
         words += fmt::format(" --recompute {}", nameOf(choice.kind));
     }

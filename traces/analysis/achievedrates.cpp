@@ -58,7 +58,8 @@ std::vector<StageFlops> flopsOf(const Design& design)
             stage.forward += l.forwardFlops;
             stage.inputGrad += l.inputGradFlops;
             stage.weightGrad += l.weightGradFlops;
-            stage.recompute += recomputedFlops(l, design.schedule.recomputeOf(static_cast<int>(stages.size()) - 1));
+            const Recompute recompute = design.schedule.recomputeOf(static_cast<int>(stages.size()) - 1);
+            (recompute.insideBackward() ? stage.inputGrad : stage.recompute) += recomputedFlops(l, recompute);
         }
     }
     return stages;

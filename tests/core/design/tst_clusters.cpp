@@ -61,7 +61,7 @@ struct Published {
 /// are one to a stage.
 const std::vector<Published>& publishedRuns()
 {
-    constexpr Recompute none = Recompute::None, full = Recompute::Full, selective = Recompute::Selective;
+    constexpr Recompute none = Recompute::None, full = Recompute::Block, selective = Recompute::BlockSelective;
     static const std::vector<Published> runs{
         {"22B, full", "megatron-22b", "a100-nodes", 1, 1, 1, 2048, 4, {8, false}, full, 1.42, 0},
         {"22B, selective", "megatron-22b", "a100-nodes", 1, 1, 1, 2048, 4, {8, true}, selective, 1.10, .415},

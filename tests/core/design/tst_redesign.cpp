@@ -261,7 +261,7 @@ private Q_SLOTS:
         DesignRequest request = test::requestFor("1f1b", 2, 8);
         request.model = "llama-3-8b";
         request.cluster = "h200-node";
-        request.recompute = RecomputeChoice{Recompute::Full, {}};
+        request.recompute = RecomputeChoice{Recompute::Block, {}};
         Design base = makeDesign(request);
         base.costs.hostLink = LinkCosts{0, 25e9};
         base = withOffload(base, {true, false});

@@ -230,7 +230,7 @@ private slots:
         QVERIFY(designFromJson(text, "x") == design);
         QVERIFY(text.find("\n      [\"F0.0\", \"F0.1\", \"B0.0\", \"B0.1\"],\n") != std::string::npos);
         QVERIFY(text.find("\"latency\": \"5us\"") != std::string::npos);
-        QVERIFY(text.starts_with("{\n  \"pipewright\": 1,\n"));
+        QVERIFY(text.starts_with("{\n  \"pipewright\": 2,\n"));
     }
 
     void theSmallestUsefulFileIsReadWithDefaults()
@@ -337,9 +337,9 @@ private slots:
             "design.json:7: error: stage 1 is placed on device 2, but \"order\" has 2 devices");
         row("negative device", "[0, 1]", "[0, -1]", "design.json:7: error: -1 is out of range");
         row("unknown version", "\"pipewright\": 1", "\"pipewright\": 0",
-            "design.json:2: error: design version 0 is unknown (this program reads version 1)");
-        row("newer version", "\"pipewright\": 1", "\"pipewright\": 2",
-            "design.json:2: error: a newer Pipewright wrote this file: design version 2 (this program reads version 1: "
+            "design.json:2: error: design version 0 is unknown (this program reads versions 1 to 2)");
+        row("newer version", "\"pipewright\": 1", "\"pipewright\": 3",
+            "design.json:2: error: a newer Pipewright wrote this file: design version 3 (this program reads version 2: "
             "update it, or save an older version where the file was made)");
         row("no design at all", "\"pipewright\": 1", "\"traceEvents\": 1",
             "design.json:1: error: this is not a Pipewright design");

@@ -85,11 +85,10 @@ inline double iterationFlops(const ModelShape& shape, double batch, Recompute re
     const double core = d.s / (6 * d.h);
     const double head = d.vocabulary / (12 * d.h * d.layers);
     const double layers = batch * d.layers * d.s * d.h * d.h;
-    switch (recompute) {
-    case Recompute::None: break;
-    case Recompute::Selective: return 72 * layers * (1 + 2 * core + head);
-    case Recompute::Full: return 96 * layers * (1 + core + 0.75 * head);
-    }
+    if (recompute.coresOnly())
+        return 72 * layers * (1 + 2 * core + head);
+    if (recompute.readsInput())
+        return 96 * layers * (1 + core + 0.75 * head);
     return 72 * layers * (1 + core + head);
 }
 

@@ -101,10 +101,10 @@ private Q_SLOTS:
                 };
                 QCOMPARE(kept(false, Recompute::None), published(ActivationMode::TensorParallel));
                 QCOMPARE(kept(true, Recompute::None), published(ActivationMode::SequenceParallel));
-                QCOMPARE(kept(false, Recompute::Selective), published(ActivationMode::TensorParallelSelective));
-                QCOMPARE(kept(true, Recompute::Selective), published(ActivationMode::SequenceParallelSelective));
+                QCOMPARE(kept(false, Recompute::BlockSelective), published(ActivationMode::TensorParallelSelective));
+                QCOMPARE(kept(true, Recompute::BlockSelective), published(ActivationMode::SequenceParallelSelective));
                 // The published layer keeps its input; here a whole stage keeps one.
-                QCOMPARE(kept(false, Recompute::Full), 0.0);
+                QCOMPARE(kept(false, Recompute::Block), 0.0);
                 QCOMPARE(double(layerOf(model, {.tensor = t}).outputBytes), published(ActivationMode::FullRecompute));
             }
     }
@@ -171,8 +171,8 @@ private Q_SLOTS:
         const auto times = [](Recompute recompute) {
             return recomputing("zb-h1", recompute).costs.stages[1]; // twelve layers and nothing else
         };
-        const StageCosts none = times(Recompute::None), selective = times(Recompute::Selective),
-                         full = times(Recompute::Full);
+        const StageCosts none = times(Recompute::None), selective = times(Recompute::BlockSelective),
+                         full = times(Recompute::Block);
         QCOMPARE(full.recompute, none.forward);
         QCOMPARE(full.inputGrad, none.inputGrad);
         QCOMPARE(full.backward, none.backward);
@@ -181,7 +181,7 @@ private Q_SLOTS:
         QCOMPARE(selective.forward, none.forward);
         // Members exchange again what the forward exchanged.
         DesignRequest r = request("1f1b", 2, 4, "megatron-22b", {.tensor = 8});
-        r.recompute = {Recompute::Full, {}};
+        r.recompute = {Recompute::Block, {}};
         const StageCosts group = makeDesign(r).costs.stages[1];
         QCOMPARE(group.recompute, group.forward);
     }
@@ -195,14 +195,14 @@ private Q_SLOTS:
             return double(predict(design).metrics.devices[1].peakBytes - stage.parameters - stage.gradients
                           - stage.optimizerState);
         };
-        QVERIFY(peak("1f1b", Recompute::Full) < peak("1f1b", Recompute::Selective));
-        QVERIFY(peak("1f1b", Recompute::Selective) < peak("1f1b", Recompute::None));
-        const StageCosts stage = recomputing("1f1b", Recompute::Full).costs.stages[1];
+        QVERIFY(peak("1f1b", Recompute::Block) < peak("1f1b", Recompute::BlockSelective));
+        QVERIFY(peak("1f1b", Recompute::BlockSelective) < peak("1f1b", Recompute::None));
+        const StageCosts stage = recomputing("1f1b", Recompute::Block).costs.stages[1];
         const double one = double(stage.recomputedUntilInputGrad + stage.recomputedUntilWeightGrad
                                   + stage.savedFromInputGrad + stage.workspaceBackward);
         const double sbh = 2048.0 * 4 * 6144;
         // Inputs of microbatches under way, and outputs and gradients on theirs, each of 2sbh.
-        const double more = (peak("1f1b", Recompute::Full) - one) / (2 * sbh);
+        const double more = (peak("1f1b", Recompute::Block) - one) / (2 * sbh);
         QCOMPARE(more, 9.0);
     }
 
@@ -305,7 +305,7 @@ private Q_SLOTS:
         QVERIFY(std::abs(4 * modelFlopsUtilization(many, 1'000'000'000) / modelFlopsUtilization(one, 1'000'000'000) - 1)
                 < 1e-12);
         // Recomputing is no work of the model.
-        QCOMPARE(modelFlops(withRecompute(one, {Recompute::Full, Recompute::Full})), modelFlops(one));
+        QCOMPARE(modelFlops(withRecompute(one, {Recompute::Block, Recompute::Block})), modelFlops(one));
     }
 };
 

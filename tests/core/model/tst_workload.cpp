@@ -110,12 +110,12 @@ private slots:
                        / 10;
             };
             QCOMPARE(percent(Recompute::None), row.mfu);
-            QCOMPARE(percent(Recompute::Selective), row.hfu);
+            QCOMPARE(percent(Recompute::BlockSelective), row.hfu);
         }
         // Full recomputation repeats every layer's forward, and not the head's.
         const ModelShape shape = gpt(48, 6144, 64, 1);
         const double sbh = 2048.0 * 6144;
-        QVERIFY(std::abs(iterationFlops(shape, 1, Recompute::Full) - iterationFlops(shape, 1, Recompute::None)
+        QVERIFY(std::abs(iterationFlops(shape, 1, Recompute::Block) - iterationFlops(shape, 1, Recompute::None)
                          - 24 * 48 * sbh * 6144 * (1 + 2048.0 / (6 * 6144)))
                 < 1e6);
     }

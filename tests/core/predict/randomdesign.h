@@ -156,8 +156,8 @@ private:
             return;
         std::vector<Recompute> ofStage;
         for (StageCosts& stage : design.costs.stages) {
-            ofStage.push_back(static_cast<Recompute>(upTo(schedule.sequencePieces > 1 ? 1 : 2)));
-            if (ofStage.back() == Recompute::None)
+            ofStage.push_back(recomputeKinds[upTo(std::size(recomputeKinds) - 1)]);
+            if (!ofStage.back().byBlock())
                 continue;
             for (Bytes* at :
                  {&stage.recomputedUntilInputGrad, &stage.recomputedUntilWeightGrad, &stage.workspaceRecompute})

@@ -175,8 +175,8 @@ QString tooEarly(const Design& design, const Program& program, const Timeline& t
     return fault;
 }
 
-/// Is what F read there while R runs that has nothing else to begin from, and gone behind it? And what R made while the
-/// backward runs?
+/// Is what F read there while R, or a backward that recomputes, has nothing else to begin from, and gone behind it? And
+/// what R made while the backward runs?
 QString notKept(const Design& design, const Program& program, std::size_t device)
 {
     const Schedule& s = design.schedule;
@@ -189,7 +189,7 @@ QString notKept(const Design& design, const Program& program, std::size_t device
         });
     };
     const auto wants = [&](const Task& task) {
-        return s.recomputeOf(task.stage) == Recompute::Full && task.stage > 0
+        return s.recomputeOf(task.stage).readsInput() && task.stage > 0
                && design.costs.stages[static_cast<std::size_t>(task.stage) - 1].output > 0;
     };
     const auto& list = program.devices[device].instructions;
@@ -208,10 +208,11 @@ QString notKept(const Design& design, const Program& program, std::size_t device
             continue;
         const QString name = QString::fromStdString(program.label(instruction.task));
         const StageCosts& costs = design.costs.stages[static_cast<std::size_t>(task.stage)];
-        if (task.op == Op::R && wants(task)
+        const bool inside = s.recomputeOf(task.stage).insideBackward();
+        if ((inside ? makesInputGrad(task.op) : task.op == Op::R) && wants(task)
             && !holds(BufferKind::Output, BufferKind::ReceivedOutput, task.stage - 1, task.microbatch))
             return name + " has nothing to begin from";
-        if (makesInputGrad(task.op) && s.overlaps.empty() && wants(task)
+        if ((inside ? task.op == Op::W : makesInputGrad(task.op)) && s.overlaps.empty() && wants(task)
             && holds(BufferKind::ReceivedOutput, BufferKind::ReceivedOutput, task.stage - 1, task.microbatch))
             return name + " runs while its stage's input is still kept";
         if (makesInputGrad(task.op) && costs.recomputedUntilInputGrad > 0

@@ -179,7 +179,7 @@ private Q_SLOTS:
             double measured;
         };
         constexpr Row rows[] = {{"1F1B", "1f1b", Recompute::None, 47.1},
-                                {"1F1B, recomputing", "1f1b", Recompute::Full, 37.2},
+                                {"1F1B, recomputing", "1f1b", Recompute::Block, 37.2},
                                 {"V-Min", "v-min", Recompute::None, 43.7},
                                 {"V-Half", "v-half", Recompute::None, 51.8},
                                 {"V-ZB", "v-zb", Recompute::None, 53.2}};
@@ -299,7 +299,7 @@ private Q_SLOTS:
             double measured[2];
         };
         constexpr Row rows[] = {{"1F1B", "1f1b", Recompute::None, {49.81, 57.25}},
-                                {"1F1B, recomputing", "1f1b", Recompute::Full, {37.15, 45.81}},
+                                {"1F1B, recomputing", "1f1b", Recompute::Block, {37.15, 45.81}},
                                 {"ZB-1P", "zb-h1", Recompute::None, {54.52, 56.55}},
                                 {"V-Half", "v-half", Recompute::None, {52.60, 60.34}},
                                 {"V-Min", "v-min", Recompute::None, {48.02, 55.51}},

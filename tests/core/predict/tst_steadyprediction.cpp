@@ -138,7 +138,7 @@ private Q_SLOTS:
             request.family = "1f1b";
             request.devices = 4;
             request.microbatches = 12;
-            request.recompute = {Recompute::Full, {}};
+            request.recompute = {Recompute::Block, {}};
             design = makeDesign(request);
         }
         const Prediction whole = predict(design);

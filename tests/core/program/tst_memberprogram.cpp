@@ -448,7 +448,7 @@ private Q_SLOTS:
     void whatGroupsDoNotRunIsNamed()
     {
         Design design = groupDesign("1f1b", {{1e9, 5e8}, {1e9}}, 4);
-        design.schedule.recompute = {Recompute::Selective, Recompute::None};
+        design.schedule.recompute = {Recompute::BlockSelective, Recompute::None};
         const Diagnostics why = whyNoMembers(design);
         QCOMPARE(why.size(), std::size_t{1});
         QCOMPARE(why.front().where, std::string("schedule.recompute"));

@@ -219,7 +219,7 @@ private Q_SLOTS:
             refused({b.op, s.stages(), b.microbatch, b.replica}, "unknown stage");
             refused({b.op, b.stage, s.microbatches, b.replica}, "unknown microbatch");
             refused({b.op, b.stage, b.microbatch, s.replicas()}, "unknown replica");
-            refused({Op::R, b.stage, b.microbatch, b.replica}, "does not recompute");
+            refused({Op::R, b.stage, b.microbatch, b.replica}, "has no R blocks");
             if (b.op == Op::B)
                 refused({Op::I, b.stage, b.microbatch, b.replica}, "full backward");
         }));

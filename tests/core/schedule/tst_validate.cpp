@@ -51,7 +51,7 @@ private Q_SLOTS:
             << QStringList{"F0.0 B0.0", "F1.0 B1.0 I1.0 W1.0"} << QStringList{"halves"};
         QTest::newRow("half a backward") << QStringList{"F0.0 B0.0", "F1.0 I1.0"} << QStringList{"missing block W1.0"};
         QTest::newRow("recompute placed by hand") << QStringList{"F0.0 R0.0 B0.0", "F1.0 B1.0"}
-                                                  << QStringList{"stage 0 does not recompute", "leave the block out"};
+                                                  << QStringList{"stage 0 has no R blocks", "leave the block out"};
         QTest::newRow("one stage updated, another not")
             << QStringList{"F0.0 B0.0 U0.0", "F1.0 B1.0"} << QStringList{"never applied", "place U1.0"};
         QTest::newRow("unknown replica") << QStringList{"F0.0 B0.0 F0.0/1", "F1.0 B1.0"}

@@ -72,8 +72,8 @@ public:
         design.cluster.devices.resize(static_cast<std::size_t>(devices));
         if (has(Feature::Recompute))
             for (int s = 0; s < stages; ++s)
-                schedule.recompute.push_back(std::array{Recompute::None, Recompute::Full, Recompute::Selective,
-                                                        Recompute::Full}[static_cast<std::size_t>(below(4))]);
+                schedule.recompute.push_back(std::array{Recompute::None, Recompute::Block, Recompute::BlockSelective,
+                                                        Recompute::Block}[static_cast<std::size_t>(below(4))]);
         for (int s = 0; s < stages; ++s)
             fill(design.costs.stages[s], schedule.recomputeOf(s) != Recompute::None);
         placeInTurn(schedule);

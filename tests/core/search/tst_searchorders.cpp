@@ -153,7 +153,7 @@ Design recomputingDesign()
     schedule.family = "zb-h1";
     schedule.microbatches = 2;
     schedule.deviceOfStage = {0, 1};
-    schedule.recompute = {Recompute::Full, Recompute::Full};
+    schedule.recompute = {Recompute::Block, Recompute::Block};
     schedule.backward = BackwardStyle::Split;
     schedule.order = ordersOf({"F0.0 F0.1 R0.0 I0.0 W0.0 R0.1 I0.1 W0.1", "F1.0 R1.0 I1.0 F1.1 R1.1 I1.1 W1.0 W1.1"});
     design.costs = uniformCosts({}, 2, 1);
@@ -244,7 +244,7 @@ private Q_SLOTS:
         choice.family = "1f1b-v";
         choice.microbatches = 3;
         const Design base = designFromModel(choice);
-        const Design design = withRecompute(base, std::vector<Recompute>(base.costs.stages.size(), Recompute::Full));
+        const Design design = withRecompute(base, std::vector<Recompute>(base.costs.stages.size(), Recompute::Block));
         const SearchResult result = search(design, quick());
         Design found = design;
         found.schedule = result.schedule;

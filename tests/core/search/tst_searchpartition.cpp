@@ -335,7 +335,7 @@ private Q_SLOTS:
         QVERIFY_THROWS_EXCEPTION(Error, searchVariants(base, variants));
         variants.search.limit = {Bytes{1900}, std::nullopt};
         variants.chooseRecompute = false;
-        variants.recompute = RecomputeChoice{Recompute::Full, {{4, 4}}}; // there are four stages
+        variants.recompute = RecomputeChoice{Recompute::Block, {{4, 4}}}; // there are four stages
         QVERIFY_THROWS_EXCEPTION(Error, searchVariants(base, variants));
     }
 
@@ -344,7 +344,7 @@ private Q_SLOTS:
     {
         for (const char* family : {"1f1b", "zb-h1"}) {
             const Design base = designOf(8, 3, 5, family);
-            const Design again = withRecompute(base, {Recompute::Full, Recompute::None, Recompute::Selective});
+            const Design again = withRecompute(base, {Recompute::Block, Recompute::None, Recompute::BlockSelective});
             SearchOptions quick = options(1).search;
             quick.rounds = 1;
             quick.limit = {};
@@ -378,8 +378,8 @@ private Q_SLOTS:
         design.costs.link.latency = 700'000;
         const Nanoseconds usual = leftOut(design);
         QVERIFY(usual >= 0);
-        QCOMPARE(leftOut(withRecompute(design, {Recompute::Full, Recompute::Full, Recompute::Full})), usual);
-        QCOMPARE(leftOut(withRecompute(design, {Recompute::None, Recompute::Full, Recompute::Selective})), usual);
+        QCOMPARE(leftOut(withRecompute(design, {Recompute::Block, Recompute::Block, Recompute::Block})), usual);
+        QCOMPARE(leftOut(withRecompute(design, {Recompute::None, Recompute::Block, Recompute::BlockSelective})), usual);
     }
 };
 

@@ -420,7 +420,8 @@ private slots:
     void stagesThatRecomputeTrainToTheReference()
     {
         QFETCH(bool, graphs);
-        for (const Recompute recompute : {Recompute::Selective, Recompute::Full}) {
+        for (const Recompute recompute :
+             {Recompute::BlockSelective, Recompute::Block, Recompute::Selective, Recompute::Full}) {
             Design design = smallGpt("zb-h1");
             design = withRecompute(design, std::vector(design.schedule.deviceOfStage.size(), recompute));
             RunOptions options = onStandInGpus();

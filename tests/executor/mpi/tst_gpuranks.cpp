@@ -280,7 +280,7 @@ private slots:
         design.schedule.shardedOptimizer = model == "copies";
         if (model == "recomputes")
             design = withRecompute(
-                design, std::vector<Recompute>(static_cast<std::size_t>(design.schedule.stages()), Recompute::Full));
+                design, std::vector<Recompute>(static_cast<std::size_t>(design.schedule.stages()), Recompute::Block));
         RunOptions options;
         options.steps = graphs ? 3 : 2;
         const RunResult threads = run(design, options);

@@ -37,6 +37,7 @@ const std::map<std::string, std::string>& describing()
 {
     static const std::map<std::string, std::string> fields{
         {"/name", "a title"},
+        {"/pipewright", "how the file is written"},
         {"/schedule/family", "where the order came from; the order counts"},
         {"/schedule/backward", "of missing blocks; a design that runs misses none"},
         {"/schedule/first_stage_may_split", "refuses orders, and changes none"},
@@ -209,7 +210,7 @@ Design everything()
     design.costs.communication = Communication::Blocking;
     design.costs.source = "given";
     design.dataflow.skips = {{0, 2, design.costs.stages[0].output}};
-    design = withRecompute(design, {Recompute::Full, Recompute::Selective, Recompute::None});
+    design = withRecompute(design, {Recompute::Block, Recompute::BlockSelective, Recompute::None});
     design.schedule.pins = {{{Op::F, 1, 2}, 3'000'000}};
     return design;
 }
@@ -243,7 +244,7 @@ Design groupsWithPlans()
     design.costs.link.origin = CostOrigin::Given;
     design.costs.linkOfPair[{0, 1}] = {2000, 2e9, "", CostOrigin::Given};
     design.costs.communication = Communication::Blocking;
-    design = withRecompute(design, {Recompute::Full, Recompute::None, Recompute::None});
+    design = withRecompute(design, {Recompute::Block, Recompute::None, Recompute::None});
     design.dataflow.skips = {{0, 2, design.costs.stages[0].output}};
     design.schedule.pins = {{{Op::F, 1, 2}, 3'000'000}};
     design.schedule.transferOrder = {{*parseTransfer("F0.2 to 1"), *parseTransfer("F0.3 to 1")}};

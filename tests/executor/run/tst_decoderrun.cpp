@@ -143,8 +143,8 @@ private slots:
     {
         for (const ModelShape& shape : {qwen(), deepseek(), mpt(), runnable(test::smallShape(4))}) {
             const Design kept = withBytes(test::tinyDesign("seq1f1b", 2, 8, inBf16(shape)));
-            const Design again = withBytes(
-                withRecompute(kept, std::vector<Recompute>(std::size_t(kept.schedule.stages()), Recompute::Selective)));
+            const Design again = withBytes(withRecompute(
+                kept, std::vector<Recompute>(std::size_t(kept.schedule.stages()), Recompute::BlockSelective)));
             const RunResult usual = trained(kept), result = trained(again);
             verifyRun(kept, usual);
             verifyRun(again, result);
@@ -212,18 +212,18 @@ private slots:
 
     void recomputationMakesTheSameAgain_data()
     {
-        QTest::addColumn<int>("recompute");
-        QTest::newRow("selective") << int(Recompute::Selective);
-        QTest::newRow("full") << int(Recompute::Full);
+        QTest::addColumn<std::size_t>("kind");
+        for (std::size_t kind = 1; kind < std::size(recomputeKinds); ++kind)
+            QTest::newRow(nameOf(recomputeKinds[kind]).c_str()) << kind;
     }
     void recomputationMakesTheSameAgain()
     {
-        QFETCH(int, recompute);
+        QFETCH(std::size_t, kind);
         for (const ModelShape& shape : {qwen(), deepseek(), inBf16(qwen())}) {
             const Design kept = withBytes(test::tinyDesign("zb-h1", 4, 8, shape));
             const RunResult usual = trained(kept);
             const Design design = withBytes(
-                withRecompute(kept, std::vector<Recompute>(std::size_t(kept.schedule.stages()), Recompute(recompute))));
+                withRecompute(kept, std::vector<Recompute>(std::size_t(kept.schedule.stages()), recomputeKinds[kind])));
             const RunResult result = trained(design);
             verifyRun(design, result);
             QCOMPARE(result.losses, usual.losses);

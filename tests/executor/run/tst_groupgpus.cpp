@@ -83,7 +83,7 @@ private Q_SLOTS:
         }
         const auto stages = static_cast<std::size_t>(design.schedule.stages());
         if (model == "recomputes")
-            design = withRecompute(design, std::vector<Recompute>(stages, Recompute::Full));
+            design = withRecompute(design, std::vector<Recompute>(stages, Recompute::Block));
         if (model == "offloads") {
             design.costs.hostLink = LinkCosts{1000, 1e12};
             design = withOffload(design, std::vector<bool>(stages, true));
@@ -172,7 +172,7 @@ private Q_SLOTS:
             design = withStrategy(design, sharding::Strategy::MegatronSequence);
         if (model == "recomputes")
             design = withRecompute(
-                design, std::vector<Recompute>(static_cast<std::size_t>(design.schedule.stages()), Recompute::Full));
+                design, std::vector<Recompute>(static_cast<std::size_t>(design.schedule.stages()), Recompute::Block));
         const QTemporaryDir folder;
         std::vector<QByteArray> dumps;
         for (const bool graphs : {false, true}) {

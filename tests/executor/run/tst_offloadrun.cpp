@@ -60,7 +60,7 @@ private Q_SLOTS:
     void stagesThatRecomputeOffloadTheRest()
     {
         Design design = test::tinyGpt("1f1b", 4, 8);
-        design = withRecompute(design, std::vector<Recompute>(4, Recompute::Selective));
+        design = withRecompute(design, std::vector<Recompute>(4, Recompute::BlockSelective));
         const RunResult result = trained(offloading(design, 1e12));
         QVERIFY(result.gradients->bitEqual);
         QCOMPARE(result.peakBytes, result.predictedPeakBytes);

@@ -156,7 +156,7 @@ private Q_SLOTS:
         design.costs.hostLink = LinkCosts{1000, 1e12};
         const RunResult usual = trained(design);
         const auto stages = static_cast<std::size_t>(design.schedule.stages());
-        design = withRecompute(design, std::vector<Recompute>(stages, Recompute::Selective));
+        design = withRecompute(design, std::vector<Recompute>(stages, Recompute::BlockSelective));
         design = withOffload(design, std::vector<bool>(stages, true));
         const RunResult result = trained(design);
         QVERIFY(result.gradients->bitEqual);

@@ -123,7 +123,7 @@ private slots:
             design.dataflow.skips.push_back({from, to, trainableDesign(plain).costs.stages[0].output});
         for (const bool recomputes : {false, true}) {
             if (recomputes)
-                design = withRecompute(design, std::vector(design.schedule.deviceOfStage.size(), Recompute::Full));
+                design = withRecompute(design, std::vector(design.schedule.deviceOfStage.size(), Recompute::Block));
             RunOptions options;
             options.steps = 2;
             options.maths = RunOptions::Maths::Training;

@@ -109,7 +109,7 @@ private Q_SLOTS:
         QVERIFY(whyNoMembers(design).empty());
         verify(trained(design));
         verify(trained(
-            withRecompute(design, std::vector<Recompute>(static_cast<std::size_t>(last) + 1, Recompute::Full))));
+            withRecompute(design, std::vector<Recompute>(static_cast<std::size_t>(last) + 1, Recompute::Block))));
         design.dataflow.skips.front().bytes += 4;
         QVERIFY(!whyNoMembers(design).empty());
     }
@@ -291,9 +291,9 @@ private Q_SLOTS:
         QFETCH(QString, family);
         const Design plain = groupDesign(family.toStdString(), {{1e9, 5e8}, {1e9, 1e9}}, microbatches, groupShape(6));
         const auto stages = static_cast<std::size_t>(plain.schedule.stages());
-        const Design all = withRecompute(plain, std::vector<Recompute>(stages, Recompute::Full));
+        const Design all = withRecompute(plain, std::vector<Recompute>(stages, Recompute::Block));
         std::vector<Recompute> some(stages, Recompute::None);
-        some.front() = Recompute::Full;
+        some.front() = Recompute::Block;
         const Run kept = trained(plain), again = trained(all);
         verify(again);
         verify(trained(withRecompute(plain, some)));
@@ -352,7 +352,7 @@ private Q_SLOTS:
         const Run run = trained(narrow);
         verifyNarrow(run);
         const Run again = trained(withRecompute(
-            narrow, std::vector<Recompute>(static_cast<std::size_t>(narrow.schedule.stages()), Recompute::Full)));
+            narrow, std::vector<Recompute>(static_cast<std::size_t>(narrow.schedule.stages()), Recompute::Block)));
         verifyNarrow(again);
         for (const auto& [name, gradient] : run.gradients)
             QVERIFY2(again.gradients.at(name).data == gradient.data, name.c_str());

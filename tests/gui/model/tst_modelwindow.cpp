@@ -226,12 +226,12 @@ private Q_SLOTS:
         auto* all = named<QComboBox>(*fixture.window, "Recomputed in every stage");
         QVERIFY(all);
         QCOMPARE(fixture.window->stages().text(1, 10), QStringLiteral("none"));
-        fixture.type(fixture.window->stages(), 1, 10, QStringLiteral("full"));
+        fixture.type(fixture.window->stages(), 1, 10, QStringLiteral("block"));
         const Schedule& schedule = fixture.document.design().schedule;
-        QCOMPARE(schedule.recomputeOf(1), Recompute::Full);
+        QCOMPARE(schedule.recomputeOf(1), Recompute::Block);
         QCOMPARE(schedule.blocks(), before.schedule.blocks() + schedule.microbatches); // R blocks are there
         QCOMPARE(all->currentText(), QStringLiteral("as listed by stage"));
-        QCOMPARE(fixture.document.undoStack()->undoText(), QStringLiteral("Let stage 1 recompute: full"));
+        QCOMPARE(fixture.document.undoStack()->undoText(), QStringLiteral("Let stage 1 recompute: block"));
         fixture.type(fixture.window->stages(), 0, 10, QStringLiteral("sometimes"));
         QVERIFY2(fixture.window->fault().contains(QLatin1String("use none, selective, full")),
                  qPrintable(fixture.window->fault()));

@@ -78,7 +78,7 @@ private Q_SLOTS:
     void recomputationIsKept()
     {
         const Design base =
-            withRecompute(large("1f1b"), {Recompute::Full, Recompute::None, Recompute::None, Recompute::None});
+            withRecompute(large("1f1b"), {Recompute::Block, Recompute::None, Recompute::None, Recompute::None});
         QCOMPARE(faultsOf(base), QString());
         QVERIFY(smallDesign(base).schedule.recompute == base.schedule.recompute);
     }

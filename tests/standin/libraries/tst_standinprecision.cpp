@@ -24,12 +24,13 @@ private Q_SLOTS:
     {
         QFETCH(QString, model);
         QJsonArray losses;
-        for (const char* way : {"1 1f1b", "2 1f1b --graphs", "2 zb-h1", "2 zb-v", "1 gpipe --recompute full"}) {
+        for (const char* way : {"1 1f1b", "2 1f1b --graphs", "2 zb-h1", "2 zb-v", "1 gpipe --recompute full",
+                                "1 gpipe --recompute block"}) {
             const QStringList words = QString(way).split(' ');
             const StandInMachine machine(words[0].toInt());
             QVERIFY(machine.make(words[1], 2,
                                  "--microbatch-size 1 --sequence 8 --model " + machine.inBf16(model)
-                                     + (words.contains("--recompute") ? " --recompute full" : "")));
+                                     + (words.contains("--recompute") ? " --recompute " + words.last() : QString())));
             const StandInOutcome ran = machine.run(onGpus + "2" + (words.contains("--graphs") ? " --graphs" : ""));
             const QString why = whyNotRight(ran);
             QVERIFY2(why.isEmpty(), qPrintable(way + (": " + why)));
