@@ -104,10 +104,15 @@ void InlineDesign::addSchedule()
         .add_option("--replicas", m_asked.replicas,
                     "copies of the pipeline in the schedule, which share out P and M and sum their gradients (1)")
         ->type_name("N");
-    group.add_flag(
-        "--shard-optimizer", m_asked.shardOptimizer,
-        "replicas share the optimizer's state out: each updates its share of the parameters and sends it to the "
-        "others (ZeRO stage 1)");
+    group
+        .add_option(
+            "--zero", m_asked.zero.level,
+            "ZeRO level: what the copies of the pipeline (--replicas, --data-parallel) and of contexts share out. "
+            "1: the optimizer's state, each updates its share of the parameters and sends it to the others (0)")
+        ->check(CLI::Range(0, Zero::highestLevel))
+        ->type_name("0|1");
+    group.add_flag_callback(
+        "--shard-optimizer", [this] { m_asked.zero.level = 1; }, "another name of --zero 1");
     group.add_option("--chunks", m_asked.chunks, "stages per device")->type_name("V");
     group.add_option("--group", m_asked.group, "interleaving: microbatches per group")->type_name("G");
     group.add_option("--pieces", m_asked.pieces, "seq1f1b: pieces of each microbatch's sequence (4)")->type_name("K");

@@ -310,7 +310,7 @@ void takeGivenBytes(const DesignRequest& request, FamilyParameters& parameters)
     }
     const Workload workload = workloadOf(request, stages, 1);
     Costs costs;
-    applyBytes(workload, partitionOf(request, workload, stages), heldWith(request, stages), costs);
+    applyBytes(workload, partitionOf(request, workload, stages), {heldWith(request, stages), request.zero}, costs);
     parameters.stageSaved = memoryOfStages(costs);
 }
 
@@ -329,7 +329,7 @@ void takeFormulaTimes(const DesignRequest& request, FamilyParameters& parameters
     const std::vector<int> partition = given ? partitionOf(request, workload, stages) : evenPartition(workload, stages);
     Costs costs = formulaCosts(workload, partition, clusterOf(request, workload.shape), deviceOfStage);
     if (const std::vector<Recompute> recompute = heldWith(request, stages); !recompute.empty())
-        applyBytes(workload, partition, recompute, costs);
+        applyBytes(workload, partition, {recompute, request.zero}, costs);
     parameters.stageSaved = memoryOfStages(costs);
     const auto perDevice = [&](Nanoseconds StageCosts::*time) {
         Nanoseconds sum = 0;
@@ -402,7 +402,10 @@ Design withTheirCosts(const DesignRequest& request, const Design& from)
     if (!request.layersPerStage.empty())
         partition = partitionOf(request, *from.workload, schedule.stages());
     const Design base = withDevices(from, schedule.devices());
+    const Zero zero = schedule.zero;
     Design design = withSchedule(base, std::move(schedule), std::move(partition), request.uneven);
+    if (zero != from.schedule.zero)
+        design = withZero(design, zero);
     design.name = request.name.empty() ? defaultName(request) : request.name;
     takeOverlapFactor(request, design.costs);
     return design;
@@ -427,8 +430,9 @@ Design withoutRecompute(const DesignRequest& request)
     }
     if (byFormula) {
         design.cluster = clusterOf(request, design.workload->shape);
-        design.costs = formulaCosts(*design.workload, design.layersPerStage, design.cluster,
-                                    design.schedule.deviceOfStage, &design.dataflow);
+        design.costs =
+            formulaCosts(*design.workload, design.layersPerStage, design.cluster, design.schedule.deviceOfStage,
+                         &design.dataflow, nullptr, design.schedule.memoryChoices());
         takeGivenTimes(request, given, design);
         takeOverlapFactor(request, design.costs);
         return design;
@@ -440,7 +444,7 @@ Design withoutRecompute(const DesignRequest& request)
     design.cluster.link.latency = design.costs.link.latency;
     if (design.workload) {
         design.dataflow.shared = sharedParametersOn(design.cluster, *design.workload, design.layersPerStage);
-        applyBytes(*design.workload, design.layersPerStage, {}, design.costs);
+        applyBytes(*design.workload, design.layersPerStage, design.schedule.memoryChoices(), design.costs);
     }
     return design;
 }
@@ -453,6 +457,8 @@ Design makeDesign(const DesignRequest& request)
     refuseUnused(request);
     const Design design = request.costsFrom ? withTheirCosts(request, *request.costsFrom) : withoutRecompute(request);
     refuseUnused(request, design.schedule);
+    if (request.zero.level > 0)
+        requireCopies(design, "--zero");
     const std::vector<Recompute> recompute =
         ofStages(request.recompute.value_or(RecomputeChoice{}), design.schedule.stages(), "--recompute");
     return recompute.empty() ? design : withRecompute(design, recompute);

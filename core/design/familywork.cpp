@@ -79,7 +79,7 @@ void takeMemory(FamilyParameters& parameters, const Family& family, const Design
         applyBytes(*base.workload,
                    layersPerStage.empty() ? evenPartition(*base.workload, static_cast<int>(placement.size()))
                                           : layersPerStage,
-                   recompute, bytes);
+                   {recompute, {}}, bytes);
         parameters.stageSaved = memoryOfStages(bytes);
     } else {
         parameters.stageSaved = sharedOut(memoryOfStages(base.costs), placement.size());

@@ -20,7 +20,7 @@ void refreshFormulaCosts(const Design& base, Design& design)
     dataflow.shared.clear();
     const Costs before = std::move(design.costs);
     design.costs = formulaCosts(*design.workload, design.layersPerStage, design.cluster, design.schedule.deviceOfStage,
-                                &dataflow, nullptr, design.schedule.recompute, design.plans);
+                                &dataflow, nullptr, design.schedule.memoryChoices(), design.plans);
     design.costs.hostGaps = before.hostGaps; // no formula knows them
     design.costs.communication = before.communication;
     design.costs.overlapFactor = before.overlapFactor;

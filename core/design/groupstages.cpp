@@ -207,7 +207,7 @@ void addSums(const Design& design, GroupStages& groups)
             SumMaker maker(groups, groups.copyOf(s, root), groups.copyOf(s, other), bytes, replaces);
             const TensorGraph& graph = groups.plans[s].graph;
             for (int tensor = 0; tensor < graph.size(); ++tensor)
-                if (graph.node(tensor).leaf == Leaf::Parameter && !design.schedule.shardedOptimizer)
+                if (graph.node(tensor).leaf == Leaf::Parameter && !design.schedule.sharesOptimizer())
                     maker.add(tensor, tensor);
             groups.sums.push_back(maker.take());
         }
@@ -361,13 +361,13 @@ Diagnostics whyNoMembers(const Design& design)
         }
     refuse(hasUpdates(schedule), "schedule", "groups do not run schedules that update amid the step",
            "use a synchronous family, such as 1f1b or zb-h1");
-    if (const int unlike = schedule.shardedOptimizer ? firstUnlikeStage(design) : -1; unlike >= 0)
-        why.push_back({Severity::Error, "schedule.sharded_optimizer",
+    if (const int unlike = schedule.sharesOptimizer() ? firstUnlikeStage(design) : -1; unlike >= 0)
+        why.push_back({Severity::Error, "schedule.zero",
                        fmt::format("replicas share the optimizer's state out member by member, and stage {} is on "
                                    "groups that are unlike",
                                    unlike),
                        "give every replica of a stage a group of the same devices and link, or make the design "
-                       "without --shard-optimizer"});
+                       "without --zero"});
     refuse(schedule.sequencePieces > 1, "schedule.sequence_pieces", "groups do not run pieces of sequences",
            "use a family with whole sequences");
     for (const Recompute recompute : schedule.recompute)
@@ -377,8 +377,7 @@ Diagnostics whyNoMembers(const Design& design)
         }
     // Behind the reasons with a remedy: what is not known to run is not run.
     Schedule rest = schedule;
-    takeOut(rest.microbatches, rest.deviceOfStage, rest.replicaPlacements, rest.recompute, rest.offload,
-            rest.shardedOptimizer);
+    takeOut(rest.microbatches, rest.deviceOfStage, rest.replicaPlacements, rest.recompute, rest.offload, rest.zero);
     takeOut(rest.family, rest.backward, rest.firstStageMaySplit, rest.order, rest.pins, rest.transferOrder);
     takeOut(rest.overlaps, rest.partOrders); // refused below
     refuse(why.empty() && !(rest == Schedule{}), "schedule", "it holds what groups do not run",
@@ -387,7 +386,7 @@ Diagnostics whyNoMembers(const Design& design)
            "take the pairs apart");
     if (!design.dataflow.skips.empty() && static_cast<int>(design.layersPerStage.size()) == schedule.stages()) {
         Costs whole;
-        applyBytes(*design.workload, design.layersPerStage, schedule.recompute, whole);
+        applyBytes(*design.workload, design.layersPerStage, schedule.memoryChoices(), whole);
         refuse(
             std::any_of(design.dataflow.skips.begin(), design.dataflow.skips.end(),
                         [&](const SkipConnection& skip) { return skip.bytes != whole.stages[skip.fromStage].output; }),
@@ -438,7 +437,7 @@ GroupStages groupStages(const Design& design)
         groups.linkInside.push_back(spec.group ? linkCosts(spec.group->link) : LinkCosts{});
     }
     Costs whole;
-    applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, whole);
+    applyBytes(*design.workload, design.layersPerStage, design.schedule.memoryChoices(), whole);
     groups.perReplica = design.schedule.stages();
     sharding::SharedStages known;
     for (int r = 0; r < design.schedule.replicas(); ++r) {

@@ -60,17 +60,22 @@ double MemberTimes::exposed(double seconds, double computing) const
     return seconds - std::min(m_parallel.overlap * seconds, computing);
 }
 
-double MemberTimes::gradientSum(std::span<const Layer> layers, std::int64_t heldElsewhere,
-                                int gradientBytesPerParameter) const
+double MemberTimes::gradientSum(std::span<const Layer> layers, std::int64_t heldElsewhere, int gradientBytes,
+                                int gathered) const
 {
-    double experts = 0, others = -static_cast<double>(heldElsewhere) * gradientBytesPerParameter;
+    double experts = 0, others = -static_cast<double>(heldElsewhere);
     for (const Layer& layer : layers) {
-        experts += static_cast<double>(layer.expertParameters) * gradientBytesPerParameter;
-        others += static_cast<double>(layer.parameters - layer.expertParameters) * gradientBytesPerParameter;
+        experts += static_cast<double>(layer.expertParameters);
+        others += static_cast<double>(layer.parameters - layer.expertParameters);
     }
     const int holders = m_parallel.context * m_parallel.data;
-    return 2 * ringSeconds(m_gradients, holders, others)
-           + (experts > 0 ? 2 * ringSeconds(m_expertGradients, holders / m_parallel.expert, experts) : 0);
+    double seconds = 0;
+    for (const int bytes : {gradientBytes, gathered}) {
+        seconds += ringSeconds(m_gradients, holders, others * bytes);
+        if (experts > 0)
+            seconds += ringSeconds(m_expertGradients, holders / m_parallel.expert, experts * bytes);
+    }
+    return seconds;
 }
 
 } // namespace pipewright

@@ -17,6 +17,8 @@ public:
     /// Of groups in place of the cluster's devices. Throws Error when its nodes have fewer devices than these need.
     MemberTimes(const Cluster& cluster, const Parallelism& parallel);
 
+    const Parallelism& parallel() const { return m_parallel; }
+
     struct Seconds {
         double forward = 0, inputGrad = 0, weightGrad = 0;
     };
@@ -31,8 +33,11 @@ public:
     /// The time to sum the gradients of these layers over all that hold the same parameters and saw other tokens, once
     /// per step: the context-parallel members of all copies of the pipeline, or, for an expert, of the copies that have
     /// it. Members of tensor parallelism hold other parameters, of experts too. `heldElsewhere`: how many parameters,
-    /// no experts', another stage of the device has and sums.
-    double gradientSum(std::span<const Layer> layers, std::int64_t heldElsewhere, int gradientBytesPerParameter) const;
+    /// no experts', another stage of the device has and sums. The gradients are scattered, and then `gathered` bytes
+    /// per parameter are gathered: of the sums, or where these devices share out the optimizer's state, of new
+    /// parameters.
+    double gradientSum(std::span<const Layer> layers, std::int64_t heldElsewhere, int gradientBytes,
+                       int gathered) const;
 
 private:
     double seconds(const GroupTraffic& traffic) const;

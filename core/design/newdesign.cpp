@@ -19,7 +19,7 @@ void applyFormula(Design& design)
     design.layersPerStage = evenPartition(*design.workload, design.schedule.stages());
     design.dataflow = {};
     design.costs = formulaCosts(*design.workload, design.layersPerStage, design.cluster, design.schedule.deviceOfStage,
-                                &design.dataflow, nullptr, design.schedule.recompute);
+                                &design.dataflow, nullptr, design.schedule.memoryChoices());
 }
 
 } // namespace
@@ -52,6 +52,7 @@ Design designFromModel(const NewDesign& choice)
     if (hasUpdates(schedule))
         design = withOwnHead(design);
     design.schedule = std::move(schedule);
+    requireCopies(design, "--zero");
     applyFormula(design);
     design.name = titleOf(design);
     return design;

@@ -53,6 +53,7 @@ constexpr Rule rules[] = {
     {"--devices"},
     {"--microbatches"},
     {"--replicas"},
+    {"--zero"},
     {"--shard-optimizer"},
     {"--chunks"},
     {"--pieces"},

@@ -215,7 +215,7 @@ Costs recutCosts(const Workload& workload, const Costs& costs, const StageCut& f
     }
     for (StageCosts& stage : recut.stages)
         stage.fitParts();
-    applyBytes(workload, to.layersPerStage, to.recompute, recut);
+    applyBytes(workload, to.layersPerStage, to.choices, recut);
     return recut;
 }
 

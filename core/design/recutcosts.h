@@ -29,7 +29,7 @@ constexpr std::string_view nameOf(Unevenness uneven) ///< as in options
 /// A partition that a recut starts from or leads to. Without devices a layer keeps its time on any device.
 struct StageCut {
     std::vector<int> layersPerStage, deviceOfStage{};
-    std::vector<Recompute> recompute{}; ///< to which the bytes belong
+    MemoryChoices choices{}; ///< to which the bytes belong
 };
 
 /// The same costs for another cut: a stage's time is shared out over its layers by their FLOPs (evenly where they have

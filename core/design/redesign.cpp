@@ -152,7 +152,7 @@ Design withSequencePieces(const Design& base, int pieces)
     design.workload = makeWorkload(shape, design.workload->optimizer, design.workload->source);
     design.workload->state = state;
     if (!design.layersPerStage.empty())
-        applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, design.costs);
+        applyBytes(*design.workload, design.layersPerStage, design.schedule.memoryChoices(), design.costs);
     return design;
 }
 
@@ -166,7 +166,7 @@ Design withRecompute(const Design& base, const std::vector<Recompute>& ofStage)
         return design;
     }
     if (hasModel)
-        applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, design.costs);
+        applyBytes(*design.workload, design.layersPerStage, design.schedule.memoryChoices(), design.costs);
     for (std::size_t s = 0; s < design.costs.stages.size(); ++s) {
         const Recompute before = base.schedule.recomputeOf(static_cast<int>(s)),
                         now = design.schedule.recomputeOf(static_cast<int>(s));
@@ -206,6 +206,34 @@ std::optional<Design> withoutInsideRecompute(const Design& base)
     if (isFormula(base) || byBlock == base.schedule.recompute)
         return std::nullopt;
     return withRecompute(base, byBlock);
+}
+
+int copiesSharing(const Design& design)
+{
+    const Parallelism parallel = design.workload ? design.workload->shape.parallel : Parallelism{};
+    return design.schedule.replicas() * parallel.data
+           * (design.schedule.zero.over == Zero::Over::DataAndContext ? parallel.context : 1);
+}
+
+void requireCopies(const Design& design, const char* where)
+{
+    if (design.schedule.zero.level > 0 && copiesSharing(design) == 1)
+        throw Error(where, "one copy of the pipeline has nobody to share its states with",
+                    "make the design with --replicas N or --data-parallel N");
+}
+
+Design withZero(const Design& base, const Zero& zero)
+{
+    Design design = base;
+    design.schedule.zero = zero;
+    requireCopies(design, "schedule.zero");
+    if (!design.workload || design.layersPerStage.empty())
+        return design;
+    if (isFormula(base))
+        refreshFormulaCosts(base, design);
+    else
+        applyBytes(*design.workload, design.layersPerStage, design.schedule.memoryChoices(), design.costs);
+    return design;
 }
 
 Design withOffload(const Design& base, std::vector<bool> ofStage)
@@ -272,7 +300,7 @@ Design withSchedule(const Design& original, Schedule schedule, std::vector<int> 
             refreshFormulaCosts(base, design);
         } else {
             design.costs = recutCosts(*base.workload, design.costs, {base.layersPerStage, base.schedule.deviceOfStage},
-                                      {design.layersPerStage, placement, design.schedule.recompute}, uneven);
+                                      {design.layersPerStage, placement, design.schedule.memoryChoices()}, uneven);
             design.plans = carriedPlans(base, design);
             takeLinks(base, design);
         }
@@ -297,7 +325,8 @@ void carryMemoryChoices(const Schedule& from, Schedule& to)
     if (mayRecompute(to))
         to = withRecompute(to, inProportion(from.recompute, to.stages()));
     to.offload = inProportion(from.offload, to.stages());
-    to.shardedOptimizer = to.shardedOptimizer || (from.shardedOptimizer && to.replicas() > 1);
+    if (to.zero.level == 0)
+        to.zero = from.zero;
 }
 
 Design withFamily(const Design& base, const Family& family, const FamilyChoice& choice, std::function<bool()> stop)
@@ -351,7 +380,7 @@ Design withPartition(const Design& base, std::vector<int> layersPerStage)
         design.plans = carriedPlans(base, design);
         const auto links = design.costs.linkOfPair; // the stages stay on their devices, and so do the links
         design.costs = recutCosts(*base.workload, base.costs, {base.layersPerStage},
-                                  {design.layersPerStage, {}, design.schedule.recompute});
+                                  {design.layersPerStage, {}, design.schedule.memoryChoices()});
         design.costs.linkOfPair = links;
         design.dataflow.shared = sharedParametersOn(base.cluster, *base.workload, design.layersPerStage);
     }

@@ -35,7 +35,7 @@ Design withSchedule(const Design& base, Schedule schedule, std::vector<int> laye
                     std::optional<Unevenness> uneven = {});
 
 /// Carries over what `from` does to save memory: recomputation and offload of the stages at the same relative place,
-/// and the sharded optimizer where there are replicas. A schedule that updates amid the run cannot recompute.
+/// and what copies share out of their states. A schedule that updates amid the run cannot recompute.
 void carryMemoryChoices(const Schedule& from, Schedule& to);
 
 /// The same design with more devices like its last, or fewer; its schedule is not touched.
@@ -64,6 +64,15 @@ Design withFamily(const Design& base, const Family& family, const FamilyChoice& 
 /// stand yet, and the bytes of F and R are adapted. The time of R comes from the formula, else it is a share of the
 /// forward's. Without a model the bytes of selective recomputation are unknown. Throws Error.
 Design withRecompute(const Design& base, const std::vector<Recompute>& ofStage);
+
+/// How many copies of a stage can share out its states: replicas, and those that the model's degrees count.
+int copiesSharing(const Design& design);
+
+/// Throws Error at `where` for a design that shares out states among one copy.
+void requireCopies(const Design& design, const char* where);
+
+/// The same design whose copies share out their states so. Throws Error when there is one copy alone.
+Design withZero(const Design& base, const Zero& zero);
 
 /// Where times are not from a formula they do not say which layers the backward recomputes: the design without that, to
 /// be changed and to recompute again. Nothing where there is none to take out.

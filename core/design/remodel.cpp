@@ -24,7 +24,7 @@ Design withOwnHead(const Design& base)
     design.plans = carriedPlans(base, design);
     design.dataflow.shared.clear();
     if (!design.layersPerStage.empty())
-        applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, design.costs);
+        applyBytes(*design.workload, design.layersPerStage, design.schedule.memoryChoices(), design.costs);
     return design;
 }
 
@@ -63,7 +63,7 @@ Design withOptimizer(const Design& base, Optimizer optimizer)
         return design;
     }
     design.plans = carriedPlans(base, design);
-    applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, design.costs);
+    applyBytes(*design.workload, design.layersPerStage, design.schedule.memoryChoices(), design.costs);
     scaleUpdates(base.costs, design.costs);
     return design;
 }
@@ -118,7 +118,7 @@ Design withModel(const Design& base, const ModelShape& shape)
         return design;
     }
     design.plans = carriedPlans(base, design);
-    applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, design.costs);
+    applyBytes(*design.workload, design.layersPerStage, design.schedule.memoryChoices(), design.costs);
     for (std::size_t s = 0; s < design.costs.stages.size(); ++s) {
         StageCosts& stage = design.costs.stages[s];
         const auto scaled = [&](Nanoseconds& time, double (Layer::*work)() const) {

@@ -94,7 +94,29 @@ void fillAutogradBytes(const Workload& workload, std::span<const Layer> layers, 
     stage.workspaceBackward = held.workspaceBackward;
 }
 
-void fillBytes(const Workload& workload, std::span<const Layer> layers, Recompute recompute, StageCosts& stage)
+Recompute recomputeOf(const MemoryChoices& choices, std::size_t stage)
+{
+    return stage < choices.recompute.size() ? choices.recompute[stage] : Recompute::None;
+}
+
+/// Parameters of a stage whose optimizer state one device keeps: its share, if the copies that the model's degrees
+/// count share it out. Copies of an expert are fewer.
+std::int64_t updatedParametersOf(const Parallelism& parallel, const Zero& zero, std::span<const Layer> layers)
+{
+    const std::int64_t trained = trainedParametersOf(layers);
+    if (zero.level == 0)
+        return trained;
+    std::int64_t experts = 0;
+    for (const Layer& layer : layers)
+        experts += layer.expertParameters;
+    const std::int64_t copies =
+        std::int64_t(parallel.data) * (zero.over == Zero::Over::DataAndContext ? parallel.context : 1);
+    const auto share = [](std::int64_t count, std::int64_t over) { return (count + over - 1) / over; };
+    return share(trained - experts, copies) + share(experts, std::max<std::int64_t>(1, copies / parallel.expert));
+}
+
+void fillBytes(const Workload& workload, std::span<const Layer> layers, Recompute recompute, const Zero& zero,
+               StageCosts& stage)
 {
     const PassMemory of = passMemory(workload.shape, layers, recompute);
     stage.savedUntilInputGrad = of.kept.untilInputGrad;
@@ -118,7 +140,7 @@ void fillBytes(const Workload& workload, std::span<const Layer> layers, Recomput
     const std::int64_t trained = trainedParametersOf(layers);
     stage.parameters = parametersOf(layers) * workload.state.parameter;
     stage.gradients = trained * workload.state.gradient;
-    stage.optimizerState = trained * workload.state.optimizer;
+    stage.optimizerState = updatedParametersOf(workload.shape.parallel, zero, layers) * workload.state.optimizer;
 }
 
 /// Gathering rows is traffic, not arithmetic.
@@ -152,8 +174,8 @@ MemberTimes::Seconds computing(const Layer& layer, const DeviceSpec& device)
 /// `attention`: the attention of a layer of the model. `heldElsewhere`: how many parameters another stage of the device
 /// has, which updates them.
 void fillTimes(std::span<const Layer> layers, const Layer& attention, const DeviceSpec& device,
-               const MemberTimes& members, std::int64_t heldElsewhere, int gradientBytesPerParameter,
-               Recompute recompute, StageCosts& stage)
+               const MemberTimes& members, std::int64_t heldElsewhere, const StateBytesPerParameter& state,
+               Recompute recompute, const Zero& zero, StageCosts& stage)
 {
     using Seconds = MemberTimes::Seconds;
     constexpr double Seconds::*passes[] = {&Seconds::forward, &Seconds::inputGrad, &Seconds::weightGrad};
@@ -215,8 +237,15 @@ void fillTimes(std::span<const Layer> layers, const Layer& attention, const Devi
     const std::int64_t all = parametersOf(layers), trained = trainedParametersOf(layers);
     const Bytes updated = all > 0 ? stage.parameters / all * trained : 0;
     const double own = trained > 0 ? static_cast<double>(trained - heldElsewhere) / static_cast<double>(trained) : 1;
-    const double touched = own * static_cast<double>(2 * (updated + stage.optimizerState) + stage.gradients);
-    const double sum = members.gradientSum(layers, heldElsewhere, gradientBytesPerParameter);
+    // A device that keeps a share of the state updates that share of the parameters.
+    const double share = trained > 0 ? static_cast<double>(updatedParametersOf(members.parallel(), zero, layers))
+                                           / static_cast<double>(trained)
+                                     : 1;
+    const double touched =
+        own
+        * (share * static_cast<double>(2 * updated + stage.gradients) + 2 * static_cast<double>(stage.optimizerState));
+    const double sum =
+        members.gradientSum(layers, heldElsewhere, state.gradient, zero.level > 0 ? state.parameter : state.gradient);
     stage.update = toNanoseconds((device.memoryBandwidth > 0 ? touched / device.memoryBandwidth : 0)
                                  + members.exposed(sum, backwardWork));
 }
@@ -291,15 +320,14 @@ std::vector<SharedParameter> sharedParametersOn(const Cluster& cluster, const Wo
     return sharedParametersOf(workload, layersPerStage, copied);
 }
 
-void applyBytes(const Workload& workload, const std::vector<int>& layersPerStage,
-                const std::vector<Recompute>& recompute, Costs& costs)
+void applyBytes(const Workload& workload, const std::vector<int>& layersPerStage, const MemoryChoices& choices,
+                Costs& costs)
 {
-    checkRecompute(workload.shape, recompute);
+    checkRecompute(workload.shape, choices.recompute);
     const auto stages = layersOfStages(workload, layersPerStage);
     costs.stages.resize(stages.size());
     for (std::size_t stage = 0; stage < stages.size(); ++stage)
-        fillBytes(workload, stages[stage], stage < recompute.size() ? recompute[stage] : Recompute::None,
-                  costs.stages[stage]);
+        fillBytes(workload, stages[stage], recomputeOf(choices, stage), choices.zero, costs.stages[stage]);
 }
 
 std::vector<double> recomputedShares(const Workload& workload, const std::vector<int>& layersPerStage,
@@ -326,7 +354,7 @@ void recomputeInGroup(Recompute recompute, double shareOfForward, StageCosts& co
 
 Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerStage, const Cluster& cluster,
                    const std::vector<int>& deviceOfStage, Dataflow* dataflow, sharding::SharedStages* known,
-                   const std::vector<Recompute>& recompute, const std::vector<sharding::StatedPlan>& plans)
+                   const MemoryChoices& choices, const std::vector<sharding::StatedPlan>& plans)
 {
     const auto stages = layersOfStages(workload, layersPerStage);
     if (stages.empty() || stages.size() != deviceOfStage.size())
@@ -335,7 +363,7 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
             fmt::format("the model is cut into {} stages but {} are placed", stages.size(), deviceOfStage.size()),
             "give one number per stage");
     Costs costs;
-    applyBytes(workload, layersPerStage, recompute, costs);
+    applyBytes(workload, layersPerStage, choices, costs);
     const Parallelism& parallel = workload.shape.parallel;
     const MemberTimes members(cluster, parallel);
     const std::vector<SharedParameter> shared = sharedParametersOn(cluster, workload, layersPerStage);
@@ -350,19 +378,19 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
         describeLayer(attentionGraph(memberShape(workload.shape)), 1, attention);
     for (std::size_t stage = 0; stage < stages.size(); ++stage) {
         const DeviceSpec& device = deviceOf(cluster, deviceOfStage, stage);
+        const Recompute again = recomputeOf(choices, stage);
         if (device.group && !(parallel == Parallelism{}))
             throw Error(fmt::format("device {}", deviceOfStage[stage]),
                         "a cluster's own group of devices, and degrees of parallelism are given too: "
                             + textOf(parallel),
                         "use a cluster of single devices, or leave the degrees out");
         if (!device.group)
-            fillTimes(stages[stage], attention, device, members, heldElsewhere[stage], workload.state.gradient,
-                      stage < recompute.size() ? recompute[stage] : Recompute::None, costs.stages[stage]);
+            fillTimes(stages[stage], attention, device, members, heldElsewhere[stage], workload.state, again,
+                      choices.zero, costs.stages[stage]);
         else
             shareOut(workload, static_cast<int>(stages[stage].data() - workload.layers.data()), layersPerStage[stage],
                      device, deviceOfStage[stage], stage < plans.size() ? plans[stage] : sharding::StatedPlan{},
                      known ? *known : own, costs.stages[stage]);
-        const Recompute again = stage < recompute.size() ? recompute[stage] : Recompute::None;
         StageCosts& cost = costs.stages[stage];
         if (stage == 0 && workload.shape.autograd) { // autograd skips its input's gradient: autogradstage.h
             const Nanoseconds inside = again.insideBackward() ? cost.recompute : 0;

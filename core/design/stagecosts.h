@@ -30,14 +30,14 @@ class SharedStages;
 /// Error, also when a stage's device does not exist or has no rate.
 Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerStage, const Cluster& cluster,
                    const std::vector<int>& deviceOfStage, Dataflow* dataflow = nullptr,
-                   sharding::SharedStages* known = nullptr, const std::vector<Recompute>& recompute = {},
+                   sharding::SharedStages* known = nullptr, const MemoryChoices& choices = {},
                    const std::vector<sharding::StatedPlan>& plans = {});
 
 /// Only the bytes, so that times given by hand or measured can be combined with a model. `costs.stages`
-/// gets as many stages as the partition has; existing times stay. `recompute` is the schedule's. Throws Error for
+/// gets as many stages as the partition has; existing times stay. `choices` are the schedule's. Throws Error for
 /// stages that recompute what the model does not keep.
-void applyBytes(const Workload& workload, const std::vector<int>& layersPerStage,
-                const std::vector<Recompute>& recompute, Costs& costs);
+void applyBytes(const Workload& workload, const std::vector<int>& layersPerStage, const MemoryChoices& choices,
+                Costs& costs);
 
 /// The fraction of each stage's forward work that is done again.
 std::vector<double> recomputedShares(const Workload& workload, const std::vector<int>& layersPerStage,

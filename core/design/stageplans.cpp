@@ -46,7 +46,7 @@ bool sameStage(const Design& a, const Design& b, std::size_t stage)
 StageCosts formulaOf(const Design& design, std::size_t stage, sharding::SharedStages& known)
 {
     Costs whole;
-    applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, whole);
+    applyBytes(*design.workload, design.layersPerStage, design.schedule.memoryChoices(), whole);
     StageCosts costs = whole.stages[stage];
     const DeviceSpec& group = *groupOfStage(design, static_cast<int>(stage));
     applyGroupCosts(known.plan(*design.workload, firstLayer(design.layersPerStage, stage), design.layersPerStage[stage],

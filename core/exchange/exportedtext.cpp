@@ -60,7 +60,7 @@ bool isNamedInExports(const Design& design)
     takeOut(rest.dataflow.skips, rest.dataflow.shared);
     Schedule& schedule = rest.schedule;
     takeOut(schedule.microbatches, schedule.deviceOfStage, schedule.replicaPlacements, schedule.weightPolicy,
-            schedule.shardedOptimizer);
+            schedule.zero);
     schedule.sequencePieces = Schedule{}.sequencePieces;
     takeOut(schedule.recompute);                             // R blocks are refused, others warned of
     takeOut(schedule.offload, schedule.dataParallelDevices); // refused where they mean anything
@@ -94,8 +94,8 @@ Design exportable(const Design& design, Diagnostics& diagnostics)
             diagnostics.push_back({Severity::Warning, where, "the file says nothing of " + what,
                                    "set the same where the other tool's job is configured"});
     };
-    saysNothing(design.schedule.shardedOptimizer, "schedule.sharded_optimizer",
-                "the optimizer's state that replicas share out");
+    saysNothing(design.schedule.zero.level > 0, "schedule.zero",
+                fmt::format("the states that copies share out (ZeRO {})", design.schedule.zero.level));
     saysNothing(!design.schedule.recompute.empty(), "schedule.recompute",
                 fmt::format("activations that the backward recomputes ({})", textOf(design.schedule.recompute)));
     saysNothing(hasGroups(design), "cluster.devices", "groups of devices and how they share their stages");

@@ -192,10 +192,7 @@ Schedule makeSchedule(std::string_view name, const FamilyParameters& parameters)
         schedule.microbatches = ofCopy.microbatches;
     schedule.backward = family->backward;
     schedule = withReplicas(schedule, parameters.replicas);
-    schedule.shardedOptimizer = parameters.shardOptimizer;
-    if (schedule.shardedOptimizer && schedule.replicas() == 1)
-        throw Error("--shard-optimizer", fmt::format("{} with one replica", family->title),
-                    "replicas share the optimizer's state out: give --replicas N");
+    schedule.zero = parameters.zero;
     return schedule;
 }
 

@@ -48,9 +48,9 @@ struct FamilyOptions {
     int microbatches = 8;
     /// Copies of the pipeline, each on its share of the devices and with its share of the microbatches.
     int replicas = 1;
-    bool shardOptimizer = false; ///< the optimizer's state is sharded over the replicas
-    std::optional<int> chunks;   ///< stages per device; the family's own default when unset
-    std::optional<int> group;    ///< interleaving: microbatches per group, default = devices
+    Zero zero;                 ///< what these copies share out, and those that the model counts
+    std::optional<int> chunks; ///< stages per device; the family's own default when unset
+    std::optional<int> group;  ///< interleaving: microbatches per group, default = devices
     /// Pieces of each microbatch's sequence, for families that cut it; defaultSequencePieces when unset.
     std::optional<int> pieces;
     std::optional<double> memoryLimit; ///< in units of (devices × one microbatch's activations)

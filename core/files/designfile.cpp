@@ -111,8 +111,8 @@ Json scheduleToJson(const Schedule& schedule, const Schedule* unrolled)
         json["replica_placements"] = schedule.replicaPlacements;
     if (!schedule.dataParallelDevices.empty())
         json["in_turn"] = schedule.dataParallelDevices;
-    if (schedule.shardedOptimizer)
-        json["sharded_optimizer"] = true;
+    if (schedule.zero != Zero{})
+        json["zero"] = {{"level", schedule.zero.level}, {"over", nameOf(schedule.zero.over)}};
     if (schedule.shardedStates)
         json["sharded_states"] = true;
     if (!(schedule.weightPolicy == WeightPolicy{}))

@@ -7,6 +7,11 @@
 //
 //   "recompute": ["full", "full", "none", "none"]
 //
+// and what the copies of the pipeline share out of their states (schedule/zero.h); "over" is "data and context" when
+// left out. Version 1 had "sharded_optimizer": true, which is level 1 over data.
+//
+//   "zero": {"level": 1, "over": "data"}
+//
 // A schedule may be given by a building block (buildingblock/buildingblock.h) instead of an order:
 //
 //   "building_block": {

@@ -231,6 +231,24 @@ void readRecompute(Reading& reading, const Json& value, int version, Schedule& s
                       "say for every stage how it recomputes");
 }
 
+/// In files of version 1 it was a flag, for the replicas of a schedule.
+void readZero(Reading& reading, ObjectReader& schedule, Schedule& result)
+{
+    bool sharded = false;
+    schedule.read("sharded_optimizer", sharded);
+    if (sharded)
+        result.zero = {1, Zero::Over::Data};
+    const Json* zero = schedule.object("zero");
+    if (!zero)
+        return;
+    ObjectReader reader = reading.object(*zero, "/schedule/zero");
+    reader.read("level", result.zero.level, 0, Zero::highestLevel, Presence::Required);
+    reader.readName<Zero::Over>("over", result.zero.over,
+                                {{nameOf(Zero::Over::Data), Zero::Over::Data},
+                                 {nameOf(Zero::Over::DataAndContext), Zero::Over::DataAndContext}});
+    reader.finish();
+}
+
 void readOffload(Reading& reading, const Json& value, Schedule& schedule)
 {
     for (std::size_t s = 0; s < value.size(); ++s) {
@@ -294,7 +312,7 @@ void readSchedule(Reading& reading, const Json& value, Schedule& schedule, Sched
         if (const Json* turns = reader.array("in_turn"))
             readTurns(reading, *turns, schedule);
         reader.read("sharded_states", schedule.shardedStates);
-        reader.read("sharded_optimizer", schedule.shardedOptimizer);
+        readZero(reading, reader, schedule);
     } else if (unrolled) {
         const auto mustAgree = [&reader](bool agrees, std::string_view key) {
             if (!agrees)

@@ -106,7 +106,7 @@ Diagnostics checkBytes(const Design& design)
     if (!design.workload || design.layersPerStage.empty())
         return diagnostics;
     Costs fitting;
-    applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, fitting);
+    applyBytes(*design.workload, design.layersPerStage, design.schedule.memoryChoices(), fitting);
     for (std::size_t s = 0; s < std::min(fitting.stages.size(), design.costs.stages.size()); ++s) {
         const auto device = static_cast<std::size_t>(design.schedule.deviceOfStage[s]);
         const bool group = device < design.cluster.devices.size() && design.cluster.devices[device].group;

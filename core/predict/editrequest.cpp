@@ -4,6 +4,7 @@
 #include "core/predict/editrequest.h"
 
 #include "core/design/groupstages.h"
+#include "core/design/redesign.h"
 #include "core/design/stageplans.h"
 #include "core/predict/completion.h"
 #include "core/program/collectiveorder.h"
@@ -142,18 +143,21 @@ struct Apply {
             return {design, error.diagnostics(), {}};
         }
     }
-    EditedDesign operator()(const ShardOptimizer& request) const
+    EditedDesign operator()(const SetZero& request) const
     {
-        EditResult result{schedule, {}};
-        result.schedule.shardedOptimizer = request.sharded;
-        result.diagnostics = checkReplicas(result.schedule);
-        Design changed = *design;
-        changed.schedule.shardedOptimizer = request.sharded;
-        if (request.sharded && hasGroups(changed))
-            for (Diagnostic& why : whyNoMembers(changed))
-                if (why.where == "schedule.sharded_optimizer")
-                    result.diagnostics.push_back(std::move(why));
-        return moved(std::move(result));
+        try {
+            auto changed = std::make_shared<const Design>(withZero(*design, request.zero));
+            Diagnostics why = checkReplicas(changed->schedule);
+            if (changed->schedule.sharesOptimizer() && hasGroups(*changed))
+                for (Diagnostic& each : whyNoMembers(*changed))
+                    if (each.where == "schedule.zero")
+                        why.push_back(std::move(each));
+            if (hasErrors(why))
+                return {design, std::move(why), {}};
+            return {*changed == *design ? design : changed, {}, {}};
+        } catch (const Error& error) {
+            return {design, error.diagnostics(), {}};
+        }
     }
     EditedDesign operator()(const ReplaceDesign& request) const
     {

@@ -99,10 +99,10 @@ struct SetStagePlan {
     sharding::StatedPlan plan;
     bool operator==(const SetStagePlan&) const = default;
 };
-/// Sets whether the replicas shard the optimizer state of every stage (PipelineShape::shardedOptimizer).
-struct ShardOptimizer {
-    bool sharded = true;
-    bool operator==(const ShardOptimizer&) const = default;
+/// Sets what the copies of the pipeline share out of their states (PipelineShape::zero).
+struct SetZero {
+    Zero zero;
+    bool operator==(const SetZero&) const = default;
 };
 /// Another design in place of the present one: another family, other costs, the result of a search.
 struct ReplaceDesign {
@@ -111,10 +111,9 @@ struct ReplaceDesign {
     bool operator==(const ReplaceDesign&) const = default;
 };
 
-using EditRequest =
-    std::variant<ReorderDevice, RippleBlock, MoveStage, PlaceBlock, UnplaceBlocks, PinBlock, SplitBackwards,
-                 MergeBackwards, CompleteSchedule, MoveTransfer, MoveCollective, FreeTransfer, OrderParts,
-                 AllowFirstStageSplit, SetStagePlan, ShardOptimizer, ReplaceDesign>;
+using EditRequest = std::variant<ReorderDevice, RippleBlock, MoveStage, PlaceBlock, UnplaceBlocks, PinBlock,
+                                 SplitBackwards, MergeBackwards, CompleteSchedule, MoveTransfer, MoveCollective,
+                                 FreeTransfer, OrderParts, AllowFirstStageSplit, SetStagePlan, SetZero, ReplaceDesign>;
 
 struct EditedDesign {
     std::shared_ptr<const Design> design; ///< the given one when the edit is illegal or changes nothing

@@ -75,7 +75,7 @@ OrderPreview::OrderPreview(const Design& design, const Prediction& present)
     // Pieces, transfers that hold up others, stated orders of transfers, versions of weights, buses and offloads tie
     // tasks together in other ways than a chain.
     PipelineShape rest = program;
-    takeOut(rest.microbatches, rest.deviceOfStage, rest.replicaPlacements, rest.shardedOptimizer, rest.weightPolicy,
+    takeOut(rest.microbatches, rest.deviceOfStage, rest.replicaPlacements, rest.zero, rest.weightPolicy,
             rest.recompute);
     m_possible = m_possible && rest == PipelineShape{} && program.communication == Communication::Overlapped
                  && design.schedule.transferOrder.empty() && !program.versioned() && program.busOfLink.empty();

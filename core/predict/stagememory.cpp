@@ -60,7 +60,7 @@ DeviceMemory sumUp(const Design& design, int device, const MemoryPeak& peak, Mem
 Bytes optimizerOf(const Design& design, Bytes whole, const StageCosts& costs, int replica)
 {
     const Schedule& schedule = design.schedule;
-    return schedule.shardedOptimizer ? shareOfBytes(whole, costs, replica, schedule.replicas()) : whole;
+    return schedule.sharesOptimizer() ? shareOfBytes(whole, costs, replica, schedule.replicas()) : whole;
 }
 
 } // namespace

@@ -11,7 +11,7 @@ namespace pipewright {
 std::optional<ReplicaShare> partOfSum(const PipelineShape& shape, const GroupStages& stages, const SharedSum& sum,
                                       bool toRoot, int member)
 {
-    if (!shape.shardedOptimizer || sum.root % stages.perReplica != sum.other % stages.perReplica)
+    if (!shape.sharesOptimizer() || sum.root % stages.perReplica != sum.other % stages.perReplica)
         return std::nullopt;
     const Bytes gradients =
         stages.stages[static_cast<std::size_t>(sum.root)].members[static_cast<std::size_t>(member)].gradients;
@@ -24,8 +24,8 @@ std::optional<ReplicaShare> partOfSum(const PipelineShape& shape, const GroupSta
 Bytes MemberStepEnd::shareOf(Bytes whole, int copy, int member) const
 {
     const StageCosts& bytes = stageAt(copy).members[static_cast<std::size_t>(member)];
-    return m_groups.shardedOptimizer ? shareOfBytes(whole, bytes, copy / m_stages.perReplica, m_groups.replicas())
-                                     : whole;
+    return m_groups.sharesOptimizer() ? shareOfBytes(whole, bytes, copy / m_stages.perReplica, m_groups.replicas())
+                                      : whole;
 }
 
 void MemberStepEnd::addPersistent()
@@ -44,7 +44,7 @@ void MemberStepEnd::addUpdate(const Task& task)
     const int copy = copyOf(task);
     if (const auto complete = m_complete.find(copy); complete != m_complete.end())
         take(TaskKind::ReplicaSum, complete->second.number, false, complete->second.sent);
-    const int replicas = m_groups.shardedOptimizer ? m_groups.replicas() : 1;
+    const int replicas = m_groups.sharesOptimizer() ? m_groups.replicas() : 1;
     for (int m = 0; m < m_stages.membersOf(copy); ++m) {
         const int device = deviceOf(copy, m);
         const Nanoseconds whole = stageAt(copy).passes[indexOf(Op::U)].parts.front()[static_cast<std::size_t>(m)];
@@ -52,7 +52,7 @@ void MemberStepEnd::addUpdate(const Task& task)
             begin(TaskKind::Update, Op::U, copy, task.microbatch, device, -1, (whole + replicas - 1) / replicas, 0);
         m_made.program.afterOnDevice[id] = std::exchange(m_last[static_cast<std::size_t>(device)], id);
         endReads();
-        if (!m_groups.shardedOptimizer)
+        if (!m_groups.sharesOptimizer())
             continue;
         const Bytes bytes = shareOf(stageAt(copy).members[static_cast<std::size_t>(m)].parameters, copy, m);
         m_updated[copy].push_back({write(BufferKind::SentWeights, device, copy, 1, bytes), id});

@@ -158,7 +158,7 @@ ReplicaShare inBytes(Bytes gradients, Share share)
 
 ReplicaShare summedGradients(const PipelineShape& shape, Bytes gradients, const ReplicaPair& pair, int replica)
 {
-    if (!shape.shardedOptimizer)
+    if (!shape.sharesOptimizer())
         return {0, gradients};
     return inBytes(gradients, [&](Bytes count) { return keptBehind(count, pair, replica, shape.replicas()); });
 }
@@ -198,12 +198,12 @@ Bytes shareOfBytes(Bytes whole, const StageCosts& stage, int replica, int replic
 Nanoseconds updateTime(const PipelineShape& shape, const Costs& costs, int stage)
 {
     const Nanoseconds whole = costs.duration(Op::U, stage);
-    return shape.shardedOptimizer ? (whole + shape.replicas() - 1) / shape.replicas() : whole;
+    return shape.sharesOptimizer() ? (whole + shape.replicas() - 1) / shape.replicas() : whole;
 }
 
 bool updatesAmidTheBlocks(const PipelineShape& shape, const Costs& costs)
 {
-    return shape.shardedOptimizer && costs.communication != Communication::Blocking;
+    return shape.sharesOptimizer() && costs.communication != Communication::Blocking;
 }
 
 Nanoseconds replicaSumTime(const PipelineShape& shape, int stage, const ReplicaPair& pair, const Costs& costs)

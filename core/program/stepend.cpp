@@ -34,7 +34,7 @@ void StepEnd::write(std::vector<TaskId>& lastOnDevice)
         for (int s = 0; s < m_program.stages(); ++s)
             if (stateOf({s, r}).updated == none)
                 update({s, r}, lastOnDevice);
-    if (m_program.shardedOptimizer)
+    if (m_program.sharesOptimizer())
         putSharesInPlace(lastOnDevice);
 }
 
@@ -95,7 +95,7 @@ void StepEnd::update(Owner owner, std::vector<TaskId>& lastOnDevice)
     if (state.copied != none)
         operand(gradientsOf(m_program, owner.stage, owner.replica));
     endReads();
-    if (m_program.shardedOptimizer)
+    if (m_program.sharesOptimizer())
         sendShare(owner, lastOnDevice);
 }
 

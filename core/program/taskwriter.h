@@ -56,9 +56,9 @@ protected:
                 };
                 add(BufferKind::Parameters, held.parameters);
                 add(BufferKind::Gradients, held.gradients);
-                add(BufferKind::OptimizerState, m_schedule.shardedOptimizer ? shareOfBytes(
+                add(BufferKind::OptimizerState, m_schedule.sharesOptimizer() ? shareOfBytes(
                                                     held.optimizer, m_costs.stages[s], r, m_program.replicas())
-                                                                            : held.optimizer);
+                                                                             : held.optimizer);
                 if (!m_schedule.dataParallelDevices.empty() && !m_schedule.shardedStates)
                     addCopies(s, device);
             }

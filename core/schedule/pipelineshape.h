@@ -7,12 +7,19 @@
 #include "core/base/recompute.h"
 #include "core/schedule/block.h"
 #include "core/schedule/weightpolicy.h"
+#include "core/schedule/zero.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
 namespace pipewright {
+
+/// What of a schedule the bytes and times of its stages depend on.
+struct MemoryChoices {
+    std::vector<Recompute> recompute; ///< per stage; empty: none
+    Zero zero;
+};
 
 struct PipelineShape {
     int microbatches = 0;           ///< per step, over all replicas; with sequence pieces every piece counts as one
@@ -32,9 +39,9 @@ struct PipelineShape {
     /// and optimizer state. The weights and the gradient sum are passed from one block of the stage to the next, in the
     /// order of the cyclic timetable (weightrules.h).
     bool shardedStates = false;
-    /// The replicas shard the optimizer state of every stage (ZeRO stage 1, arXiv 1910.02054): each keeps the state of
-    /// its share of the parameters, updates that share and sends it to the others (replicas.h).
-    bool shardedOptimizer = false;
+    /// What the copies of the pipeline share out: replicas, and those that only the model's degrees of parallelism
+    /// count.
+    Zero zero;
     /// Which weights the blocks read when the order has U blocks. U2.5 applies the gradients of stage 2's backwards
     /// since its previous U; the last of them is microbatch 5's. A schedule without U blocks updates once, at its end.
     WeightPolicy weightPolicy;
@@ -48,6 +55,10 @@ struct PipelineShape {
     std::vector<bool> offload;
 
     int stages() const { return static_cast<int>(deviceOfStage.size()); }
+    /// Whether the replicas shard the optimizer state of every stage: each keeps the state of its share of the
+    /// parameters, updates that share and sends it to the others (replicas.h).
+    bool sharesOptimizer() const { return zero.level > 0 && replicas() > 1; }
+    MemoryChoices memoryChoices() const { return {recompute, zero}; }
     bool offloads(int stage) const
     {
         const auto s = static_cast<std::size_t>(stage);

@@ -111,7 +111,7 @@ ReplicaShare shareOfReplica(std::int64_t count, int replica, int replicas)
 
 ReplicaShare updatedBy(const PipelineShape& shape, std::int64_t count, int replica)
 {
-    return shape.shardedOptimizer ? shareOfReplica(count, replica, shape.replicas()) : ReplicaShare{0, count};
+    return shape.sharesOptimizer() ? shareOfReplica(count, replica, shape.replicas()) : ReplicaShare{0, count};
 }
 
 ReplicaShare keptBehind(std::int64_t count, const ReplicaPair& pair, int replica, int replicas)
@@ -144,25 +144,18 @@ Diagnostics checkReplicas(const PipelineShape& shape)
     const auto bad = [&](std::string what, std::string hint) {
         diagnostics.push_back({Severity::Error, "schedule.replica_placements", std::move(what), std::move(hint)});
     };
-    if (shape.shardedOptimizer) {
-        const auto refuse = [&](std::string what, std::string hint) {
-            diagnostics.push_back({Severity::Error, "schedule.sharded_optimizer", std::move(what), std::move(hint)});
-        };
-        if (shape.replicas() == 1) {
-            refuse("one replica has nobody to share the optimizer's state with",
-                   "make the design with several replicas, or leave \"sharded_optimizer\" out");
-            return diagnostics;
-        }
+    if (shape.sharesOptimizer())
         for (int stage = 0; stage < shape.stages(); ++stage) {
             std::set<int> devices;
             for (int replica = 0; replica < shape.replicas(); ++replica)
                 if (!devices.insert(shape.placement(replica)[static_cast<std::size_t>(stage)]).second) {
-                    refuse(fmt::format("two replicas have stage {} on one device, which would keep two shares", stage),
-                           "place them on different devices, or leave \"sharded_optimizer\" out");
+                    diagnostics.push_back(
+                        {Severity::Error, "schedule.zero",
+                         fmt::format("two replicas have stage {} on one device, which would keep two shares", stage),
+                         "place them on different devices, or leave \"zero\" out"});
                     return diagnostics;
                 }
         }
-    }
     for (std::size_t stage = 0; shape.replicas() > 2 && stage < shape.deviceOfStage.size(); ++stage) {
         std::vector<std::pair<int, int>> holders; // device and replica
         for (int replica = 0; replica < shape.replicas(); ++replica)

@@ -84,13 +84,13 @@ Design withPlacement(const Design& base, const std::vector<int>& deviceOfStage, 
     design.plans = carriedPlans(base, design);
     if (base.costs.isFormula()) {
         design.costs = formulaCosts(*base.workload, layersPerStage, base.cluster, deviceOfStage, &design.dataflow,
-                                    known, design.schedule.recompute, design.plans);
+                                    known, design.schedule.memoryChoices(), design.plans);
         design.costs.microbatches = base.costs.microbatches;
         design.costs.communication = base.costs.communication;
         design.costs.hostGaps = base.costs.hostGaps;
     } else {
         design.costs = recutCosts(*base.workload, base.costs, {base.layersPerStage},
-                                  {layersPerStage, {}, design.schedule.recompute});
+                                  {layersPerStage, {}, design.schedule.memoryChoices()});
         design.costs.linkOfPair = base.costs.linkOfPair;
         design.dataflow.shared = sharedParametersOn(base.cluster, *base.workload, layersPerStage);
     }

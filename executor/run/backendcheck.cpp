@@ -88,7 +88,7 @@ Diagnostics whyNotHere(const Design& design)
 {
     Design trained = trainableDesign(design);
     trained.workload = withWidened(*trained.workload, true);
-    applyBytes(*trained.workload, trained.layersPerStage, trained.schedule.recompute, trained.costs);
+    applyBytes(*trained.workload, trained.layersPerStage, trained.schedule.memoryChoices(), trained.costs);
     Diagnostics why = whyTooLarge(trained, peaksOf(compile(trained.schedule, trained.costs, trained.dataflow)), "host",
                                   {.host = static_cast<Bytes>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE)});
     for (Diagnostic& diagnostic : why)
@@ -181,7 +181,7 @@ Diagnostics whyNotTrainable(const Design& design)
                        "make the design anew with --pieces, or give both the same number"});
     if (why.empty() && !groups) { // a stage's output, added to another stage's input
         Costs ofModel;
-        applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, ofModel);
+        applyBytes(*design.workload, design.layersPerStage, design.schedule.memoryChoices(), ofModel);
         for (const SkipConnection& skip : design.dataflow.skips)
             if (const Bytes output = ofModel.stages[skip.fromStage].output; skip.bytes != output)
                 why.push_back({Severity::Error, "dataflow.skips",

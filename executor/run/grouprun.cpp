@@ -63,7 +63,7 @@ Design trained(Design design)
 {
     design.dataflow.shared = sharedParametersOf(*design.workload, design.layersPerStage, true);
     Costs whole;
-    applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, whole);
+    applyBytes(*design.workload, design.layersPerStage, design.schedule.memoryChoices(), whole);
     for (std::size_t s = 0; s < whole.stages.size(); ++s)
         design.costs.stages[s].output = whole.stages[s].output;
     return design;

@@ -72,7 +72,7 @@ void replan(DeviceFit fit, Design& design, Program& program, Diagnostics& notes)
 {
     const std::vector<Bytes> before = peaksOf(program);
     design.workload = std::move(fit.workload);
-    applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, design.costs);
+    applyBytes(*design.workload, design.layersPerStage, design.schedule.memoryChoices(), design.costs);
     program = compile(design.schedule, design.costs, design.dataflow);
     const std::vector<Bytes> after = peaksOf(program);
     for (std::size_t d = 0; d < after.size(); ++d)

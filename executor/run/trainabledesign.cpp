@@ -32,12 +32,12 @@ Design trainableDesign(const Design& design)
         throw Error("cluster.devices", "a group's members share its stages, and here every device has its own",
                     "train it with `pipewright run`, or take a cluster without groups");
     Design result = design;
-    applyBytes(*design.workload, design.layersPerStage, design.schedule.recompute, result.costs);
+    applyBytes(*design.workload, design.layersPerStage, design.schedule.memoryChoices(), result.costs);
     result.dataflow.shared = sharedParametersOf(*design.workload, design.layersPerStage, true);
     if (hasUpdates(design.schedule)) {
         result.workload = makeWorkload(design.workload->shape, inModel(design.schedule.weightPolicy.optimizer),
                                        design.workload->source);
-        applyBytes(*result.workload, result.layersPerStage, design.schedule.recompute, result.costs);
+        applyBytes(*result.workload, result.layersPerStage, design.schedule.memoryChoices(), result.costs);
     }
     return result;
 }

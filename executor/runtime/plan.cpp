@@ -172,7 +172,7 @@ private:
         // A reduction over two stages stays within its replica.
         BufferView root = gradientsOf(id, task.stage, rootReplica(m_program, task));
         BufferView other = gradientsOf(id, task.microbatch, task.replica);
-        const bool scatters = m_program.shardedOptimizer && task.kind == TaskKind::ReplicaSum;
+        const bool scatters = m_program.sharesOptimizer() && task.kind == TaskKind::ReplicaSum;
         if (scatters) { // each side keeps one part and receives the other's values of it
             const ReplicaPair pair = pairOf(m_program, task);
             const Bytes whole = root.description.bytes;

@@ -423,7 +423,7 @@ WholeTensors GroupTraining::whole(BufferKind kind) const
 {
     const bool gradients = kind == BufferKind::Gradients; // a replica has room for all of them
     const bool inShares =
-        m_program->shardedOptimizer && (gradients || kindOfParameters() == BufferKind::OptimizerState);
+        m_program->sharesOptimizer() && (gradients || kindOfParameters() == BufferKind::OptimizerState);
     WholeTensors found;
     const auto perReplica = static_cast<std::size_t>(m_stages.perReplica);
     for (std::size_t s = 0; s < perReplica; ++s) { // replicas have equal values, or shares of them

@@ -436,7 +436,7 @@ void TrainingWork::update(const TaskContext& context)
         m_versions.update(context, copy, stage.maths, stage.optimizer);
         return;
     }
-    if (m_program->shardedOptimizer) {
+    if (m_program->sharesOptimizer()) {
         updateShare(context, copy);
         return;
     }

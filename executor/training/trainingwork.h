@@ -96,7 +96,7 @@ public:
     /// In fp32, whatever type is stored.
     std::span<const float> parameters(int stage, int replica = 0) const
     {
-        if (m_program->shardedOptimizer && kindOfParameters() == BufferKind::OptimizerState)
+        if (m_program->sharesOptimizer() && kindOfParameters() == BufferKind::OptimizerState)
             return ofShares(stage, BufferKind::OptimizerState);
         const std::span<const float> found =
             onHost(copyOf(stage, replica).parameters, stage, replica, kindOfParameters());
@@ -112,7 +112,7 @@ public:
     /// replica has the full sums of its share alone; the shares are put together here.
     std::span<const float> gradients(int stage, int replica = 0) const
     {
-        return m_program->shardedOptimizer
+        return m_program->sharesOptimizer()
                    ? ofShares(stage, BufferKind::Gradients)
                    : onHost(copyOf(stage, replica).gradients, stage, replica, BufferKind::Gradients);
     }

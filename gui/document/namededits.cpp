@@ -110,10 +110,10 @@ struct Name {
             shares << QString::number(std::lround(share * 100));
         return tr("Shares of stage %1: %2 %").arg(request.stage).arg(shares.join(QStringLiteral(" : ")));
     }
-    QString operator()(const ShardOptimizer& request) const
+    QString operator()(const SetZero& request) const
     {
-        return request.sharded ? tr("Share the optimizer state among replicas")
-                               : tr("Keep the optimizer state whole in every replica");
+        return request.zero.level > 0 ? tr("Share the optimizer state among copies")
+                                      : tr("Keep the optimizer state whole in every copy");
     }
     QString operator()(const ReplaceDesign& request) const { return QString::fromStdString(request.name); }
 };

@@ -38,7 +38,7 @@ void ModelWindow::setOffloadOfStage(int stage, const QString& text)
 
 void ModelWindow::shardOptimizer(bool sharded)
 {
-    const Diagnostics forbids = m_document.apply(ShardOptimizer{sharded});
+    const Diagnostics forbids = m_document.apply(SetZero{Zero{sharded ? 1 : 0}});
     showFault(hasErrors(forbids) ? proseText(forbids) : QString());
     refresh(); // the check box shows the state of the design
 }

@@ -49,7 +49,7 @@ ValueCell words(const QString& text)
 /// The optimizer state that the stage's first replica keeps. `memory`: null without a prediction.
 ValueCell optimizerCell(const Design& design, const StageCosts& costs, const StageBytes* memory)
 {
-    if (!memory || !design.schedule.shardedOptimizer)
+    if (!memory || !design.schedule.sharesOptimizer())
         return {sizeText(costs.optimizerState)};
     return {sizeText(memory->optimizer), false,
             QObject::tr("A share of %1: each of %2 replicas keeps one")
@@ -121,9 +121,9 @@ void ModelWindow::fillStages()
              {design.schedule.offloads(int(stage)) ? tr("yes") : tr("no"), true}});
     }
     const Bytes saved = savedByShardedOptimizer(design);
-    m_shardOptimizer->setChecked(design.schedule.shardedOptimizer);
+    m_shardOptimizer->setChecked(design.schedule.zero.level > 0);
     m_shardOptimizer->setText(saved == 0 ? tr("share optimizer state")
-                              : design.schedule.shardedOptimizer
+                              : design.schedule.zero.level > 0
                                   ? tr("share optimizer state: %1 less").arg(sizeText(saved))
                                   : tr("share optimizer state: would save %1").arg(sizeText(saved)));
     m_shardOptimizer->setToolTip(

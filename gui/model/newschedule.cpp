@@ -300,7 +300,7 @@ NewScheduleDialog::Choice NewScheduleDialog::choice() const
     choice.family = chosen(m_family);
     choice.microbatches = m_microbatches->value();
     choice.replicas = m_replicas->value();
-    choice.shardOptimizer = m_shardOptimizer->isChecked();
+    choice.zero.level = m_shardOptimizer->isChecked() ? 1 : 0;
     if (m_chunks->value() > 0)
         choice.chunks = m_chunks->value();
     if (m_group->value() > 0)

@@ -128,7 +128,7 @@ private Q_SLOTS:
         QTest::newRow("replicas of updates") << "predict pipedream-2bw --devices 4 --microbatches 8 --replicas 2"
                                              << "updates its stages amid the step";
         QTest::newRow("shares of one replica") << "predict 1f1b --devices 6 --microbatches 6 --shard-optimizer"
-                                               << "give --replicas N";
+                                               << "make the design with --replicas N";
         QTest::newRow("replicas of no whole devices") << "predict 1f1b --devices 5 --microbatches 8 --replicas 2"
                                                       << "use multiples";
         QTest::newRow("more devices than a node has")

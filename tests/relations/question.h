@@ -81,9 +81,9 @@ inline Question questionOf(unsigned seed, const Asking& asking)
     words = fmt::format("{} --model {} --cluster {} --devices {}", r.family, *r.model, *r.cluster, r.devices);
     if (asking.replicas && !family->updates && !draw.oneIn(3)) {
         r.replicas = draw.upTo(4);
-        r.shardOptimizer = r.replicas > 1 && draw.oneIn(3);
+        r.zero.level = r.replicas > 1 && draw.oneIn(3) ? 1 : 0;
         r.microbatches *= r.replicas;
-        words += fmt::format(" --replicas {}{}", r.replicas, r.shardOptimizer ? " --shard-optimizer" : "");
+        words += fmt::format(" --replicas {}{}", r.replicas, r.zero.level > 0 ? " --shard-optimizer" : "");
     }
     words += fmt::format(" --microbatches {}", r.microbatches);
     if (family->dataParallel && draw.oneIn(2)) {

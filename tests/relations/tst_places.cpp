@@ -176,18 +176,20 @@ private Q_SLOTS:
                         && placement[std::size_t(shared.rootStage)] == placement[s])
                         others -= double(shared.bytes);
                 }
-                const double sums =
-                    2
-                        * gather(design, others,
-                                 [](const Place& at) {
-                                     return Place{at.pipeline, 0, 0, at.tensor};
-                                 })
-                    + (experts > 0 ? 2
-                                         * gather(design, experts,
-                                                  [&](const Place& at) {
-                                                      return Place{at.pipeline, at.data % p.expert, 0, at.tensor};
-                                                  })
-                                   : 0);
+                double sums = 0;
+                // Scattered gradients, then gathered sums, or new parameters where the optimizer's state is shared out.
+                const StateBytesPerParameter& state = design.workload->state;
+                for (const int bytes :
+                     {state.gradient, design.schedule.zero.level > 0 ? state.parameter : state.gradient}) {
+                    const double of = double(bytes) / state.gradient;
+                    sums += gather(design, of * others, [](const Place& at) {
+                        return Place{at.pipeline, 0, 0, at.tensor};
+                    });
+                    if (experts > 0)
+                        sums += gather(design, of * experts, [&](const Place& at) {
+                            return Place{at.pipeline, at.data % p.expert, 0, at.tensor};
+                        });
+                }
                 if (const QString wrong = unlike("the update of a stage in ns", double(design.costs.stages[s].update),
                                                  double(alone.costs.stages[s].update) + sums * 1e9, 1e-5);
                     !wrong.isEmpty())

@@ -73,7 +73,7 @@ private Q_SLOTS:
     {
         RELATION_HOLDS(brokenRelation(40, {}, [](const Question& question, Draw&) -> Answer {
             const Design& design = question.design;
-            if (design.schedule.shardedOptimizer) // shares of whole values
+            if (design.schedule.sharesOptimizer()) // shares of whole values
                 return otherQuestion;
             Design larger = design;
             for (StageCosts& stage : larger.costs.stages)

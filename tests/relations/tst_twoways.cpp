@@ -169,7 +169,7 @@ private:
         request.devices = asked.devices;
         request.microbatches = asked.microbatches;
         request.replicas = asked.replicas;
-        request.shardOptimizer = asked.shardOptimizer;
+        request.zero = asked.zero;
         request.chunks = chunks;
         return request;
     }

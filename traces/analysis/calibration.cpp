@@ -259,7 +259,7 @@ Calibration calibrate(const Design& design, const std::vector<NamedTrace>& trace
                     const Nanoseconds duration = timeline.end[id] - timeline.start[id];
                     if (isUpdate(task.kind) && !traitsOf(task.kind).computes)
                         continue; // weight transfer tasks: no time is predicted for them
-                    if (program.shardedOptimizer && task.kind == TaskKind::Update) // this replica's share only
+                    if (program.sharesOptimizer() && task.kind == TaskKind::Update) // this replica's share only
                         stages[task.stage].ofOp[indexOf(task.op)].push_back(duration * program.replicas());
                     else if (!isReduction(task.kind))
                         stages[task.stage].ofOp[indexOf(task.op)].push_back(

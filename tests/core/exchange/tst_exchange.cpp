@@ -382,8 +382,8 @@ except ValueError as error:
         QVERIFY(warns(groupDesign("1f1b", {{1e9, 5e8}, {1e9}}, 4), "pytorch-csv", "says nothing of groups"));
         Design copies = exampleDesign("1f1b", 2, 2);
         copies.schedule = withReplicas(copies.schedule, 2);
-        copies.schedule.shardedOptimizer = true;
-        QVERIFY(warns(copies, "pytorch-csv", "says nothing of the optimizer's state"));
+        copies.schedule.zero.level = 1;
+        QVERIFY(warns(copies, "pytorch-csv", "says nothing of the states that copies share out (ZeRO 1)"));
         Design pairs = exampleDesign("dualpipe-v", 2, 4);
         statePartOrder(pairs.schedule, pairs.schedule.overlaps.front(), {false, true});
         QVERIFY(warns(pairs, "jaxpp", "the order of overlapped blocks' parts"));

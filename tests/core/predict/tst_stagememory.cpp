@@ -27,7 +27,7 @@ private Q_SLOTS:
         QFETCH(int, copies);
         Design design =
             test::copiesOf(test::groupDesign(family.toStdString(), {{1e9, 5e8}, {2e9, 1e9, 1e9}}, 4), copies);
-        design.schedule.shardedOptimizer = copies > 1;
+        design.schedule.zero.level = copies > 1 ? 1 : 0;
         const GroupStages stages = groupStages(design);
         const Prediction members = predictMembers(memberProgram(compile(design.schedule, design.costs, design.dataflow),
                                                                 stages, design.costs, design.schedule.transferOrder));

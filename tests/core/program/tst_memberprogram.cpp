@@ -416,7 +416,7 @@ private Q_SLOTS:
         QFETCH(bool, sharded);
         QFETCH(bool, blocking);
         Design design = copiesOf(groupDesign("1f1b", {{1e9, 5e8}, {1e9, 7e8, 3e8}}, 2), copies);
-        design.schedule.shardedOptimizer = sharded;
+        design.schedule.zero.level = sharded ? 1 : 0;
         design.costs.communication = blocking ? Communication::Blocking : Communication::Overlapped;
         const CompiledGroups found = compiledGroups(design);
         const Program& program = found.members.program;

@@ -192,9 +192,9 @@ private Q_SLOTS:
         }
         for (const bool blocking : {false, true}) {
             design.costs.communication = blocking ? Communication::Blocking : Communication::Overlapped;
-            design.schedule.shardedOptimizer = false;
+            design.schedule.zero.level = 0;
             const Prediction whole = predict(design);
-            design.schedule.shardedOptimizer = true;
+            design.schedule.zero.level = 1;
             const Prediction prediction = predict(design);
             const Program& program = prediction.program;
             const QString fault = test::checkLifetimes(program);
@@ -253,7 +253,7 @@ private Q_SLOTS:
         Design design = copies("1f1b", 2, 4'000);
         for (StageCosts& stage : design.costs.stages)
             stage.parameters = 4'000;
-        design.schedule.shardedOptimizer = true;
+        design.schedule.zero.level = 1;
         design.schedule.transferOrder = {{*parseTransfer("F0.2 to 1"), *parseTransfer("F0.1 to 1")}};
         const Program program = predict(design).program;
         for (TaskId t = 0; t < program.tasks.size(); ++t)

@@ -101,20 +101,17 @@ private Q_SLOTS:
     {
         FamilyParameters parameters = test::sized(6, 6);
         parameters.replicas = 3;
-        parameters.shardOptimizer = true;
+        parameters.zero.level = 1;
         Schedule schedule = makeSchedule("1f1b", parameters);
-        QVERIFY(schedule.shardedOptimizer && !hasErrors(validate(schedule)));
+        QVERIFY(schedule.sharesOptimizer() && !hasErrors(validate(schedule)));
         parameters.replicas = 1;
-        QVERIFY_THROWS_EXCEPTION(Error, (void)makeSchedule("1f1b", parameters));
-        QVERIFY(makeSchedule("chimera", parameters).shardedOptimizer); // has two replicas by itself
+        QVERIFY(makeSchedule("chimera", parameters).sharesOptimizer()); // has two replicas by itself
         schedule.replicaPlacements.clear();
-        const Diagnostics alone = checkReplicas(schedule);
-        QVERIFY(hasErrors(alone));
-        QCOMPARE(alone.front().where, std::string("schedule.sharded_optimizer"));
+        QVERIFY(!schedule.sharesOptimizer()); // one copy alone
         Schedule together = test::schedule(2, {0, 0}, {"F0.0 F1.0 B1.0 B0.0"});
         together.replicaPlacements = {{0, 0}};
         QVERIFY(checkReplicas(together).empty());
-        together.shardedOptimizer = true;
+        together.zero.level = 1;
         QVERIFY(hasErrors(checkReplicas(together)));
     }
 
@@ -209,14 +206,14 @@ private Q_SLOTS:
     void sharingTheOptimizersStateIsAnEdit()
     {
         auto design = std::make_shared<const Design>(test::evenDesign({.transfer = 1000}, copies("1f1b", 8, 16, 2)));
-        const EditedDesign shared = apply(ShardOptimizer{true}, design, nullptr);
-        QVERIFY(!hasErrors(shared.diagnostics) && shared.design->schedule.shardedOptimizer);
-        QCOMPARE(apply(ShardOptimizer{true}, shared.design, nullptr).design, shared.design); // nothing changes
-        QCOMPARE(*apply(ShardOptimizer{false}, shared.design, nullptr).design, *design);
+        const EditedDesign shared = apply(SetZero{{1}}, design, nullptr);
+        QVERIFY(!hasErrors(shared.diagnostics) && shared.design->schedule.sharesOptimizer());
+        QCOMPARE(apply(SetZero{{1}}, shared.design, nullptr).design, shared.design); // nothing changes
+        QCOMPARE(*apply(SetZero{{0}}, shared.design, nullptr).design, *design);
         const auto one = std::make_shared<const Design>(test::evenDesign({}, copies("1f1b", 4, 8, 1)));
-        const EditedDesign refused = apply(ShardOptimizer{true}, one, nullptr);
+        const EditedDesign refused = apply(SetZero{{1}}, one, nullptr);
         QVERIFY(hasErrors(refused.diagnostics));
-        QCOMPARE(refused.diagnostics.front().where, std::string("schedule.sharded_optimizer"));
+        QCOMPARE(refused.diagnostics.front().where, std::string("schedule.zero"));
         QCOMPARE(refused.design, one);
     }
 
@@ -227,9 +224,9 @@ private Q_SLOTS:
         QCOMPARE(other, copies("zb-h1", 8, 16, 2));
         QCOMPARE(withFamily(design, *findFamily("pipedream-2bw")).schedule.replicas(), 1);
         Design sharded = design;
-        sharded.schedule.shardedOptimizer = true;
-        QVERIFY(withFamily(sharded, *findFamily("zb-h1")).schedule.shardedOptimizer);
-        QVERIFY(!withFamily(sharded, *findFamily("pipedream-2bw")).schedule.shardedOptimizer);
+        sharded.schedule.zero.level = 1;
+        QVERIFY(withFamily(sharded, *findFamily("zb-h1")).schedule.sharesOptimizer());
+        QVERIFY(!withFamily(sharded, *findFamily("pipedream-2bw")).schedule.sharesOptimizer());
     }
 };
 

@@ -294,9 +294,9 @@ private Q_SLOTS:
     {
         Design design = recomputingDesign();
         QCOMPARE(whyNotProved(design), std::string());
-        design.schedule.shardedOptimizer = true;
+        design.schedule.zero.level = 1;
         QVERIFY(whyNotProved(design).find("the schedule states") != std::string::npos);
-        design.schedule.shardedOptimizer = false;
+        design.schedule.zero.level = 0;
         design.cluster.devices[0] = groupDevice({1e9, 2e9});
         QVERIFY(whyNotProved(design).find("groups") != std::string::npos);
         const SearchResult result = search(design, quick());

@@ -91,7 +91,7 @@ private slots:
         QFETCH(int, replicas);
         Design design = smallGpt(family.toStdString(), devices / replicas, devices);
         design.schedule = withReplicas(design.schedule, replicas);
-        design.schedule.shardedOptimizer = replicas == 3;
+        design.schedule.zero.level = replicas == 3 ? 1 : 0;
         test::collectivesAsked = 0;
         RunOptions options = onStandInGpus(CudaTransport(transport), test::countingTable());
         options.runtime.captureBlocks = graphs;
@@ -109,7 +109,7 @@ private slots:
         // Whatever two GPUs both want the sum of, NCCL adds up, both taking part; of shares each sends the other its
         // own.
         const bool nccl = CudaTransport(transport) == CudaTransport::Nccl;
-        QCOMPARE(test::collectivesAsked > 0, nccl && !design.schedule.shardedOptimizer);
+        QCOMPARE(test::collectivesAsked > 0, nccl && !design.schedule.sharesOptimizer());
         QCOMPARE(report.counted("copies between GPUs") > 0, !nccl);
         RunOptions onHost;
         onHost.steps = 2;

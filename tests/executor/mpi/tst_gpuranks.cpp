@@ -200,7 +200,7 @@ private slots:
         const int copies = family == "gpipe" ? devices : 1;
         Design design = test::smallGpt(family.toStdString(), devices / copies, devices);
         design.schedule = withReplicas(design.schedule, copies);
-        design.schedule.shardedOptimizer = copies > 1;
+        design.schedule.zero.level = copies > 1 ? 1 : 0;
         if (family == "zb-h1") {
             design.costs.hostLink = LinkCosts{1000, 1e12};
             design = withOffload(design, std::vector<bool>(static_cast<std::size_t>(devices), true));
@@ -277,7 +277,7 @@ private slots:
                 ? test::copiesOf(test::groupDesign(family.toStdString(), {first}, 2, shape), 2)
                 : test::groupDesign(family.toStdString(), {first, std::vector<double>(std::max(1, second), 1e9)},
                                     microbatches, shape);
-        design.schedule.shardedOptimizer = model == "copies";
+        design.schedule.zero.level = model == "copies" ? 1 : 0;
         if (model == "recomputes")
             design = withRecompute(
                 design, std::vector<Recompute>(static_cast<std::size_t>(design.schedule.stages()), Recompute::Block));

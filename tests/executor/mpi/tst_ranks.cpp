@@ -157,7 +157,7 @@ private slots:
         QFETCH(int, replicas);
         Design design = test::tinyGpt(family.toStdString(), devices / replicas, 8);
         design.schedule = withReplicas(design.schedule, replicas);
-        design.schedule.shardedOptimizer = replicas > 2;
+        design.schedule.zero.level = replicas > 2 ? 1 : 0;
         if (narrow) {
             ModelShape shape = design.workload->shape;
             shape.dataType = DataType::Bf16;

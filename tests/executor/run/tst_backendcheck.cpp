@@ -230,7 +230,7 @@ Design sharedOptimizer()
 {
     Design design = trainableDesign(test::tinyGpt("1f1b", 4, 4));
     design.schedule = withReplicas(design.schedule, 3);
-    design.schedule.shardedOptimizer = true;
+    design.schedule.zero.level = 1;
     return design;
 }
 

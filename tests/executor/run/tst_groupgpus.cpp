@@ -79,7 +79,7 @@ private Q_SLOTS:
             groupDesign(family.toStdString(), {{1e9, 5e8}, std::vector<double>(members, 1e9)}, microbatches, shape);
         if (model == "three copies") {
             design = copiesOf(groupDesign(family.toStdString(), {{1e9, 5e8}}, 2, shape), 3);
-            design.schedule.shardedOptimizer = true;
+            design.schedule.zero.level = 1;
         }
         const auto stages = static_cast<std::size_t>(design.schedule.stages());
         if (model == "recomputes")

@@ -210,7 +210,7 @@ private Q_SLOTS:
         Design design = copies ? copiesOf(groupDesign(family.toStdString(), {{1e9, 5e8}}, 2, shape), 3)
                                : groupDesign(family.toStdString(), {{1e9, 5e8}, {1e9, 1e9}}, 4, shape);
         design = withStrategy(design, *sharding::strategyNamed(plan.toStdString()));
-        design.schedule.shardedOptimizer = tag.contains("share");
+        design.schedule.zero.level = tag.contains("share") ? 1 : 0;
         RunOptions options;
         options.steps = copies ? 4 : 2;
         options.runtime.checkMemory = true;

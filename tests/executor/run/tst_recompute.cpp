@@ -114,6 +114,25 @@ private Q_SLOTS:
         QVERIFY(hasErrors(validate(hopping)));
     }
 
+    /// A backward reads one version of its weights: where it is not its forward's, it cannot make that again.
+    void aBackwardThatReadsOtherWeightsDoesNotRecompute()
+    {
+        int refused = 0, taken = 0;
+        for (const Family& family : families()) {
+            if (!family.updates)
+                continue;
+            const Schedule schedule = test::possibleSchedule(std::string(family.name), 4, 8);
+            const Design kept = test::evenDesign({.saved = 100}, schedule);
+            if (!mayRecompute(schedule))
+                continue;
+            const Diagnostics found = validate(withRecompute(schedule, everyStage(kept, Recompute::Full)));
+            (hasErrors(found) ? refused : taken) += 1;
+            if (hasErrors(found))
+                QVERIFY2(toString(found).find("recompute by R blocks") != std::string::npos, toString(found).c_str());
+        }
+        QVERIFY(refused > 0 && taken > 0);
+    }
+
     void aDeviceThatRecomputesHoldsLess()
     {
         for (const char* family : {"gpipe", "1f1b", "zb-h1"}) {

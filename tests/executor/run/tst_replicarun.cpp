@@ -121,7 +121,7 @@ private Q_SLOTS:
         std::vector<std::string> dumps;
         std::vector<RunResult> results;
         for (const bool sharded : {false, true}) {
-            design.schedule.shardedOptimizer = sharded;
+            design.schedule.zero.level = sharded ? 1 : 0;
             RunOptions options;
             options.steps = 4;
             options.maths = RunOptions::Maths::Training;
@@ -184,7 +184,7 @@ private Q_SLOTS:
         QFETCH(bool, sharded);
         Design design = test::evenDesign({.transfer = 1000, .saved = 1 << 20, .savedForWeightGrad = 1 << 19},
                                          copies(family.toStdString(), replicas, 4, 8));
-        design.schedule.shardedOptimizer = sharded;
+        design.schedule.zero.level = sharded ? 1 : 0;
         for (StageCosts& stage : design.costs.stages) {
             stage.gradients = stage.parameters = 4 << 10;
             stage.optimizerState = 8 << 10;

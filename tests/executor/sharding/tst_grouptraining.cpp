@@ -149,7 +149,7 @@ private Q_SLOTS:
         const Run whole = trained(design, 3);
         verify(whole);
         // Each replica updates a share, to the bit what whole updates lead to.
-        design.schedule.shardedOptimizer = true;
+        design.schedule.zero.level = 1;
         QVERIFY(whyNoMembers(design).empty());
         const Run shares = trained(design, 3);
         verify(shares);
@@ -167,7 +167,7 @@ private Q_SLOTS:
             Design design = copiesOf(groupDesign("1f1b", {{1e9, 5e8}, {1e9, 1e9}}, 2, shape), copies);
             const Run whole = trained(design, 3);
             verifyNarrow(whole);
-            design.schedule.shardedOptimizer = true;
+            design.schedule.zero.level = 1;
             const Run shares = trained(design, 3);
             verifyNarrow(shares);
             verifySame(shares, whole);
@@ -183,10 +183,10 @@ private Q_SLOTS:
         design.cluster.devices[5] = groupDevice({1e9, 5e8, 5e8, 2e8});
         QVERIFY(whyNoMembers(design).empty());
         verify(trained(design));
-        design.schedule.shardedOptimizer = true;
+        design.schedule.zero.level = 1;
         const Diagnostics why = whyNoMembers(design);
         QCOMPARE(why.size(), std::size_t{1});
-        QCOMPARE(why.front().where, std::string("schedule.sharded_optimizer"));
+        QCOMPARE(why.front().where, std::string("schedule.zero"));
         QVERIFY(!why.front().hint.empty());
     }
 
@@ -449,7 +449,7 @@ private Q_SLOTS:
             design = offloading(design, 1e9);
         if (family == "v-half") {
             design = copiesOf(design, 3);
-            design.schedule.shardedOptimizer = more;
+            design.schedule.zero.level = more ? 1 : 0;
             for (StageCosts& stage : design.costs.stages)
                 stage.update = 100'000;
         }

@@ -326,7 +326,7 @@ private slots:
                                             inBf16(llamaShape(), false), inBf16(encoderShape(), false)}) {
                 const Workload workload = workloadOf(shape);
                 Costs costs;
-                applyBytes(workload, {2, 2}, {recompute, recompute}, costs);
+                applyBytes(workload, {2, 2}, {{recompute, recompute}, {}}, costs);
                 for (int s = 0; s < 2; ++s) {
                     const StoredStage stage(workload, 2 * s, 2 * s + 2, 1, recompute);
                     const StageCosts& of = costs.stages[std::size_t(s)];

@@ -107,7 +107,7 @@ private Q_SLOTS:
         named<QSpinBox>(dialog, "Replicas")->setValue(2);
         QTRY_VERIFY(create->isEnabled());
         QCOMPARE(dialog.design().schedule.replicas(), 2);
-        QVERIFY(dialog.design().schedule.shardedOptimizer);
+        QVERIFY(dialog.design().schedule.sharesOptimizer());
     }
 
     void workersArePlacedInEveryWay()

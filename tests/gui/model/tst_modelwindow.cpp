@@ -275,18 +275,18 @@ private Q_SLOTS:
         const Bytes peak = memoryBreakdown(before, *fixture.document.prediction()).devices[0].optimizer;
         QTest::mouseClick(share, Qt::LeftButton, {}, QPoint(8, share->height() / 2));
         QVERIFY2(fixture.window->fault().isEmpty(), qPrintable(fixture.window->fault()));
-        QVERIFY(share->isChecked() && fixture.document.design().schedule.shardedOptimizer);
+        QVERIFY(share->isChecked() && fixture.document.design().schedule.sharesOptimizer());
         QCOMPARE(fixture.window->stages().text(0, 8), sizeText(whole / 2));
         QCOMPARE(memoryBreakdown(fixture.document.design(), *fixture.document.prediction()).devices[0].optimizer,
                  peak / 2);
-        QCOMPARE(fixture.document.undoStack()->undoText(), QStringLiteral("Share the optimizer state among replicas"));
+        QCOMPARE(fixture.document.undoStack()->undoText(), QStringLiteral("Share the optimizer state among copies"));
         // By key, and back.
         share->setFocus();
         QTest::keyClick(share, Qt::Key_Space);
         QCOMPARE(fixture.document.design(), before);
         QCOMPARE(fixture.document.undoStack()->count(), 2);
         fixture.document.undoStack()->undo();
-        QVERIFY(share->isChecked() && fixture.document.design().schedule.shardedOptimizer);
+        QVERIFY(share->isChecked() && fixture.document.design().schedule.sharesOptimizer());
         fixture.document.undoStack()->undo();
         QVERIFY(!share->isChecked());
         QCOMPARE(fixture.document.design(), before);

@@ -102,7 +102,7 @@ private Q_SLOTS:
         request.replicas = 2;
         for (const char* bus : {"", "wire"})
             for (const bool sharded : {false, true}) {
-                request.shardOptimizer = sharded;
+                request.zero.level = sharded ? 1 : 0;
                 Design design = makeDesign(request);
                 design.costs.link = {10'000, 2e8, bus};
                 predictsItselfAndOthers(design, design.costs, {"gpipe"});
