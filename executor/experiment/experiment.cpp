@@ -13,7 +13,7 @@
 #include "executor/runtime/runtime.h"
 #include "executor/runtime/steadyclock.h"
 #include "executor/stage/counterrandom.h"
-#include "executor/training/sequential.h"
+#include "executor/training/referencetrainer.h"
 #include "executor/training/trainingdata.h"
 #include "executor/training/trainingwork.h"
 
@@ -139,8 +139,11 @@ Design preparedDesign(const Design& given, const ExperimentOptions& options)
 Evaluation heldBack(const Design& design, const OptimizerSettings& settings, const TrainingData& data,
                     const std::vector<std::vector<float>>& parameters)
 {
-    SequentialTrainer trainer(*design.workload, design.layersPerStage, heldBackMicrobatches, settings, data, 1);
-    trainer.startAt(0, parameters);
+    ReferenceTrainer trainer(*design.workload, design.layersPerStage, heldBackMicrobatches, settings, data, 1);
+    std::vector<StageStart> start;
+    for (const std::vector<float>& stage : parameters)
+        start.push_back({stage});
+    trainer.startAt(0, std::move(start));
     return trainer.evaluate();
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Replays the accumulation order through SequentialTrainer and compares bit by bit. O(one training step) on the calling
-// thread.
+// Compares bit by bit. O(one training step) on the calling thread.
 #include "executor/run/gradientcheck.h"
 
 #include <fmt/format.h>
@@ -12,26 +11,6 @@
 #include <optional>
 
 namespace pipewright {
-
-AccumulationOrder accumulationOrder(const Program& program)
-{
-    AccumulationOrder order;
-    order.inputGrad.resize(static_cast<std::size_t>(program.stages()) * static_cast<std::size_t>(program.replicas()));
-    order.weightGrad.resize(order.inputGrad.size());
-    for (const Program::Device& device : program.devices) {
-        for (const Instruction& instruction : device.instructions) {
-            if (instruction.kind != InstructionKind::Compute)
-                continue;
-            const Task& task = program.tasks[instruction.task];
-            const std::size_t share = task.replica * program.stages() + task.stage;
-            if (makesInputGrad(task.op))
-                order.inputGrad[share].push_back(task.microbatch);
-            if (makesWeightGrad(task.op))
-                order.weightGrad[share].push_back(task.microbatch);
-        }
-    }
-    return order;
-}
 
 void addTensor(GradientCheck& check, std::string_view name, std::span<const float> ours, std::span<const float> theirs)
 {
@@ -53,7 +32,9 @@ void addTensor(GradientCheck& check, std::string_view name, std::span<const floa
     }
 }
 
-GradientCheck compareGradients(const TrainingWork& work, const SequentialTrainer& reference, double bound)
+namespace {
+
+GradientCheck compareGradients(const TrainingWork& work, const ReferenceTrainer& reference, double bound)
 {
     GradientCheck check{.bitEqual = true, .within = bound};
     for (int share = 0; share < work.stages() * work.replicas(); ++share) {
@@ -69,7 +50,7 @@ GradientCheck compareGradients(const TrainingWork& work, const SequentialTrainer
     return check;
 }
 
-GradientCheck compareParameters(const TrainingWork& work, const LaggedTrainer& reference,
+GradientCheck compareParameters(const TrainingWork& work, const ReferenceTrainer& reference,
                                 const std::vector<StageStart>& start, double bound)
 {
     GradientCheck check{.bitEqual = true, .within = bound, .lagged = true};
@@ -109,6 +90,8 @@ GradientCheck compareParameters(const TrainingWork& work, const LaggedTrainer& r
     return check;
 }
 
+} // namespace
+
 std::vector<StageStart> startOfLastStep(const TrainingWork& work, const Program& program, int steps)
 {
     std::vector<StageStart> starts;
@@ -138,25 +121,16 @@ GradientCheck checkLastStep(const LastStep& last, const TrainingWork& work, doub
 {
     const Design& design = last.design;
     std::optional<FollowedRun> followed;
-    const auto routing = [&followed] { return followed ? followed->check : RoutingCheck{}; };
     if (const KeptChoices* const kept = work.choices(); kept && kept->isAnywhere())
         followed.emplace(FollowedRun{kept->byBlock(last.program), bound});
-    if (last.program.versioned()) {
-        LaggedTrainer reference(last.workload, design.layersPerStage, design.schedule, design.dataflow.skips,
-                                microbatchesPerUpdate(last.program), last.optimizer, last.data);
-        reference.follow(followed ? &*followed : nullptr);
-        reference.step(last.number, last.start);
-        return withRouting(compareParameters(work, reference, last.start, bound), routing());
-    }
-    SequentialTrainer reference(last.workload, design.layersPerStage, last.program.microbatches, last.optimizer,
-                                last.data, last.seed, design.dataflow.skips);
-    std::vector<std::vector<float>> parameters;
-    for (const StageStart& start : last.start)
-        parameters.push_back(start.parameters);
-    reference.startAt(last.number, parameters);
+    ReferenceTrainer reference(last.workload, design.layersPerStage, last.program.microbatches, last.optimizer,
+                               last.data, 1, design.dataflow.skips, microbatchesPerUpdate(last.program));
+    reference.startAt(last.number, last.start);
     reference.follow(followed ? &*followed : nullptr);
-    reference.step(accumulationOrder(last.program));
-    return withRouting(compareGradients(work, reference, bound), routing());
+    reference.step(design.schedule);
+    return withRouting(last.program.versioned() ? compareParameters(work, reference, last.start, bound)
+                                                : compareGradients(work, reference, bound),
+                       followed ? followed->check : RoutingCheck{});
 }
 
 GradientCheck notCompared(const RunResult& result, bool trains, bool versioned)

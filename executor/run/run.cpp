@@ -450,9 +450,9 @@ private:
             m_trainingWork->fetch(m_program.versioned() ? kindOfParameters() : BufferKind::Gradients);
         const Workload workload =
             withWidened(withAttention(*m_design.workload, attentionOnHost(m_design.workload->shape)), true);
-        m_result.gradients = checkLastStep({workload, m_design, m_program, m_training->optimizer, *m_training->data,
-                                            m_options.seed, m_options.steps - 1, m_lastStart},
-                                           *m_trainingWork, bound);
+        m_result.gradients = checkLastStep(
+            {workload, m_design, m_program, m_training->optimizer, *m_training->data, m_options.steps - 1, m_lastStart},
+            *m_trainingWork, bound);
     }
 
     const RunOptions& m_options;

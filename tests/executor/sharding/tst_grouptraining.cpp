@@ -12,7 +12,7 @@
 #include "executor/sharding/drydevice.h"
 #include "executor/sharding/grouptraining.h"
 #include "executor/sharding/trainedgroups.h"
-#include "executor/training/sequential.h"
+#include "executor/training/referencetrainer.h"
 #include "sanitized.h"
 #include "testmain.h"
 
@@ -206,14 +206,14 @@ private Q_SLOTS:
         const auto data = loadTrainingData("", shape, 7, 4);
         const WholeTensors values = initialParameters(*design.workload, 3);
         const ReferenceStep reference = referenceStep(design, values, sampleStep(*data, shape, 0, 2));
-        SequentialTrainer single(*design.workload, design.layersPerStage, 2, {}, *data, 3);
+        ReferenceTrainer single(*design.workload, design.layersPerStage, 2, {}, *data, 3);
         const ParameterLayout& layout = single.maths(0).parameters();
         const std::span<const float> parameters = single.parameters(0);
         QCOMPARE(inLayout(values, shape, layout), std::vector<float>(parameters.begin(), parameters.end()));
         if (shape.experts > 0
             && shape.sequence > 1) // a group's have room for as many tokens as each would get if all got alike
             return;
-        const double loss = single.step(AccumulationOrder::ascending(1, 2));
+        const double loss = single.step(design.schedule);
         QVERIFY2(std::abs(loss - reference.loss) < 1e-6 * loss,
                  qPrintable(QString("%1 %2").arg(loss).arg(reference.loss)));
         for (const auto& [name, gradient] : wholeTensors(*design.workload, layout, single.gradients(0))) {

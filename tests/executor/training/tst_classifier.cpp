@@ -12,7 +12,6 @@
 #include "executor/run/run.h"
 #include "executor/stage/gptreference.h"
 #include "executor/training/chunkdata.h"
-#include "executor/training/sequential.h"
 #include "makers/designs.h"
 
 #include <QDir>
