@@ -272,7 +272,7 @@ ExperimentRun trainOnce(const Design& given, std::uint64_t seed, const Experimen
         }
         const std::vector<double> means = losses.means(work.microbatchLosses());
         result.losses.insert(result.losses.end(), means.begin(), means.end());
-        result.readsAgree = result.readsAgree && (!program.versioned() || work.versions().firstDifference() == none);
+        result.readsAgree = result.readsAgree && (!work.versions() || work.versions()->firstDifference() == none);
     }
     const double seconds = static_cast<double>(steadyNow() - start) / 1e9;
     result.updatesPerSecond = seconds > 0 ? static_cast<double>(result.losses.size()) / seconds : 0;
@@ -281,8 +281,7 @@ ExperimentRun trainOnce(const Design& given, std::uint64_t seed, const Experimen
     result.finalLoss =
         std::accumulate(result.losses.end() - static_cast<std::ptrdiff_t>(last), result.losses.end(), 0.0)
         / static_cast<double>(last);
-    for (int stage = 0; stage < work.stages(); ++stage)
-        result.parameters.emplace_back(work.parameters(stage).begin(), work.parameters(stage).end());
+    result.parameters = work.values(BufferKind::Parameters);
     const Evaluation evaluation = heldBack(design, settings, *data.heldBack, result.parameters);
     result.heldBackLoss = evaluation.loss;
     result.heldBackAccuracy = evaluation.accuracy;

@@ -2,6 +2,10 @@
 // Compares bit by bit. O(one training step) on the calling thread.
 #include "executor/run/gradientcheck.h"
 
+#include "core/model/transformer.h"
+#include "executor/run/trainabledesign.h"
+#include "executor/training/referencetrainer.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,13 +43,10 @@ GradientCheck compareGradients(const TrainingWork& work, const ReferenceTrainer&
     GradientCheck check{.bitEqual = true, .within = bound};
     for (int share = 0; share < work.stages() * work.replicas(); ++share) {
         const int stage = share % work.stages();
-        const std::span<const float> ours = work.gradients(stage, share / work.stages());
-        const std::span<const float> theirs = reference.gradients(stage);
-        if (ours.size() != theirs.size())
-            addTensor(check, "stage " + std::to_string(stage), ours, theirs);
-        else
-            for (const Parameter& parameter : reference.maths(stage).parameters().parameters())
-                addTensor(check, parameter.name, parameter.in(ours), parameter.in(theirs));
+        const std::vector<float> found = work.gradients(stage, share / work.stages());
+        const std::span<const float> ours = found, theirs = reference.gradients(stage);
+        for (const Parameter& parameter : reference.maths(stage).parameters().parameters())
+            addTensor(check, parameter.name, parameter.in(ours), parameter.in(theirs));
     }
     return check;
 }
@@ -71,12 +72,9 @@ GradientCheck compareParameters(const TrainingWork& work, const ReferenceTrainer
         return difference;
     };
     for (int stage = 0; stage < work.stages(); ++stage) {
-        const std::span<const float> ours = work.parameters(stage), theirs = reference.parameters(stage);
+        const std::vector<float> found = work.parameters(stage);
+        const std::span<const float> ours = found, theirs = reference.parameters(stage);
         const std::vector<float>& before = start[stage].parameters;
-        if (ours.size() != theirs.size()) {
-            addTensor(check, "stage " + std::to_string(stage), ours, theirs);
-            continue;
-        }
         if (std::memcmp(ours.data(), theirs.data(), ours.size_bytes()) == 0)
             continue;
         for (const Parameter& parameter : reference.maths(stage).parameters().parameters()) {
@@ -90,47 +88,61 @@ GradientCheck compareParameters(const TrainingWork& work, const ReferenceTrainer
     return check;
 }
 
+class SingleDeviceCheck final : public LastStepCheck {
+public:
+    SingleDeviceCheck(const TrainingWork& work, const LastStep& last) : m_work(work), m_last(last) {}
+
+    void begin() override
+    {
+        const Program& program = m_last.program;
+        for (int stage = 0; stage < m_work.stages(); ++stage) {
+            StageStart& start = m_start.emplace_back(StageStart{m_work.parameters(stage)});
+            if (!program.versioned())
+                continue;
+            start.state = m_work.optimizerState(stage);
+            // Every step updates a stage the same number of times.
+            const auto each = std::count_if(program.tasks.begin(), program.tasks.end(), [stage](const Task& task) {
+                return task.kind == TaskKind::Update && task.stage == stage;
+            });
+            start.updates = static_cast<int>(each) * m_last.number;
+        }
+    }
+
+    GradientCheck compare() override
+    {
+        const auto& [design, program, optimizer, data, number, bound] = m_last;
+        std::optional<FollowedRun> followed;
+        if (const KeptChoices* const kept = m_work.choices(); kept && kept->isAnywhere())
+            followed.emplace(FollowedRun{kept->byBlock(program), bound});
+        const Workload workload =
+            withWidened(withAttention(*design.workload, attentionOnHost(design.workload->shape)), true);
+        ReferenceTrainer reference(workload, design.layersPerStage, program.microbatches, optimizer, data, 1,
+                                   design.dataflow.skips, microbatchesPerUpdate(program));
+        reference.startAt(number, m_start);
+        reference.follow(followed ? &*followed : nullptr);
+        reference.step(design.schedule);
+        return withRouting(program.versioned() ? compareParameters(m_work, reference, m_start, bound)
+                                               : compareGradients(m_work, reference, bound),
+                           followed ? followed->check : RoutingCheck{});
+    }
+
+private:
+    const TrainingWork& m_work;
+    LastStep m_last;
+    std::vector<StageStart> m_start; ///< per stage
+};
+
 } // namespace
 
-std::vector<StageStart> startOfLastStep(const TrainingWork& work, const Program& program, int steps)
+std::unique_ptr<LastStepCheck> checkOf(const TrainingWork& work, const LastStep& last)
 {
-    std::vector<StageStart> starts;
-    for (int stage = 0; stage < work.stages(); ++stage) {
-        const auto parameters = work.parameters(stage);
-        StageStart& start = starts.emplace_back(StageStart{{parameters.begin(), parameters.end()}, {}, 0});
-        if (!program.versioned())
-            continue;
-        const auto state = work.optimizerState(stage);
-        start.state.assign(state.begin(), state.end());
-        // Every step updates a stage the same number of times.
-        const auto each = std::count_if(program.tasks.begin(), program.tasks.end(), [stage](const Task& task) {
-            return task.kind == TaskKind::Update && task.stage == stage;
-        });
-        start.updates = static_cast<int>(each) * (steps - 1);
-    }
-    return starts;
+    return std::make_unique<SingleDeviceCheck>(work, last);
 }
 
 GradientCheck withRouting(GradientCheck check, const RoutingCheck& followed)
 {
     check.routing = {followed.tokens, followed.otherwise, followed.unexplained, followed.first};
     return check;
-}
-
-GradientCheck checkLastStep(const LastStep& last, const TrainingWork& work, double bound)
-{
-    const Design& design = last.design;
-    std::optional<FollowedRun> followed;
-    if (const KeptChoices* const kept = work.choices(); kept && kept->isAnywhere())
-        followed.emplace(FollowedRun{kept->byBlock(last.program), bound});
-    ReferenceTrainer reference(last.workload, design.layersPerStage, last.program.microbatches, last.optimizer,
-                               last.data, 1, design.dataflow.skips, microbatchesPerUpdate(last.program));
-    reference.startAt(last.number, last.start);
-    reference.follow(followed ? &*followed : nullptr);
-    reference.step(design.schedule);
-    return withRouting(last.program.versioned() ? compareParameters(work, reference, last.start, bound)
-                                                : compareGradients(work, reference, bound),
-                       followed ? followed->check : RoutingCheck{});
 }
 
 GradientCheck notCompared(const RunResult& result, bool trains, bool versioned)
@@ -167,9 +179,8 @@ void noteOfGradients(const GradientCheck& check, Diagnostics& notes)
                          "this is a fault of the program or of the machine: please report it with the design"});
 }
 
-void checkReads(const TrainingWork& work, const Program& program, Diagnostics& notes)
+void checkReads(const VersionedWeights& versions, const Program& program, Diagnostics& notes)
 {
-    const VersionedWeights& versions = work.versions();
     if (const TaskId wrong = versions.firstDifference(); wrong != none)
         throw Error(program.label(wrong),
                     fmt::format("read version {} predicted by {}, and version {} by {} was compiled",

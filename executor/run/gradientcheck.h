@@ -5,31 +5,40 @@
 
 #include "core/design/design.h"
 #include "executor/run/run.h"
-#include "executor/training/referencetrainer.h"
+#include "executor/training/expertchoices.h"
 #include "executor/training/trainingwork.h"
 
+#include <memory>
+#include <span>
 #include <string_view>
 
 namespace pipewright {
 
-/// The state in which the last of `steps` steps begins. The values must be on the host.
-std::vector<StageStart> startOfLastStep(const TrainingWork& work, const Program& program, int steps);
+/// The comparison of a run's last step with a reference, which does that step again on one device.
+class LastStepCheck {
+public:
+    virtual ~LastStepCheck() = default;
+    /// Before the step, when the values of the work's kindsOfStart() are on the host.
+    virtual void begin() = 0;
+    /// After it, when those of kindOfResult() are, and the choices of experts.
+    virtual GradientCheck compare() = 0;
+};
 
-/// A step to be repeated by a reference: the last of a run.
+/// What a reference needs besides the work, of which it keeps references.
 struct LastStep {
-    const Workload& workload;
     const Design& design;
-    const Program& program;
+    const Program& program; ///< that the work runs
     const OptimizerSettings& optimizer;
     const TrainingData& data;
     int number;
-    const std::vector<StageStart>& start; ///< per stage
+    double bound; ///< GradientCheck::within
 };
-/// Compares with the reference: the gradients of every replica, tensor by tensor, or, where weights are updated within
+
+/// On single devices: compares the gradients of every replica, tensor by tensor, or, where weights are updated within
 /// the step, the parameters, whose errors are relative to what the step changed. Bit-equal means that every float has
-/// the same bits. If the run kept its choices of experts, the reference follows them and counts the choices
-/// that it would have made differently.
-GradientCheck checkLastStep(const LastStep& last, const TrainingWork& work, double bound);
+/// the same bits. If the run kept its choices of experts, the reference follows them and counts the choices that it
+/// would have made differently.
+std::unique_ptr<LastStepCheck> checkOf(const TrainingWork& work, const LastStep& last);
 
 /// `check` with the outcome of following the run's choices of experts.
 GradientCheck withRouting(GradientCheck check, const RoutingCheck& followed);
@@ -40,9 +49,8 @@ GradientCheck notCompared(const RunResult& result, bool trains, bool versioned);
 /// Adds an error for each reason why the check does not hold, or a note if rounding alone changed choices of experts.
 void noteOfGradients(const GradientCheck& check, Diagnostics& notes);
 
-/// For stages that are updated within the step: checks which weight version every block really read. Throws Error if
-/// one differs from the compiled version.
-void checkReads(const TrainingWork& work, const Program& program, Diagnostics& notes);
+/// Checks which weight version every block really read. Throws Error if one differs from the compiled version.
+void checkReads(const VersionedWeights& versions, const Program& program, Diagnostics& notes);
 
 /// Adds one tensor to the check. The error is infinite for a NaN, and for any difference from a reference that is all
 /// zeros.

@@ -4,7 +4,6 @@
 #include "core/design/stagecosts.h"
 #include "core/program/compile.h"
 #include "core/program/deadlock.h"
-#include "executor/run/gradientcheck.h"
 #include "executor/run/runsetup.h"
 
 #include <fmt/format.h>
@@ -245,6 +244,36 @@ void GroupSink::append(const std::vector<MemoryRecord>& records)
         shown.push_back(record);
     }
     m_to.append(shown);
+}
+
+namespace {
+
+class GroupCheck final : public LastStepCheck {
+public:
+    GroupCheck(const sharding::GroupTraining& work, const LastStep& last) : m_work(work), m_last(last) {}
+
+    void begin() override { m_start = m_work.parameters(); }
+    GradientCheck compare() override
+    {
+        const auto& [design, program, optimizer, data, number, bound] = m_last;
+        const ModelShape& shape = design.workload->shape;
+        const sharding::FollowedGroups followed = m_work.followed(bound);
+        const sharding::StepData ofStep = sharding::sampleStep(data, shape, number, program.microbatches);
+        return checkGroupGradients(m_work.gradients(), sharding::referenceStep(design, m_start, ofStep, &followed),
+                                   bound, shape.dataType);
+    }
+
+private:
+    const sharding::GroupTraining& m_work;
+    LastStep m_last;
+    sharding::WholeTensors m_start;
+};
+
+} // namespace
+
+std::unique_ptr<LastStepCheck> checkOf(const sharding::GroupTraining& work, const LastStep& last)
+{
+    return std::make_unique<GroupCheck>(work, last);
 }
 
 GradientCheck checkGroupGradients(const sharding::WholeTensors& gradients, const sharding::ReferenceStep& reference,

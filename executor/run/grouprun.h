@@ -6,7 +6,7 @@
 #include "core/design/design.h"
 #include "core/program/memberprogram.h"
 #include "executor/run/backendcheck.h"
-#include "executor/run/run.h"
+#include "executor/run/gradientcheck.h"
 #include "executor/sharding/drydevice.h"
 #include "executor/sharding/grouptraining.h"
 
@@ -83,6 +83,9 @@ private:
     std::vector<int> m_partsOfBlock; ///< per task of the groups: member records that it consists of
     std::map<std::pair<std::int32_t, TaskId>, Block> m_blocks;
 };
+
+/// In groups: compares as checkGroupGradients() does, with a reference that follows the members' choices of experts.
+std::unique_ptr<LastStepCheck> checkOf(const sharding::GroupTraining& work, const LastStep& last);
 
 /// Compares the last step's gradients with those of one device that has the whole model. Differences as small as the
 /// rounding of gradients of the usual size do not count: a key's bias has no other gradient.

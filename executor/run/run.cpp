@@ -105,16 +105,18 @@ public:
             m_result.notes.push_back({Severity::Note, "trace", what, {}});
         const Diagnostics ofMaths = m_backend->takeNotes();
         m_result.notes.insert(m_result.notes.end(), ofMaths.begin(), ofMaths.end());
-        if (m_peers && !m_result.cancelled)
+        if (!m_result.cancelled && m_trained)
+            bringResult();
+        if (!m_result.cancelled && m_peers)
             mergeResults();
         if (!m_result.cancelled && m_result.speaks) {
             const Diagnostics why = whyNotAsPredicted(m_result.memory, m_result.heldBytes);
             m_result.notes.insert(m_result.notes.end(), why.begin(), why.end());
         }
-        if (!m_result.cancelled && m_trains && m_program.versioned())
-            checkReads(*m_trainingWork, m_program, m_result.notes);
-        if (!m_result.cancelled && m_trains && m_options.checkGradients && m_result.speaks) {
-            checkGradients();
+        if (!m_result.cancelled && m_trained && m_trained->versions())
+            checkReads(*m_trained->versions(), m_program, m_result.notes);
+        if (!m_result.cancelled && m_check && m_result.speaks) {
+            m_result.gradients = m_check->compare();
             noteOfGradients(*m_result.gradients, m_result.notes);
         } else {
             m_result.gradients = notCompared(m_result, m_trains, m_program.versioned());
@@ -152,7 +154,6 @@ private:
                                                               : TimedWork::Pace::Sleep);
             if (!isVirtual && !m_groups && runsPartsOnTwoThreads(meansOf(m_options)))
                 work->runOnTwoStreams(m_program, partedPairs(m_program, m_design.costs));
-            m_timedWork = work.get();
             m_work = std::move(work);
             return;
         }
@@ -162,7 +163,7 @@ private:
         optimizer.kind = m_program.versioned() ? m_program.weightPolicy.optimizer : workload.optimizer;
         m_training.emplace(
             Training{loadData(m_options, workload.shape, m_program.microbatches, m_result.notes), optimizer});
-        TrainingWork::Start start;
+        TrainedWork::Start start;
         if (!m_options.weights.empty())
             start = startFromWeights(workload, m_options.weights, m_result.notes);
         if (!m_options.saveWeights.empty())
@@ -176,21 +177,27 @@ private:
             auto work = std::make_unique<sharding::GroupTraining>(
                 std::make_unique<sharding::DesignModel>(m_design, *m_training->data, m_options.seed, std::move(start)),
                 m_groups->stages, optimizer, m_design.schedule.recompute);
-            if (m_options.checkGradients)
-                work->keepChoices();
-            m_groupTraining = work.get();
-            m_work = std::move(work);
+            take(std::move(work));
             return;
         }
         auto work = std::make_unique<TrainingWork>(workload, m_design.layersPerStage, m_program.microbatches, optimizer,
                                                    *m_training->data, m_options.seed, microbatchesPerUpdate(m_program),
                                                    m_program.recompute);
         work->setStart(std::move(start));
-        if (m_options.checkGradients)
-            work->keepChoices();
         if (m_dump)
             work->keepProbabilities();
-        m_trainingWork = work.get();
+        take(std::move(work));
+    }
+
+    template<class Work>
+    void take(std::unique_ptr<Work> work)
+    {
+        if (m_options.checkGradients) {
+            work->keepChoices();
+            m_check = checkOf(*work, {m_design, m_program, m_training->optimizer, *m_training->data,
+                                      m_options.steps - 1, gradientBoundOf(m_options, m_design.workload->shape)});
+        }
+        m_trained = work.get();
         m_work = std::move(work);
     }
 
@@ -240,24 +247,24 @@ private:
                                       "end other profilers, or name CUPTI's folder with --cuda-libraries"});
     }
 
-    /// Brings the buffers of one kind to process 0; all processes call it at the same place.
-    void fetchBuffers(BufferKind kind)
+    /// Brings the buffers of one kind to the host's memory of the process that speaks; all processes call it at the
+    /// same place.
+    void bring(BufferKind kind)
     {
-        if (m_trainingWork)
-            m_trainingWork->fetch(kind);
-        else
-            m_groupTraining->fetch(kind);
+        m_trained->fetch(kind);
+        if (!m_peers)
+            return;
         postBuffers(
-            *m_peers, m_program, [this](BufferId buffer) { return mirrorOf(buffer); }, kind);
+            *m_peers, m_program, [this](BufferId buffer) { return m_trained->mirrorOf(buffer); }, kind);
         m_peers->barrier();
         if (m_result.speaks)
             takeMessages();
     }
 
     /// The same for the choices of experts.
-    void fetchChoices()
+    void bringChoices()
     {
-        KeptChoices* const choices = keptChoices();
+        KeptChoices* const choices = m_trained->choices();
         if (choices)
             choices->fetch();
         if (!choices || !m_peers)
@@ -269,14 +276,17 @@ private:
             takeMessages();
     }
 
-    KeptChoices* keptChoices()
+    /// What is compared and written at the end.
+    void bringResult()
     {
-        return m_trainingWork ? m_trainingWork->choices() : m_groupTraining ? m_groupTraining->choices() : nullptr;
-    }
-
-    Region mirrorOf(BufferId buffer)
-    {
-        return m_groupTraining ? m_groupTraining->mirrorOf(buffer) : m_trainingWork->mirrorOf(buffer);
+        if (m_check) {
+            bring(m_trained->kindOfResult());
+            bringChoices();
+        }
+        if (m_dump || !m_options.saveWeights.empty())
+            bring(m_trained->kindOfParameters());
+        if (m_dump)
+            bring(BufferKind::Gradients);
     }
 
     /// Takes the messages that have arrived. A process that is ahead may already have sent its summary.
@@ -285,10 +295,10 @@ private:
         const auto summaries = unpack(
             m_gathering ? m_gathering->takeOthers() : m_peers->takeMessages(),
             [this](BufferId buffer) {
-                return m_trains && buffer < m_program.buffers.size() ? mirrorOf(buffer) : Region{};
+                return m_trained && buffer < m_program.buffers.size() ? m_trained->mirrorOf(buffer) : Region{};
             },
             [this](TaskId task) {
-                KeptChoices* const choices = keptChoices();
+                KeptChoices* const choices = m_trained ? m_trained->choices() : nullptr;
                 return choices ? choices->of(task) : std::span<std::int32_t>();
             });
         m_summaries.insert(m_summaries.end(), summaries.begin(), summaries.end());
@@ -296,14 +306,6 @@ private:
 
     void mergeResults()
     {
-        if (m_trains && m_options.checkGradients) {
-            fetchBuffers(m_program.versioned() ? kindOfParameters() : BufferKind::Gradients);
-            fetchChoices();
-        }
-        if (m_dump || !m_options.saveWeights.empty())
-            fetchBuffers(kindOfParameters());
-        if (m_dump)
-            fetchBuffers(BufferKind::Gradients);
         const std::size_t self = m_peers->self();
         postSummary(*m_peers, {m_result.peakBytes[self], m_result.heldBytes[self],
                                m_result.hostBytes.empty() ? 0 : m_result.hostBytes[self], m_result.memory[self],
@@ -336,18 +338,14 @@ private:
     void doSteps(Runtime& runtime)
     {
         // For progress: the reference does the work of all devices for one step on one thread.
-        const bool checks = m_trains && m_options.checkGradients;
+        const double checkWeight = m_check ? m_result.devices : 0;
         dumpParameters("first");
-        const double checkWeight = checks ? m_result.devices : 0;
         for (int step = 0; step < m_options.steps; ++step) {
-            if (checks && step + 1 == m_options.steps) {
-                bring(kindOfParameters());
-                if (m_program.versioned() && kindOfParameters() != BufferKind::OptimizerState)
-                    bring(BufferKind::OptimizerState);
-                if (m_result.speaks && m_groupTraining)
-                    m_groupStart = m_groupTraining->parameters();
-                else if (m_result.speaks)
-                    m_lastStart = startOfLastStep(*m_trainingWork, m_program, m_options.steps);
+            if (m_check && step + 1 == m_options.steps) {
+                for (const BufferKind kind : m_trained->kindsOfStart())
+                    bring(kind);
+                if (m_result.speaks)
+                    m_check->begin();
             }
             if (step + 1 == m_options.steps)
                 dumpParameters("last");
@@ -368,8 +366,7 @@ private:
                 m_result.droppedRecords += m_backend->takeRecords(step, seen);
                 m_result.recorder.add(seen);
                 m_recorder->record(std::move(seen));
-                if (m_timedWork)
-                    m_recorder->record(m_timedWork->takeParts());
+                m_recorder->record(m_work->takeParts());
                 m_recorder->record(StepRecord{step, outcome.start, outcome.end, outcome.loss, outcome.coreWait});
             }
             if (m_posting) // keeps this step's records if the process ends during the next
@@ -382,77 +379,29 @@ private:
         }
     }
 
-    /// Brings buffers to the host memory of the process that checks.
-    void bring(BufferKind kind)
-    {
-        if (m_peers)
-            fetchBuffers(kind);
-        else if (m_trainingWork)
-            m_trainingWork->fetch(kind);
-    }
-
     void dumpParameters(const char* when)
     {
         if (m_dump)
-            bring(kindOfParameters());
+            bring(m_trained->kindOfParameters());
         if (m_dump && m_result.speaks)
-            m_dump->addParameters(when, broughtParameters());
+            m_dump->addParameters(when, m_trained->values(BufferKind::Parameters));
     }
 
-    StageValues broughtParameters() const
-    {
-        return m_groupTraining ? stageValues(m_design, m_groupTraining->parameters())
-                               : stageValues(*m_trainingWork, false);
-    }
-
-    /// Writes the parameters after the last step. Those of other processes have been fetched already.
+    /// Writes the parameters after the last step, and the dump.
     void writeParameters()
     {
         if (!m_dump && m_options.saveWeights.empty())
             return;
-        if (!m_peers) {
-            bring(kindOfParameters());
-            bring(BufferKind::Gradients);
-        }
-        const StageValues parameters = broughtParameters();
+        const StageValues parameters = m_trained->values(BufferKind::Parameters);
         if (!m_options.saveWeights.empty())
             saveWeights(parameters, *m_design.workload, m_options.saveWeights, m_options.overwriteTrace);
         if (!m_dump)
             return;
         m_dump->addParameters("after", parameters);
-        m_dump->addProbabilities(m_trainingWork);
+        m_dump->addProbabilities(m_trained->probabilities());
         if (!m_program.versioned())
-            m_dump->addGradients(m_groupTraining ? stageValues(m_design, m_groupTraining->gradients())
-                                                 : stageValues(*m_trainingWork, true));
+            m_dump->addGradients(m_trained->values(BufferKind::Gradients));
         m_dump->write(m_options.dump, m_options.overwriteTrace);
-    }
-
-    BufferKind kindOfParameters() const
-    {
-        return m_trainingWork ? m_trainingWork->kindOfParameters() : m_groupTraining->kindOfParameters();
-    }
-
-    void checkGradients()
-    {
-        if (!m_peers) // with other processes they have been fetched already
-            fetchChoices();
-        const double bound = gradientBoundOf(m_options, m_design.workload->shape);
-        if (m_groups) {
-            const sharding::StepData data = sharding::sampleStep(*m_training->data, m_design.workload->shape,
-                                                                 m_options.steps - 1, m_program.microbatches);
-            const sharding::FollowedGroups followed = m_groupTraining->followed(bound);
-            m_result.gradients = checkGroupGradients(m_groupTraining->gradients(),
-                                                     sharding::referenceStep(m_design, m_groupStart, data, &followed),
-                                                     bound, m_design.workload->shape.dataType);
-            return;
-        }
-        if (!m_peers)
-            m_trainingWork->fetch(m_program.versioned() ? kindOfParameters() : BufferKind::Gradients);
-        const Workload workload =
-            withWidened(withAttention(*m_design.workload, attentionOnHost(m_design.workload->shape)), true);
-        m_result.gradients = checkLastStep(
-            {workload, m_design, m_program, m_training->optimizer, *m_training->data, m_options.steps - 1, m_lastStart},
-            *m_trainingWork, bound);
     }
 
     const RunOptions& m_options;
@@ -466,12 +415,9 @@ private:
     std::vector<Nanoseconds> m_durations;
     std::optional<Training> m_training;
     std::unique_ptr<StageWork> m_work;
-    TimedWork* m_timedWork = nullptr;
-    TrainingWork* m_trainingWork = nullptr;
-    sharding::GroupTraining* m_groupTraining = nullptr; ///< in place of m_trainingWork
-    sharding::WholeTensors m_groupStart;                ///< before the last step
+    TrainedWork* m_trained = nullptr;       ///< the same; null: its blocks are timed
+    std::unique_ptr<LastStepCheck> m_check; ///< null: it is not asked for, or blocks are timed
     std::optional<RunDump> m_dump;
-    std::vector<StageStart> m_lastStart; ///< before the last step
     std::optional<RunTrace> m_trace;
     std::optional<GatheringSink> m_gathering;             ///< on process 0 of several
     std::vector<std::pair<int, RankSummary>> m_summaries; ///< from the other processes

@@ -9,40 +9,6 @@
 
 namespace pipewright {
 
-namespace {
-
-/// One call per stage, with its layout.
-template<class Visit>
-void forEachLayout(const Design& design, Visit visit)
-{
-    int first = 0;
-    for (const int layers : design.layersPerStage) {
-        visit(ParameterLayout(*design.workload, first, first + layers));
-        first += layers;
-    }
-}
-
-} // namespace
-
-StageValues stageValues(const TrainingWork& work, bool gradients)
-{
-    StageValues values;
-    for (int stage = 0; stage < work.stages(); ++stage) {
-        const std::span<const float> of = gradients ? work.gradients(stage) : work.parameters(stage);
-        values.emplace_back(of.begin(), of.end());
-    }
-    return values;
-}
-
-StageValues stageValues(const Design& design, const sharding::WholeTensors& tensors)
-{
-    StageValues values;
-    forEachLayout(design, [&](const ParameterLayout& layout) {
-        values.push_back(sharding::inLayout(tensors, design.workload->shape, layout));
-    });
-    return values;
-}
-
 RunDump::RunDump(const Design& design, const Program& program, const OptimizerSettings& optimizer,
                  const TrainingData& data, int steps)
     : m_design(design), m_program(program), m_optimizer(optimizer), m_data(data), m_steps(steps)
@@ -51,16 +17,18 @@ RunDump::RunDump(const Design& design, const Program& program, const OptimizerSe
 
 void RunDump::addTensors(const std::string& prefix, const StageValues& values)
 {
-    std::size_t stage = 0;
-    forEachLayout(m_design, [&](const ParameterLayout& layout) {
-        const std::span<const float> of = values[stage++];
+    int first = 0;
+    for (std::size_t stage = 0; stage < values.size(); ++stage) {
+        const int last = first + m_design.layersPerStage[stage];
+        const ParameterLayout layout(*m_design.workload, first, last);
         for (const Parameter& parameter : layout.parameters()) {
             std::vector<std::int64_t> shape{parameter.rows, parameter.columns};
             if (parameter.rows == 1)
                 shape.erase(shape.begin());
-            m_file.add(prefix + parameter.name, shape, parameter.in(of));
+            m_file.add(prefix + parameter.name, shape, parameter.in(std::span(values[stage])));
         }
-    });
+        first = last;
+    }
 }
 
 void RunDump::addParameters(const std::string& when, const StageValues& parameters)
@@ -73,12 +41,11 @@ void RunDump::addGradients(const StageValues& gradients)
     addTensors("gradients/", gradients);
 }
 
-void RunDump::addProbabilities(const TrainingWork* work)
+void RunDump::addProbabilities(std::span<const std::vector<float>> kept)
 {
     std::vector<float> all;
-    if (work)
-        for (const std::vector<float>& each : work->probabilities())
-            all.insert(all.end(), each.begin(), each.end());
+    for (const std::vector<float>& each : kept)
+        all.insert(all.end(), each.begin(), each.end());
     if (all.empty())
         return;
     const std::int64_t microbatches = m_program.microbatches;

@@ -8,19 +8,13 @@
 #include "core/design/design.h"
 #include "core/program/program.h"
 #include "executor/run/safetensors.h"
-#include "executor/sharding/wholetensors.h"
-#include "executor/training/trainingwork.h"
+#include "executor/training/trainedwork.h"
+#include "executor/training/trainingdata.h"
 
 #include <string>
 #include <vector>
 
 namespace pipewright {
-
-/// Parameters, or gradients, of every stage in its layout.
-using StageValues = std::vector<std::vector<float>>;
-StageValues stageValues(const TrainingWork& work, bool gradients);
-StageValues stageValues(const Design& design,
-                        const sharding::WholeTensors& tensors); ///< of groups, whose parts were assembled
 
 class RunDump {
 public:
@@ -31,9 +25,8 @@ public:
     /// `when`: "first", "last" (before the last step), "after".
     void addParameters(const std::string& when, const StageValues& parameters);
     void addGradients(const StageValues& gradients); ///< of the last step, after all reductions
-    /// Of the last step, for the classes of every row. Adds nothing where the head is split, recomputed or not on the
-    /// host.
-    void addProbabilities(const TrainingWork* work);
+    /// Of the last step, per microbatch, for the classes of every row. Adds nothing where none were kept.
+    void addProbabilities(std::span<const std::vector<float>> kept);
     void addLoss(double loss) { m_losses.push_back(static_cast<float>(loss)); }
 
     /// With the batches of all steps. Throws Error.

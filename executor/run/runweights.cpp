@@ -21,7 +21,7 @@ ParameterLayout wholeModel(const Workload& workload)
 
 } // namespace
 
-TrainingWork::Start startFromWeights(const Workload& workload, const std::string& path, Diagnostics& notes)
+TrainedWork::Start startFromWeights(const Workload& workload, const std::string& path, Diagnostics& notes)
 {
     const auto file = std::make_shared<SafetensorsFile>(SafetensorsFile::open(path));
     if (const auto unused = unusedTensors(*file, workload.shape, wholeModel(workload)); !unused.empty())

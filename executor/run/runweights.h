@@ -4,7 +4,7 @@
 
 #include "core/base/diagnostic.h"
 #include "core/model/workload.h"
-#include "executor/training/trainingwork.h"
+#include "executor/training/trainedwork.h"
 
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@ namespace pipewright {
 
 /// `path`: a safetensors file or a folder of them. A note names tensors that the model does not use. Throws Error as
 /// publishedweights.h says, here or when the run is prepared.
-TrainingWork::Start startFromWeights(const Workload& workload, const std::string& path, Diagnostics& notes);
+TrainedWork::Start startFromWeights(const Workload& workload, const std::string& path, Diagnostics& notes);
 
 /// Before the run: throws Error when there is no published layout for the model, or the file may not be written.
 void checkWeightsOutput(const Workload& workload, const std::string& path, bool overwrite);

@@ -46,6 +46,8 @@ public:
     /// Between steps, while no device runs.
     virtual void beginStep(int step) = 0;
     virtual double endStep(int step) = 0; ///< the step's loss; NaN when there is none
+    /// Between steps: records of parts of its blocks since the last call, where it times them itself.
+    virtual std::vector<GpuRecord> takeParts() { return {}; }
 
     virtual void compute(const TaskContext& context) = 0;
     /// Whether compute() of the first task of an overlapped pair has also run this one, the second.

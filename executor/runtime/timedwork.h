@@ -43,8 +43,7 @@ public:
     TimedWork(std::vector<Nanoseconds> durations, Pace pace);
     /// Pairs that run on two threads (partedPairs()), with the times of their parts instead of `durations`.
     void runOnTwoStreams(const Program& program, std::map<TaskId, PairTimes::Plan> pairs);
-    /// Between steps: records of the parts of such pairs that ran since the last call.
-    std::vector<GpuRecord> takeParts();
+    std::vector<GpuRecord> takeParts() override; ///< of such pairs
 
     /// Pace::Burn touches every page once, so that the run really uses its memory.
     void prepare(const Program& program, std::span<const Region> regions) override;

@@ -10,7 +10,7 @@
 
 namespace pipewright::sharding {
 
-DesignModel::DesignModel(const Design& design, const TrainingData& data, std::uint64_t seed, TrainingWork::Start start)
+DesignModel::DesignModel(const Design& design, const TrainingData& data, std::uint64_t seed, TrainedWork::Start start)
     : m_design(design), m_data(data), m_seed(seed), m_start(std::move(start))
 {
     if (Diagnostics why = whyGroupsDoNotTrain(design.workload->shape); !why.empty())
@@ -42,6 +42,18 @@ void DesignModel::beginStep(int step)
 const HostTensor& DesignModel::data(const Node& leaf, int microbatch) const
 {
     return (leaf.name == inputName ? m_step.inputs : m_step.targets)[static_cast<std::size_t>(microbatch)];
+}
+
+StageValues DesignModel::byStage(const WholeTensors& tensors) const
+{
+    StageValues values;
+    int first = 0;
+    for (const int layers : m_design.layersPerStage) {
+        const ParameterLayout layout(*m_design.workload, first, first + layers);
+        values.push_back(inLayout(tensors, m_design.workload->shape, layout));
+        first += layers;
+    }
+    return values;
 }
 
 float DesignModel::lossWeight() const

@@ -20,7 +20,9 @@ public:
     virtual const HostTensor& data(const Node& leaf, int microbatch) const = 0; ///< of the current step
     virtual float lossWeight() const = 0;              ///< weight of a microbatch's summed loss in the loss of a step
     virtual float correctionRate() const { return 0; } ///< by which a step moves a correction of the experts' choice
-    virtual bool learns() const { return true; }       ///< false: parameters stay as they are
+    /// These tensors, all of the model, in the layouts of its stages; empty: they have none.
+    virtual StageValues byStage(const WholeTensors&) const { return {}; }
+    virtual bool learns() const { return true; } ///< false: parameters stay as they are
 };
 
 /// The model of a design, trained on text or chunks of files.
@@ -28,20 +30,21 @@ class DesignModel final : public GroupModel {
 public:
     /// Design and data must outlive this. `start`: initial parameters in place of random ones. Throws Error with
     /// whyGroupsDoNotTrain().
-    DesignModel(const Design& design, const TrainingData& data, std::uint64_t seed, TrainingWork::Start start = {});
+    DesignModel(const Design& design, const TrainingData& data, std::uint64_t seed, TrainedWork::Start start = {});
 
     std::string nameOf(std::size_t copy, const Node& node) const override;
     WholeTensors parameters() const override { return initialParameters(*m_design.workload, m_seed, m_start); }
     void beginStep(int step) override;
     const HostTensor& data(const Node& leaf, int microbatch) const override;
     float lossWeight() const override;
+    StageValues byStage(const WholeTensors& tensors) const override;
     float correctionRate() const override { return static_cast<float>(m_design.workload->shape.routerBiasRate); }
 
 private:
     const Design& m_design;
     const TrainingData& m_data;
     std::uint64_t m_seed;
-    TrainingWork::Start m_start;
+    TrainedWork::Start m_start;
     std::vector<int> m_firstLayer; ///< per stage: to be added to the layer numbers of its plan
     StepData m_step;
 };

@@ -7,28 +7,11 @@
 
 namespace pipewright::sharding {
 
-/// Updates this replica's share, or copies in the parameters that another replica updated.
 void GroupTraining::update(const TaskContext& context)
 {
-    const kernels::Operations& on = *context.operations;
-    Member& member = memberAt(context.task->stage, context.task->replica, context.device);
-    if (context.task->kind == TaskKind::PutInPlace) {
-        for (const BufferView& view : context.reads)
-            on.run(kernels::copyOf<std::byte>(
-                bytes(view.region), member.storedOf(shareOf(member.work.parameterCount(), view.description.replica))));
-        return;
-    }
-    if (m_model->learns()) {
-        const std::span<float> masters = member.mastersOfShare();
-        member.optimizer.update(on, context.step + 1, masters,
-                                member.gradients.subspan(member.begin(), member.updated()), member.state);
-        if (member.work.isNarrow()) {
-            const std::span<std::byte> stored = member.storedOf(member.share);
-            on.run(kernels::Narrow{masters, {reinterpret_cast<std::uint16_t*>(stored.data()), masters.size()}});
-        }
-    }
-    for (const BufferView& view : context.writes)
-        on.run(kernels::copyOf<std::byte>(member.storedOf(member.share), bytes(view.region)));
+    const Member& member = memberAt(context.task->stage, context.task->replica, context.device);
+    if (m_model->learns())
+        updateShare(context, member.copy, member.work.parameterCount(), member.optimizer);
 }
 
 void GroupTraining::reduce(const TaskContext& context, Region, Region, bool)
@@ -51,8 +34,8 @@ void GroupTraining::reduce(const TaskContext& context, Region, Region, bool)
     if (const auto share = partOfSum(*m_program, m_stages, sum, toRoot, own)) {
         constexpr std::int64_t each = sizeof(float);
         for (const BufferView& view : views) // one view, or none when the part is empty
-            move(member.gradients.subspan(static_cast<std::size_t>(share->begin / each),
-                                          static_cast<std::size_t>(share->count() / each)),
+            move(member.copy.gradients.subspan(static_cast<std::size_t>(share->begin / each),
+                                               static_cast<std::size_t>(share->count() / each)),
                  floats(view.region));
         return;
     }
@@ -67,7 +50,7 @@ void GroupTraining::reduce(const TaskContext& context, Region, Region, bool)
                 if (piece.from == from && piece.to == to)
                     member.work.eachRun(isRoot ? parameter.ofRoot : parameter.ofOther, piece,
                                         [&](std::size_t first, std::size_t count) {
-                                            move(member.gradients.subspan(first, count), packed.first(count));
+                                            move(member.copy.gradients.subspan(first, count), packed.first(count));
                                             packed = packed.subspan(count);
                                         });
     }

@@ -51,13 +51,12 @@ Bytes GroupTraining::bytesBeside(const Program& program, int device, const Capab
             bytes += MemberData::bytes(*m_theories[s], m_stages.plans[s], CopyEdges(m_stages, static_cast<int>(s)),
                                        member, program.microbatches);
     }
-    return bytes + (m_choices ? m_choices->bytesOn(program, device, capabilities) : 0);
+    return bytes + TrainedWork::bytesBeside(program, device, capabilities);
 }
 
 void GroupTraining::prepare(const Program& program, std::span<const Region> regions)
 {
-    m_program = &program;
-    m_regions = regions;
+    useProgram(program, regions);
     MemberDevice* here = nullptr;
     for (std::size_t d = 0; d < program.devices.size(); ++d) {
         Device& device = m_backend->device(static_cast<int>(d));
@@ -87,15 +86,7 @@ void GroupTraining::prepare(const Program& program, std::span<const Region> regi
             Member& member = *m_members[s].emplace_back(std::unique_ptr<Member>(
                 new Member{std::move(work),
                            all.part(static_cast<std::size_t>(share.begin), static_cast<std::size_t>(share.count())),
-                           m_devices[device].get(),
-                           share,
-                           {},
-                           {},
-                           {},
-                           {},
-                           none,
-                           none,
-                           {}}));
+                           m_devices[device].get(), static_cast<int>(device)}));
             if (!member.device)
                 continue;
             member.data =
@@ -108,37 +99,16 @@ void GroupTraining::prepare(const Program& program, std::span<const Region> regi
     }
     for (BufferId b = 0; b < program.buffers.size(); ++b) {
         const Buffer& buffer = program.buffers[b];
-        const std::span<float> values = regions[b].data ? floats(regions[b]) : std::span<float>();
-        if (buffer.kind == BufferKind::Parameters) {
-            Member& member = memberAt(buffer.stage, buffer.replica, buffer.device);
-            member.parameters = regions[b];
-            if (!member.work.isNarrow()) {
-                member.masters = values;
-                member.mastersBuffer = b;
-            }
-        } else if (buffer.kind == BufferKind::Gradients) {
-            Member& member = memberAt(buffer.stage, buffer.replica, buffer.device);
-            member.gradients = values;
-            member.gradientsBuffer = b;
-        } else if (buffer.kind == BufferKind::OptimizerState) {
-            Member& member = memberAt(buffer.stage, buffer.replica, buffer.device);
-            const std::size_t masters = member.work.isNarrow() ? member.updated() : 0;
-            member.state = values.empty() ? values : values.subspan(masters);
-            if (member.work.isNarrow()) { // before the optimizer's own
-                member.masters = values.empty() ? values : values.first(masters);
-                member.mastersBuffer = b;
-            }
-        }
+        if (!isPersistent(buffer.kind))
+            continue;
+        Member& member = memberAt(buffer.stage, buffer.replica, buffer.device);
+        bindCopy(b, member.work.parameterCount(), member.copy);
     }
     for (std::size_t s = 0; s < m_members.size(); ++s)
-        for (const auto& member : m_members[s]) {
-            if (!member->device)
-                continue;
-            initialise(*member, s, values);
-        }
+        for (const auto& member : m_members[s])
+            if (member->device)
+                initialise(*member, s, values);
     bindBlocks(regions);
-    if (m_choices)
-        m_choices->prepare(program, *m_backend);
 }
 
 void GroupTraining::initialise(Member& member, std::size_t copy, const WholeTensors& values)
@@ -148,26 +118,14 @@ void GroupTraining::initialise(Member& member, std::size_t copy, const WholeTens
         const HostTensor piece = member.work.pieceOf(values.at(nameOf(copy, parameter.stored)), parameter.stored);
         std::copy(piece.data.begin(), piece.data.end(), all.begin() + static_cast<std::ptrdiff_t>(parameter.offset));
     }
-    MemberDevice& device = *member.device;
-    const auto write = [&](Region to, const void* from) {
-        if (to.bytes > 0)
-            device.device().write(device.stream(), to, from);
-    };
-    std::vector<std::uint16_t> narrow;
-    if (member.work.isNarrow()) {
-        narrow.resize(all.size());
-        kernels::run(kernels::Narrow{all, narrow});
-        write(member.parameters, narrow.data());
-    }
-    write(regionOf(member.masters), all.data() + (member.work.isNarrow() ? member.begin() : 0));
-    if (!member.state.empty())
-        device.operations().run(kernels::Fill{member.state, 0});
-    device.synchronize(); // the written host memory is read until then
+    TrainedWork::initialise(member.copy, member.number, static_cast<int>(copy) / m_stages.perReplica, all);
 }
 
-ReplicaShare GroupTraining::shareOf(std::size_t count, int replica) const
+TrainedWork::Access GroupTraining::access(int device)
 {
-    return updatedBy(*m_program, static_cast<std::int64_t>(count), replica);
+    MemberDevice& own = *m_devices[static_cast<std::size_t>(device)];
+    own.workOnOwn();
+    return {&own.device(), &own.stream(), &own.operations()};
 }
 
 std::unique_ptr<MemberCollectives> GroupTraining::collectivesOf(int group)
@@ -201,33 +159,9 @@ bool GroupTraining::recomputesAll(int stage) const
     return at < m_recompute.size() && m_recompute[at] == Recompute::Block;
 }
 
-BufferKind GroupTraining::kindOfParameters() const
+bool GroupTraining::isBf16() const
 {
-    const bool narrow = m_stages.plans.front().graph.bytesPerElement == pipewright::bytesOf(DataType::Bf16);
-    return narrow ? BufferKind::OptimizerState : BufferKind::Parameters;
-}
-
-Region GroupTraining::mirrorOf(BufferId buffer)
-{
-    const Region region = m_regions[buffer];
-    const int device = m_program->buffers[buffer].device;
-    if (region.data && m_backend->device(device).capabilities().hostAddressable)
-        return region;
-    std::vector<std::byte>& mirror = m_mirrors[buffer];
-    mirror.resize(static_cast<std::size_t>(region.bytes));
-    return {mirror.data(), region.bytes};
-}
-
-void GroupTraining::fetch(BufferKind kind)
-{
-    for (BufferId b = 0; b < m_program->buffers.size(); ++b) {
-        const Buffer& buffer = m_program->buffers[b];
-        MemberDevice* const own = m_devices[static_cast<std::size_t>(buffer.device)].get();
-        if (buffer.kind != kind || !own || own->device().capabilities().hostAddressable || m_regions[b].bytes == 0)
-            continue;
-        own->workOnOwn();
-        own->device().read(own->stream(), m_regions[b], mirrorOf(b).data);
-    }
+    return m_stages.plans.front().graph.bytesPerElement == pipewright::bytesOf(DataType::Bf16);
 }
 
 void GroupTraining::bindBlocks(std::span<const Region> regions)
@@ -246,8 +180,8 @@ void GroupTraining::bindBlocks(std::span<const Region> regions)
             const Member& member = memberAt(task.stage, task.replica, task.device);
             block->op = task.op;
             block->microbatch = task.microbatch;
-            block->parameters = member.parameters;
-            block->gradients = member.gradients;
+            block->parameters = {member.copy.stored.data(), static_cast<Bytes>(member.copy.stored.size())};
+            block->gradients = member.copy.gradients;
             block->lossWeight = weight;
             if (member.data && task.op == Op::F)
                 block->loss = member.data->loss(task.microbatch);
@@ -293,8 +227,7 @@ void GroupTraining::beginStep(int step)
         for (const auto& member : stage) {
             if (!member->device)
                 continue;
-            if (!member->gradients.empty())
-                member->device->operations().run(kernels::Fill{member->gradients, 0});
+            clearGradients(member->copy, member->number);
             member->data->write([this](const Node& leaf, int microbatch) -> const HostTensor& {
                 return m_model->data(leaf, microbatch);
             });
@@ -399,46 +332,18 @@ void GroupTraining::awaitCalls()
         collectives->awaitCalls();
 }
 
-/// The values of a member of a stage's copy, between steps; empty where they are not known here.
-std::vector<float> GroupTraining::valuesOf(std::size_t copy, std::size_t member, BufferKind kind) const
-{
-    const Member& of = *m_members[copy][member];
-    const bool gradients = kind == BufferKind::Gradients;
-    std::vector<float> values;
-    if (of.device) {
-        const std::span<float> own = gradients ? of.gradients : of.masters;
-        values.resize(own.size());
-        if (!own.empty())
-            of.device->device().read(of.device->stream(), regionOf(own), values.data());
-    } else if (const auto mirror = m_mirrors.find(gradients ? of.gradientsBuffer : of.mastersBuffer);
-               mirror != m_mirrors.end()) {
-        const bool isShare = !gradients && of.work.isNarrow();
-        const auto* const first = reinterpret_cast<const float*>(mirror->second.data());
-        values.assign(first, first + (isShare ? of.updated() : of.work.parameterCount()));
-    }
-    return values;
-}
-
 WholeTensors GroupTraining::whole(BufferKind kind) const
 {
-    const bool gradients = kind == BufferKind::Gradients; // a replica has room for all of them
-    const bool inShares =
-        m_program->sharesOptimizer() && (gradients || kindOfParameters() == BufferKind::OptimizerState);
     WholeTensors found;
-    const auto perReplica = static_cast<std::size_t>(m_stages.perReplica);
-    for (std::size_t s = 0; s < perReplica; ++s) { // replicas have equal values, or shares of them
-        std::vector<std::vector<float>> values(m_members[s].size());
-        for (std::size_t m = 0; m < values.size(); ++m) {
-            values[m].resize(m_members[s][m]->work.parameterCount());
-            for (std::size_t copy = s; copy < (inShares ? m_members.size() : s + 1); copy += perReplica) {
-                const std::vector<float> own = valuesOf(copy, m, kind);
-                const Member& member = *m_members[copy][m];
-                if (!inShares)
-                    std::copy(own.begin(), own.end(), values[m].begin());
-                else if (!own.empty())
-                    std::copy_n(own.begin() + (gradients ? member.share.begin : 0), member.updated(),
-                                values[m].begin() + member.share.begin);
-            }
+    for (std::size_t s = 0; s < static_cast<std::size_t>(m_stages.perReplica); ++s) {
+        std::vector<std::vector<float>> values;
+        for (const auto& member : m_members[s]) {
+            const auto deviceOf = [&](int replica) {
+                const int copy = m_stages.copyOf(static_cast<int>(s), replica);
+                return m_stages.firstOf(m_stages.deviceOfCopy[static_cast<std::size_t>(copy)])
+                       + static_cast<int>(values.size());
+            };
+            values.push_back(valuesOf(kind, static_cast<int>(s), member->work.parameterCount(), deviceOf));
         }
         const std::vector<MemberParameter>& layout = m_members[s].front()->work.parameters();
         for (std::size_t p = 0; p < layout.size(); ++p) {

@@ -7,33 +7,25 @@
 
 #include "core/design/groupstages.h"
 #include "core/program/memberprogram.h"
-#include "core/schedule/replicas.h"
 #include "executor/runtime/collectives.h"
-#include "executor/runtime/stagework.h"
 #include "executor/sharding/groupmodel.h"
 #include "executor/sharding/memberdata.h"
-#include "executor/training/keptchoices.h"
-#include "executor/training/optimizer.h"
+#include "executor/training/trainedwork.h"
 
-#include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 namespace pipewright::sharding {
 
-class GroupTraining final : public StageWork {
+class GroupTraining final : public TrainedWork {
 public:
     /// `stages`, with the bytes of measureMembers(), must outlive this. `recompute`: as the schedule says.
     GroupTraining(std::unique_ptr<GroupModel> model, const GroupStages& stages, const OptimizerSettings& optimizer,
                   std::vector<Recompute> recompute = {});
     ~GroupTraining() override;
 
-    /// To be called before a run is prepared: members keep which experts tokens visit.
-    void keepChoices();
-    /// Choices of the last step; null where they are not kept.
-    KeptChoices* choices() { return m_choices ? &*m_choices : nullptr; }
+    void keepChoices() override; ///< all members, since each adds up in another order
     /// The choices for a reference to follow, after they were fetched; -1 for a token that all members of a group
     /// route, but not to the same experts.
     FollowedGroups followed(double tolerance) const;
@@ -58,15 +50,8 @@ public:
     /// Packs a member's part of a gradient sum for sending, or adds a received part to the member's gradients.
     void reduce(const TaskContext& context, Region, Region, bool) override;
 
-    /// The kind of buffer with the parameters that the optimizer updates: in bf16 the master copies.
-    BufferKind kindOfParameters() const;
-    /// The host's memory for the parameters or gradients in this buffer: read them there, or, if the buffer is in
-    /// another process, write them there.
-    Region mirrorOf(BufferId buffer);
-    /// Between steps: copies the buffers of one kind from this process's devices to their mirrors, where the host
-    /// cannot address the devices' memory.
-    void fetch(BufferKind kind);
-    /// Between steps: the members' values, put together; for members in other processes the values in their mirrors.
+    StageValues values(BufferKind kind) const override { return m_model->byStage(whole(kind)); }
+    /// As values(), of whole tensors.
     WholeTensors parameters() const { return whole(BufferKind::Parameters); }
     WholeTensors gradients() const { return whole(BufferKind::Gradients); }
 
@@ -77,9 +62,8 @@ private:
     void bindBlocks(std::span<const Region> regions);
     static void bind(const Buffer& buffer, Region region, GroupMember::Block& block, bool read);
     void initialise(Member& member, std::size_t copy, const WholeTensors& values);
-    /// Which of a member's `count` parameters its replica updates.
-    ReplicaShare shareOf(std::size_t count, int replica) const;
-    std::vector<float> valuesOf(std::size_t copy, std::size_t member, BufferKind kind) const;
+    Access access(int device) override;
+    bool isBf16() const override;
     WholeTensors whole(BufferKind kind) const;
     std::string nameOf(std::size_t copy, const Property& parameter) const;
     bool recomputesAll(int stage) const;
@@ -96,17 +80,13 @@ private:
     const GroupStages& m_stages;
     OptimizerSettings m_optimizer;
     std::vector<Recompute> m_recompute;
-    const Program* m_program = nullptr;
     std::vector<std::unique_ptr<Theory>> m_theories;
     std::vector<std::unique_ptr<MemberDevice>> m_devices; ///< per device of the program; null: another process's
     std::unique_ptr<Exchange> m_exchange;                 ///< to the other members of this group, in other processes
     std::vector<std::unique_ptr<MemberCollectives>> m_collectives; ///< per group
     std::vector<std::vector<std::unique_ptr<Member>>> m_members;   ///< per copy of a stage, then member of its group
     std::vector<std::unique_ptr<GroupMember::Block>> m_blocks;
-    std::vector<GroupMember::Block*> m_blockOfTask;       ///< null: no block
-    std::span<const Region> m_regions;                    ///< per buffer
-    std::map<BufferId, std::vector<std::byte>> m_mirrors; ///< of other processes' buffers
-    std::optional<KeptChoices> m_choices;
+    std::vector<GroupMember::Block*> m_blockOfTask; ///< null: no block
 };
 
 } // namespace pipewright::sharding

@@ -173,6 +173,7 @@ ShardingRun runProgram(const Theory& theory, const ShardingProgram& program, con
     for (std::size_t d = 0; d < options.observers.size(); ++d)
         work.watch(static_cast<int>(d), *options.observers[d]);
     run.stepSeconds = timed(runtime, options, &run.loss);
+    work.fetch(BufferKind::Gradients);
     for (const auto& [name, gradient] : work.gradients())
         run.gradients[theory.graph().find(name)] = gradient;
     return run;

@@ -96,7 +96,7 @@ WholeTensors wholeTensors(const Workload& workload, const ParameterLayout& layou
     return tensors;
 }
 
-WholeTensors initialParameters(const Workload& workload, std::uint64_t seed, const TrainingWork::Start& start)
+WholeTensors initialParameters(const Workload& workload, std::uint64_t seed, const TrainedWork::Start& start)
 {
     const ParameterLayout layout = layoutOf(workload);
     std::vector<float> flat(layout.count());

@@ -6,7 +6,7 @@
 
 #include "executor/sharding/hosttensor.h"
 #include "executor/stage/parameterlayout.h"
-#include "executor/training/trainingwork.h"
+#include "executor/training/trainedwork.h"
 
 #include <map>
 #include <string>
@@ -21,7 +21,7 @@ using WholeTensors = std::map<std::string, HostTensor>;
 WholeTensors wholeTensors(const Workload& workload, const ParameterLayout& layout, std::span<const float> flat);
 
 /// The initial values: as on single devices a function of the seed and the parameters' names alone, or set by `start`.
-WholeTensors initialParameters(const Workload& workload, std::uint64_t seed, const TrainingWork::Start& start = {});
+WholeTensors initialParameters(const Workload& workload, std::uint64_t seed, const TrainedWork::Start& start = {});
 
 /// The parameters of a stage, in its layout. Throws Error for a parameter that tensor graphs leave out.
 std::vector<float> inLayout(const WholeTensors& tensors, const ModelShape& shape, const ParameterLayout& layout);

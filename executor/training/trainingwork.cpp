@@ -10,8 +10,6 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
-
 namespace pipewright {
 
 TrainingWork::TrainingWork(const Workload& workload, const std::vector<int>& layersPerStage, int microbatches,
@@ -50,7 +48,7 @@ void TrainingWork::prepare(const Program& program, std::span<const Region> regio
     if (program.devices.size() > 1 && !kernels::concurrentProductsAreSafe())
         throw Error("OpenBLAS", "the build that was loaded is not safe for several devices at once",
                     "install libopenblas0-pthread, and let update-alternatives and LD_LIBRARY_PATH choose it");
-    m_program = &program;
+    useProgram(program, regions);
     if (program.versioned()) {
         m_versions.prepare(program);
         for (TaskId t = 0; t < program.tasks.size(); ++t)
@@ -60,16 +58,13 @@ void TrainingWork::prepare(const Program& program, std::span<const Region> regio
                     fmt::format("its update takes {} microbatches, others {}", program.weights[t].batchSize, m_batch),
                     "the built-in models average over as many in every update");
     }
-    m_regions.assign(regions.begin(), regions.end());
     findLastWeightGrads();
     preparePlaces();
-    if (m_choices && m_backend)
-        m_choices->prepare(program, *m_backend);
     for (const Buffer& buffer : program.buffers)
         checkSize(buffer);
     for (TaskId t = 0; t < program.tasks.size(); ++t)
         checkWorkspace(t);
-    bindCopies(regions);
+    bindCopies();
     for (std::size_t i = 0; i < m_copies.size(); ++i)
         if (m_deviceOfCopy[i] >= 0)
             initialise(i);
@@ -127,8 +122,8 @@ Bytes TrainingWork::textBytes() const
 Bytes TrainingWork::bytesBeside(const Program& program, int device, const Capabilities& capabilities) const
 {
     const Ends ends = endsOn(program, device);
-    const Bytes choices = m_choices ? m_choices->bytesOn(program, device, capabilities) : 0;
-    return choices + (!capabilities.hostAddressable && (ends.head || ends.embedding) ? textBytes() : 0);
+    return TrainedWork::bytesBeside(program, device, capabilities)
+           + (!capabilities.hostAddressable && (ends.head || ends.embedding) ? textBytes() : 0);
 }
 
 /// Input data of one microbatch, on a device with memory of its own.
@@ -149,8 +144,8 @@ Region TrainingWork::lossesOn(const Place& place) const
 void TrainingWork::checkSize(const Buffer& buffer) const
 {
     const Stage& stage = at(buffer.stage);
-    const std::size_t count = stage.maths.parameters().count();
-    const auto share = static_cast<std::size_t>(shareOf(buffer.stage, buffer.replica).count());
+    const std::size_t count = countOf(buffer.stage), masters = isBf16() ? count : 0;
+    const auto share = static_cast<std::size_t>(shareOf(count, buffer.replica).count());
     auto expected = static_cast<std::size_t>(buffer.bytes);
     switch (buffer.kind) {
     case BufferKind::Parameters:
@@ -164,7 +159,7 @@ void TrainingWork::checkSize(const Buffer& buffer) const
     case BufferKind::PartialGradient:
     case BufferKind::ReceivedPartialGradient: expected = count * sizeof(float); break;
     case BufferKind::OptimizerState:
-        expected = (stage.optimizer.stateElements() + masters(stage)) / count * share * sizeof(float);
+        expected = (stage.optimizer.stateElements() + masters) / count * share * sizeof(float);
         break;
     case BufferKind::SavedUntilInputGrad:
     case BufferKind::SavedUntilWeightGrad:
@@ -209,7 +204,7 @@ void TrainingWork::checkWorkspace(TaskId task) const
                     "take the bytes of the costs from the workload");
 }
 
-void TrainingWork::bindCopies(std::span<const Region> regions)
+void TrainingWork::bindCopies()
 {
     const Program& program = *m_program;
     const std::size_t holders =
@@ -222,30 +217,16 @@ void TrainingWork::bindCopies(std::span<const Region> regions)
     for (BufferId b = 0; b < program.buffers.size(); ++b) {
         const Buffer& buffer = program.buffers[b];
         const std::size_t index = copyIndex(buffer.stage, holderOf(buffer.replica, buffer.device));
-        StageCopy& copy = m_copies[index];
         const std::size_t saved = savedIndex(buffer.stage, buffer.microbatch);
+        bindCopy(b, countOf(buffer.stage), m_copies[index]);
         if (buffer.kind == BufferKind::Parameters) {
-            copy.stored = bytes(regions[b]);
-            if (masters(at(buffer.stage)) == 0)
-                copy.parameters = floats(regions[b]);
             m_deviceOfCopy[index] = buffer.device;
-        } else if (buffer.kind == BufferKind::Gradients) {
-            copy.gradients = floats(regions[b]);
-        } else if (buffer.kind == BufferKind::OptimizerState) {
-            const std::span<float> all = floats(regions[b]);
-            const bool hasMasters = masters(at(buffer.stage)) > 0;
-            const auto share = static_cast<std::size_t>(shareOf(buffer.stage, buffer.replica).count());
-            const std::size_t count = std::min(all.size(), hasMasters ? share : 0);
-            if (all.data()) // else another process has it
-                copy.state = all.subspan(count);
-            if (count > 0)
-                copy.parameters = all.first(count);
         } else if (buffer.kind == BufferKind::RecomputedUntilWeightGrad) {
-            m_recomputedForWeights[saved] = regions[b];
+            m_recomputedForWeights[saved] = m_regions[b];
         } else if (buffer.kind == BufferKind::SavedUntilWeightGrad) {
-            m_savedForWeights[saved] = regions[b];
+            m_savedForWeights[saved] = m_regions[b];
         } else if (buffer.kind == BufferKind::ReloadedUntilWeightGrad) {
-            m_reloadedForWeights[saved] = regions[b];
+            m_reloadedForWeights[saved] = m_regions[b];
         } // the task that uses another kind finds it itself; checkSize() knows all kinds
     }
 }
@@ -255,46 +236,14 @@ void TrainingWork::initialise(std::size_t index)
     const int device = m_deviceOfCopy[index];
     if (!isLocal(device))
         return;
-    StageCopy& copy = m_copies[index];
-    const StoredStage& maths = m_stages[index % m_stages.size()].maths;
-    const ParameterLayout& layout = maths.parameters();
-    const Place& place = placeOf(device);
-    const kernels::Operations& on = place.operations ? *place.operations : kernels::hostOperations();
-    const auto fill = [&](std::span<float> values) {
-        if (m_start)
-            m_start(layout, values);
-        else
-            layout.initialise(values, m_seed);
-    };
-    const bool hasShare = !copy.parameters.empty() && copy.parameters.size() < layout.count();
-    if (place.onHost && !copy.parameters.empty() && !hasShare) {
-        fill(copy.parameters);
-    } else {
-        std::vector<float> values(layout.count());
-        fill(values);
-        const auto write = [&place](std::span<std::byte> to, const void* from) {
-            if (place.onHost)
-                std::memcpy(to.data(), from, to.size());
-            else
-                place.device->write(*place.stream, {to.data(), static_cast<Bytes>(to.size())}, from);
-        };
-        if (copy.parameters.empty() || hasShare) { // the master copies are on the devices that update
-            std::vector<std::byte> stored(copy.stored.size());
-            maths.store(kernels::hostOperations(), values, stored);
-            write(copy.stored, stored.data());
-        }
-        if (!copy.parameters.empty()) {
-            const auto replica = static_cast<int>(index / m_stages.size());
-            const auto begin = hasShare ? shareOf(static_cast<int>(index % m_stages.size()), replica).begin : 0;
-            write(std::as_writable_bytes(copy.parameters), values.data() + begin);
-        }
-    }
-    if (maths.isBf16() && !copy.parameters.empty() && !hasShare)
-        maths.store(on, copy.parameters, copy.stored);
-    on.run(kernels::Fill{copy.gradients, 0});
-    on.run(kernels::Fill{copy.state, 0});
-    if (place.stream)
-        place.stream->synchronize();
+    const ParameterLayout& layout = m_stages[index % m_stages.size()].maths.parameters();
+    std::vector<float> values(layout.count());
+    if (m_start)
+        m_start(layout, values);
+    else
+        layout.initialise(values, m_seed);
+    const auto holder = static_cast<int>(index / m_stages.size());
+    TrainedWork::initialise(m_copies[index], device, m_program->versioned() ? 0 : holder, values);
 }
 
 void TrainingWork::beginStep(int step)
@@ -308,10 +257,8 @@ void TrainingWork::beginStep(int step)
         m_versions.beginStep(m_copies);
     for (std::size_t i = 0; i < m_copies.size(); ++i) {
         const int device = m_deviceOfCopy[i];
-        if (device < 0 || !isLocal(device))
-            continue;
-        const Place& place = placeOf(device);
-        (place.operations ? *place.operations : kernels::hostOperations()).run(kernels::Fill{m_copies[i].gradients, 0});
+        if (device >= 0 && isLocal(device))
+            clearGradients(m_copies[i], device);
     }
     for (const Place& place : m_places) {
         for (std::size_t m = 0; place.memory && m < m_tokens.size(); ++m)
@@ -436,48 +383,78 @@ void TrainingWork::update(const TaskContext& context)
         m_versions.update(context, copy, stage.maths, stage.optimizer);
         return;
     }
-    if (m_program->sharesOptimizer()) {
-        updateShare(context, copy);
+    const std::size_t count = countOf(context.task->stage);
+    if (!m_program->sharesOptimizer()) {
+        updateShare(context, copy, count, stage.optimizer);
         return;
     }
-    stage.optimizer.update(*context.operations, context.step + 1, copy.parameters, copy.gradients, copy.state);
-    if (stage.maths.isBf16())
-        stage.maths.store(*context.operations, copy.parameters, copy.stored);
+    const ReplicaShare share = shareOf(count, context.task->replica);
+    updateShare(context, copy, count,
+                stage.optimizer.part(static_cast<std::size_t>(share.begin), static_cast<std::size_t>(share.count())));
 }
 
-Region TrainingWork::mirrorOf(BufferId buffer)
+TrainedWork::Access TrainingWork::access(int device)
 {
-    const Region region = m_regions[buffer];
-    const Place& place = placeOf(m_program->buffers[buffer].device);
-    if (region.data && place.onHost)
-        return region;
-    std::vector<std::byte>& mirror = m_mirrors[buffer];
-    mirror.resize(static_cast<std::size_t>(region.bytes));
-    return {mirror.data(), region.bytes};
+    const Place& place = placeOf(device);
+    if (!place.device)
+        return {};
+    return {place.device, place.stream.get(), place.operations.get()};
 }
 
-void TrainingWork::fetch(BufferKind kind)
+std::vector<float> TrainingWork::valuesOf(BufferKind kind, int stage, int replica) const
 {
-    for (BufferId b = 0; b < m_program->buffers.size(); ++b) {
-        const Buffer& buffer = m_program->buffers[b];
-        const Place& place = placeOf(buffer.device);
-        if (buffer.kind == kind && isLocal(buffer.device) && !place.onHost)
-            place.device->read(*place.stream, m_regions[b], mirrorOf(b).data);
-    }
+    const auto deviceOf = [&](int of) { return m_program->placement(of)[static_cast<std::size_t>(stage)]; };
+    return TrainedWork::valuesOf(kind, stage, countOf(stage), deviceOf, replica);
 }
 
-std::span<const float> TrainingWork::onHost(std::span<float> values, int stage, int replica, BufferKind kind) const
+StageValues TrainingWork::values(BufferKind kind) const
 {
-    const std::size_t index = copyIndex(stage, holderOf(replica, m_program->deviceOfStage[stage]));
-    if (values.data() && placeOf(m_deviceOfCopy[index]).onHost)
-        return values;
-    for (const auto& [buffer, mirror] : m_mirrors) {
-        const Buffer& description = m_program->buffers[buffer];
-        if (description.kind == kind && description.stage == stage
-            && copyIndex(description.stage, holderOf(description.replica, description.device)) == index)
-            return {reinterpret_cast<const float*>(mirror.data()), mirror.size() / sizeof(float)};
-    }
-    return {}; // not fetched
+    StageValues all;
+    for (int stage = 0; stage < stages(); ++stage)
+        all.push_back(valuesOf(kind, stage));
+    return all;
+}
+
+std::vector<float> TrainingWork::optimizerState(int stage) const
+{
+    const int device = m_program->deviceOfStage[static_cast<std::size_t>(stage)];
+    const std::span<const float> found = onHost(BufferKind::OptimizerState, stage, 0, device);
+    const std::span<const float> own = found.last(at(stage).optimizer.stateElements()); // behind the master copies
+    return {own.begin(), own.end()};
+}
+
+void TrainingWork::findLastWeightGrads()
+{
+    m_sumsTied.assign(m_program->tasks.size(), false);
+    std::map<std::pair<int, int>, TaskId> last;
+    for (TaskId t = 0; t < m_program->tasks.size(); ++t)
+        if (const Task& task = m_program->tasks[t]; task.kind == TaskKind::Compute && makesWeightGrad(task.op))
+            last[{task.stage, task.replica}] = t;
+    for (const auto& [copy, task] : last)
+        m_sumsTied[task] = !m_program->versioned();
+}
+
+Region TrainingWork::sharedPart(const Task& reduce, const BufferView& gradients)
+{
+    if (reduce.kind == TaskKind::ReplicaSum)
+        return gradients.region;
+    const ParameterLayout& layout = at(gradients.description.stage).maths.parameters();
+    const bool isRoot = gradients.description.stage == reduce.stage;
+    const Parameter* matrix = isRoot ? layout.embeddingMatrix() : layout.headMatrix();
+    if (!matrix)
+        throw Error(fmt::format("stage {}", gradients.description.stage), "holds no shared parameter",
+                    "the dataflow must name the stages of embedding and head");
+    std::byte* data = gradients.region.data; // null on another process's device
+    return {data ? data + matrix->offset * sizeof(float) : nullptr,
+            static_cast<Bytes>(matrix->count() * sizeof(float))};
+}
+
+void TrainingWork::reduce(const TaskContext& context, Region own, Region theirs, bool both)
+{
+    if (own.bytes > 0)
+        context.operations->run(kernels::Add{floats(own), floats(theirs)});
+    if (both)
+        context.operations->copy(floats(own), floats(theirs));
 }
 
 } // namespace pipewright

@@ -87,10 +87,10 @@ struct Trained {
 Trained outcome(const TrainingWork& work)
 {
     Trained result;
-    for (int stage = 0; stage < work.stages(); ++stage)
-        result.parameters.insert(result.parameters.end(), work.parameters(stage).begin(), work.parameters(stage).end());
-    result.difference = work.versions().firstDifference();
-    for (const WeightReading& reading : work.versions().readings())
+    for (const std::vector<float>& stage : work.values(BufferKind::Parameters))
+        result.parameters.insert(result.parameters.end(), stage.begin(), stage.end());
+    result.difference = work.versions()->firstDifference();
+    for (const WeightReading& reading : work.versions()->readings())
         result.reads += reading.version >= 0;
     result.losses = work.microbatchLosses();
     return result;
