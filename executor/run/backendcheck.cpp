@@ -123,6 +123,26 @@ void noteOfGroups(const Design& design, const RunMeans& means, Diagnostics& foun
     }
 }
 
+/// What training on single devices knows of a design: it is done, or it says what a step costs, which training finds
+/// out by itself. A field that is added to a design is refused until it is named here.
+Design knownToTraining(const Design& design)
+{
+    Design known;
+    const auto add = [](auto& to, const auto& from, auto... fields) { ((to.*fields = from.*fields), ...); };
+    add(known, design, &Design::name, &Design::workload, &Design::layersPerStage, &Design::cluster,
+        &Design::buildingBlock, &Design::plans);
+    add(known.schedule, design.schedule, &Schedule::microbatches, &Schedule::deviceOfStage,
+        &Schedule::replicaPlacements, &Schedule::dataParallelDevices, &Schedule::sequencePieces,
+        &Schedule::shardedStates, &Schedule::zero, &Schedule::weightPolicy, &Schedule::recompute, &Schedule::offload);
+    add(known.schedule, design.schedule, &Schedule::family, &Schedule::backward, &Schedule::firstStageMaySplit,
+        &Schedule::order, &Schedule::overlaps, &Schedule::pins, &Schedule::partOrders, &Schedule::transferOrder);
+    add(known.costs, design.costs, &Costs::stages, &Costs::microbatches, &Costs::link, &Costs::nodeLinks,
+        &Costs::linkOfPair, &Costs::hostLink, &Costs::hostGaps, &Costs::communication, &Costs::overlapFactor,
+        &Costs::reduce, &Costs::source);
+    add(known.dataflow, design.dataflow, &Dataflow::skips, &Dataflow::shared);
+    return known;
+}
+
 /// NCCL does not connect members on one GPU, so their collectives cannot be captured.
 void refuseSharedGpus(const Design& design, const RunMeans& means, BackendCheck& check)
 {
@@ -190,6 +210,9 @@ Diagnostics whyNotTrainable(const Design& design)
                                            skip.fromStage, skip.toStage, exactSize(skip.bytes), exactSize(output)),
                                fmt::format("write \"bytes\": \"{}\", or use timed maths", exactSize(output))});
     }
+    // Behind the reasons with a remedy of their own. Groups have a list of what their members run: whyNoMembers().
+    if (why.empty() && !groups && !(knownToTraining(design) == design))
+        why.push_back({Severity::Error, "design", "it holds what training does not know", "use timed maths"});
     return why;
 }
 

@@ -38,11 +38,11 @@ bool TrainedWork::isOnHost(int device) const
 void TrainedWork::fetch(BufferKind kind)
 {
     for (BufferId b = 0; b < m_program->buffers.size(); ++b) {
-        const auto& [buffer, region] = std::pair(m_program->buffers[b], m_regions[b]);
-        if (buffer.kind != kind || !isLocal(buffer.device) || isOnHost(buffer.device) || region.bytes == 0)
+        const Buffer& buffer = m_program->buffers[b];
+        if (buffer.kind != kind || !isLocal(buffer.device) || isOnHost(buffer.device) || m_regions[b].bytes == 0)
             continue;
         const Access from = access(buffer.device);
-        from.device->read(*from.stream, region, mirrorOf(b).data);
+        from.device->read(*from.stream, m_regions[b], mirrorOf(b).data);
     }
 }
 
