@@ -8,7 +8,7 @@ pipewright_room(executor/training COLD USES executor/stage core/presets)
 pipewright_room(executor/cuda COLD USES executor/runtime)
 pipewright_room(executor/mpi COLD USES executor/host executor/cuda LINK PkgConfig::sodium)
 pipewright_room(executor/sharding COLD USES executor/host executor/training core/sharding
-                HOT expertmaths hosttensor membercollectives nodemaths packedcollectives plainmaths)
+                HOT hosttensor membercollectives nodemaths packedcollectives)
 pipewright_room(executor/run COLD USES executor/mpi executor/sharding)
 pipewright_room(executor/experiment COLD USES executor/run core/exchange)
 pipewright_room(executor/torch COLD USES executor/experiment)

@@ -62,8 +62,6 @@ PIPEWRIGHT_EACH(Multiply, a[i] * b[i])
 PIPEWRIGHT_EACH(Relu, a[i] > 0 ? a[i] : 0.0f)
 PIPEWRIGHT_EACH(ReluGrad, a[i] > 0 ? b[i] : 0.0f)
 PIPEWRIGHT_EACH(Sigmoid, sigmoidOf(a[i]))
-PIPEWRIGHT_EACH(Silu, a[i] * sigmoidOf(a[i]))
-PIPEWRIGHT_EACH(SiluGrad, b[i] * sigmoidOf(a[i]) * (1 + a[i] * (1 - sigmoidOf(a[i]))))
 PIPEWRIGHT_EACH(FillFrom, a[0])
 PIPEWRIGHT_EACH(ScaleBy, a[i] * b[0])
 // size: elements; elements of the second operand, which is repeated.

@@ -9,11 +9,11 @@
 namespace pipewright::kernels {
 
 #define PIPEWRIGHT_TENSOR_OPERATIONS(use)                                                                              \
-    use(CopyBlocks) use(Scale) use(Add) use(Multiply) use(Relu) use(ReluGrad) use(Silu) use(SiluGrad) use(FillFrom)    \
-        use(ScaleBy) use(WholeNumbers) use(AddRepeated) use(SumRepeated) use(SumParts) use(RowLogSum) use(RowDot)      \
-            use(Softmax) use(SoftmaxGrad) use(LogSoftmax) use(LogSoftmaxGrad) use(LookUp) use(LookUpGrad)              \
-                use(FeatureBag) use(FeatureBagGrad) use(Sigmoid) use(Route) use(RouteGrad) use(Visits) use(Dispatch)   \
-                    use(DispatchGrad) use(Combine) use(CombineSlotsGrad) use(CombineWeightsGrad)
+    use(CopyBlocks) use(Scale) use(Add) use(Multiply) use(Relu) use(ReluGrad) use(FillFrom) use(ScaleBy)               \
+        use(WholeNumbers) use(AddRepeated) use(SumRepeated) use(SumParts) use(RowLogSum) use(RowDot) use(Softmax)      \
+            use(SoftmaxGrad) use(LogSoftmax) use(LogSoftmaxGrad) use(LookUp) use(LookUpGrad) use(FeatureBag)           \
+                use(FeatureBagGrad) use(Sigmoid) use(Route) use(RouteGrad) use(Visits) use(Dispatch) use(DispatchGrad) \
+                    use(Combine) use(CombineSlotsGrad) use(CombineWeightsGrad)
 
 enum class TensorOperation : std::int32_t {
 #define PIPEWRIGHT_NAME(name) name,

@@ -9,6 +9,7 @@
 #include "executor/runtime/devicethreads.h"
 #include "executor/sharding/membercollectives.h"
 #include "executor/sharding/onedevice.h"
+#include "executor/sharding/runnablegraph.h"
 
 #include <algorithm>
 #include <array>

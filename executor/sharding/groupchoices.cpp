@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Which experts the tokens of a group's run visited: kept by every member, and put together for the reference.
-#include "executor/sharding/expertmaths.h"
 #include "executor/sharding/grouptraining.h"
+#include "executor/sharding/runnablegraph.h"
 #include "executor/sharding/trainedmember.h"
 
 #include <algorithm>

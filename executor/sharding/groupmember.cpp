@@ -4,7 +4,6 @@
 #include "executor/sharding/groupmember.h"
 
 #include "core/sharding/shards.h"
-#include "executor/sharding/expertmaths.h"
 #include "executor/stage/kernelsettings.h"
 
 #include <fmt/format.h>
@@ -62,6 +61,8 @@ GroupMember::GroupMember(int member, MemberDevice& device, const Theory& theory,
     }
     std::set<int> loaded;
     for (const ShardingInstruction& instruction : stage.plan.program.instructions) {
+        if (instruction.computes() && !isHandOver(instruction))
+            resolve(instruction);
         if (instruction.computes() || instruction.action != Action::Load)
             continue;
         if (!loaded.insert(instruction.tensor).second)
@@ -280,8 +281,8 @@ LocalPart GroupMember::partOf(const ShardingInstruction& instruction) const
     // An operand that is added to a sum over members counts once: on the first member. The rule marks it with
     // Need::Once, even where the member has the tensor whole because other nodes use it so.
     for (std::size_t o = 0; o < instruction.before.size(); ++o)
-        if (countsOnce(instruction, o))
-            part.countsOnce = m_member == 0;
+        if (countsOnce(instruction, o) && m_member != 0)
+            part.leftOut = static_cast<int>(o);
     const Node& node = m_stage.graph.node(instruction.tensor);
     if (operations()[static_cast<std::size_t>(node.operation)].name == "embedding")
         if (const Property& table = instruction.before[1];
@@ -290,11 +291,25 @@ LocalPart GroupMember::partOf(const ShardingInstruction& instruction) const
     if (operations()[static_cast<std::size_t>(node.operation)].work == Work::Attention)
         if (const Property& queries = instruction.before[0];
             queries.relation.kind == RelationKind::Gather && queries.relation.dim == 2)
-            part.firstHead = cutOf(queries).first(m_member) / querySizeOf(node);
+            part.firstHead = static_cast<int>(cutOf(queries).first(m_member) / querySizeOf(node));
     // Where every member routes all tokens, one of them counts their visits.
     if (routesTokens(node) && instruction.after.relation.kind == RelationKind::Identity)
-        part.countsOnce = m_member == 0;
+        part.countsVisits = m_member == 0;
     return part;
+}
+
+void GroupMember::resolve(const ShardingInstruction& instruction)
+{
+    const Node& node = m_stage.graph.node(instruction.tensor);
+    std::vector<Shape> shapes;
+    for (const Property& operand : instruction.before)
+        shapes.push_back(shapeOf(operand));
+    if (sharingRules()[static_cast<std::size_t>(instruction.rule)].factors()) {
+        std::vector<Shape> whole = shapes;
+        whole.front() = m_stage.graph.node(instruction.before.front().tensor).shape;
+        m_factorMaths.emplace(&instruction, NodeMaths(node, std::move(whole), node.shape));
+    }
+    m_maths.emplace(&instruction, NodeMaths(node, std::move(shapes), shapeOf(instruction.after), partOf(instruction)));
 }
 
 void GroupMember::load(const ShardingInstruction& instruction)
@@ -327,10 +342,9 @@ void GroupMember::compute(const ShardingInstruction& instruction)
 {
     if (isHandOver(instruction))
         return;
-    const Node& node = m_stage.graph.node(instruction.tensor);
     const std::vector<Tensor> operands = operandsOf(instruction);
     kept().values[instruction.after] =
-        keep(forward(m_device, node, pointersTo(operands), partOf(instruction)), instruction.after, m_kept);
+        keep(m_maths.at(&instruction).forward(m_device, pointersTo(operands)), instruction.after, m_kept);
 }
 
 void GroupMember::exchange(const ShardingInstruction& instruction)
@@ -429,13 +443,12 @@ void GroupMember::inputGrad(const ShardingInstruction& instruction)
         inputs = inputs || leafOf(operand) == Leaf::None || leafOf(operand) == Leaf::Received;
     }
     if (inputs) {
-        LocalPart part = partOf(instruction);
-        part.weightGrads = false;
         const std::vector<Tensor> operands = operandsOf(instruction);
-        addOperandGradients(instruction,
-                            backward(m_device, m_stage.graph.node(instruction.tensor), pointersTo(operands),
-                                     value(instruction.after), grad, part),
-                            false);
+        addOperandGradients(
+            instruction,
+            m_maths.at(&instruction)
+                .backward(m_device, pointersTo(operands), value(instruction.after), grad, {.parameters = false}),
+            false);
     }
     if (parameters)
         kept().gradients[instruction.after] = keep(std::move(grad), instruction.after, m_keptGradients);
@@ -443,12 +456,11 @@ void GroupMember::inputGrad(const ShardingInstruction& instruction)
 
 void GroupMember::weightGrad(const ShardingInstruction& instruction)
 {
-    LocalPart part = partOf(instruction);
-    part.inputGrads = false;
     const std::vector<Tensor> operands = operandsOf(instruction);
     addOperandGradients(instruction,
-                        backward(m_device, m_stage.graph.node(instruction.tensor), pointersTo(operands),
-                                 value(instruction.after), widened(kept().gradients.at(instruction.after)), part),
+                        m_maths.at(&instruction)
+                            .backward(m_device, pointersTo(operands), value(instruction.after),
+                                      widened(kept().gradients.at(instruction.after)), {.inputs = false}),
                         true);
 }
 
@@ -468,11 +480,8 @@ void GroupMember::factorGrad(const ShardingInstruction& instruction)
 {
     std::vector<Tensor> operands = operandsOf(instruction);
     operands[0] = m_factorRows;
-    const Node& node = m_stage.graph.node(instruction.tensor);
-    LocalPart part;
-    part.inputGrads = false;
     std::vector<Tensor> found =
-        backward(m_device, node, pointersTo(operands), Tensor{node.shape, {}, nullptr}, m_factorGrads, part);
+        m_factorMaths.at(&instruction).backward(m_device, pointersTo(operands), {}, m_factorGrads, {.inputs = false});
     for (std::size_t o = 1; o < found.size(); ++o)
         addGradient(instruction.before[o], std::move(found[o]));
     m_factorRows = m_factorGrads = {};

@@ -13,6 +13,7 @@
 #include "executor/sharding/membercollectives.h"
 #include "executor/sharding/nodemaths.h"
 #include "executor/sharding/partmemory.h"
+#include "executor/sharding/runnablegraph.h"
 
 #include <functional>
 #include <map>
@@ -142,6 +143,7 @@ private:
     std::vector<std::int64_t> firstOf(const Property& property) const;
     std::vector<Tensor> operandsOf(const ShardingInstruction& instruction);
     LocalPart partOf(const ShardingInstruction& instruction) const;
+    void resolve(const ShardingInstruction& instruction);
     bool isRounded(int tensor) const { return m_narrow && !staysExact(m_stage.graph.node(tensor)); }
     bool hasRoundedGradient(const Property& property) const
     {
@@ -167,7 +169,9 @@ private:
     bool m_narrow;
     CopyEdges m_edges;
     MemberPasses m_passes;
-    MemberPass m_full;                               ///< input gradient, then weight gradient
+    MemberPass m_full; ///< input gradient, then weight gradient
+    using Resolved = std::map<const ShardingInstruction*, NodeMaths>;
+    Resolved m_maths, m_factorMaths;                 ///< the latter on all rows
     std::vector<std::vector<Property>> m_lastReadBy; ///< per step of the forward: values that no later step reads
     std::vector<MemberParameter> m_parameters;
     std::map<Property, std::size_t> m_parameterAt;

@@ -5,8 +5,8 @@
 #include "core/model/transformer.h"
 #include "core/sharding/sharedstage.h"
 #include "executor/host/hostbackend.h"
-#include "executor/sharding/expertmaths.h"
 #include "executor/sharding/onedevice.h"
+#include "executor/sharding/runnablegraph.h"
 
 #include <fmt/format.h>
 

@@ -1,39 +1,51 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The maths of one node on whatever piece of its operands a device holds: shapes are those of the given tensors, so the
-// same functions run the whole model and any share of it, also a share without rows, on any device. Products, attention
-// and norms are the stages' own kernels; the rest are the small operations of kernels/tensors.h.
+// The maths of one node on whatever piece of its operands a device holds: the same rows of operations that layers of
+// stages run (executor/stage/stepwriter.h), with a plan of the node alone, so also on a share without rows and on any
+// device. The calls of kernels are resolved once; a pass gives them its tensors.
 #pragma once
 
-#include "core/base/diagnostic.h"
+#include "executor/sharding/loneplan.h"
 #include "executor/sharding/memberdevice.h"
 
 #include <vector>
 
 namespace pipewright::sharding {
 
-struct LocalPart {
-    std::int64_t firstRow = 0;  ///< of an embedding's table that is cut by rows
-    std::int64_t firstHead = 0; ///< of an attention that is cut by heads
-    bool countsOnce = true;     ///< false: leave out the bias, or visits of experts: another device adds them
-    // Backward: which gradients are needed; the others are empty tensors, or computed anyway.
-    bool inputGrads = true;  ///< of operands that are not parameters
-    bool weightGrads = true; ///< of parameters
-};
-
 using Operands = std::vector<const Tensor*>;
 
-/// The reasons why a graph cannot run here (operations without maths).
-Diagnostics whyNotRunnable(const TensorGraph& graph);
+/// Which gradients a backward is asked for. It returns empty tensors for the others, or computes them anyway.
+struct Wanted {
+    bool inputs = true;     ///< of operands that are not parameters
+    bool parameters = true; ///< of parameters
+};
 
-/// In a graph whose values are stored in bf16: whether this node's value stays fp32, as for tokens, losses and the
-/// experts' weights. Gradients of parameters stay fp32 as well.
-bool staysExact(const Node& node);
+class NodeMaths {
+public:
+    /// Of a member's share, with the shapes of its operands and its result. The node must outlive this. Throws Error
+    /// for an operation without maths.
+    NodeMaths(const Node& node, std::vector<Shape> operands, Shape result, const LocalPart& part = {});
+    /// Of a whole node of a graph.
+    NodeMaths(const TensorGraph& graph, const Node& node);
 
-Tensor forward(MemberDevice& member, const Node& node, const Operands& operands, const LocalPart& part = {});
+    Tensor forward(MemberDevice& member, const Operands& operands) const;
+    /// Gradients of all operands, from the gradient of the result; empty tensors for operands without one (tokens,
+    /// classes).
+    std::vector<Tensor> backward(MemberDevice& member, const Operands& operands, const Tensor& result,
+                                 const Tensor& resultGrad, const Wanted& wanted = {}) const;
 
-/// Gradients of all operands, from the gradient of the result; empty tensors for operands without one (tokens, classes,
-/// the pattern of a dispatch).
-std::vector<Tensor> backward(MemberDevice& member, const Node& node, const Operands& operands, const Tensor& result,
-                             const Tensor& resultGrad, const LocalPart& part = {});
+private:
+    class Pass;
+    void addRow();
+    Tensor forwardOfNothing(MemberDevice& member, const Operands& operands) const;
+    std::vector<Tensor> backwardOfNothing(MemberDevice& member, const Operands& operands, const Tensor& resultGrad,
+                                          const Wanted& wanted) const;
+    bool isWanted(int operand, const Wanted& wanted) const;
+
+    LonePlan m_plan;
+    LayerSteps m_steps;
+    int m_whole = -1;       ///< the operand that kernels read as whole numbers; -1: none
+    int m_asWhole = -1;     ///< the same where rows of stages read it, as 32-bit integers
+    bool m_isEmpty = false; ///< nothing of it is here, except biases
+};
 
 } // namespace pipewright::sharding

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "executor/sharding/onedevice.h"
 
+#include "executor/sharding/runnablegraph.h"
+
 namespace pipewright::sharding {
 
 OneDevice::OneDevice(MemberDevice& member, const TensorGraph& graph, const LeafValues& leaves, bool rounds)
@@ -9,7 +11,9 @@ OneDevice::OneDevice(MemberDevice& member, const TensorGraph& graph, const LeafV
     if (Diagnostics found = whyNotRunnable(graph); !found.empty())
         throw Error(std::move(found));
     for (int t = 0; t < graph.size(); ++t)
-        if (graph.node(t).leaf != Leaf::None) {
+        if (graph.node(t).leaf == Leaf::None) {
+            m_maths.emplace(t, NodeMaths(graph, graph.node(t)));
+        } else {
             m_values[t] = member.put(leaves.at(t));
             round(graph.node(t), m_values[t]);
         }
@@ -29,13 +33,15 @@ Operands OneDevice::operandsOf(const Node& node) const
     return operands;
 }
 
-Tensor OneDevice::forwardOf(const Node& node)
+Tensor OneDevice::forwardOf(int tensor)
 {
+    const Node& node = m_graph.node(tensor);
+    const NodeMaths& maths = m_maths.at(tensor);
     const std::unique_ptr<kernels::Operations> others = m_operations ? m_operations(node) : nullptr;
     if (!others)
-        return forward(m_member, node, operandsOf(node));
+        return maths.forward(m_member, operandsOf(node));
     m_member.workOn(m_member.stream(), *others);
-    Tensor made = forward(m_member, node, operandsOf(node));
+    Tensor made = maths.forward(m_member, operandsOf(node));
     m_member.workOnOwn();
     return made;
 }
@@ -44,7 +50,7 @@ void OneDevice::step(float weight)
 {
     for (int t = 0; t < m_graph.size(); ++t)
         if (const Node& node = m_graph.node(t); node.leaf == Leaf::None) {
-            m_values[t] = forwardOf(node);
+            m_values[t] = forwardOf(t);
             round(node, m_values[t]);
         }
     m_gradients.clear();
@@ -57,7 +63,7 @@ void OneDevice::step(float weight)
             continue;
         const auto at = static_cast<std::size_t>(t);
         round(node, m_gradients[at]);
-        const auto found = backward(m_member, node, operandsOf(node), m_values[at], m_gradients[at]);
+        const auto found = m_maths.at(t).backward(m_member, operandsOf(node), m_values[at], m_gradients[at]);
         for (std::size_t o = 0; o < found.size(); ++o)
             if (m_graph.node(node.operands[o]).leaf != Leaf::Input)
                 accumulate(m_member, m_gradients[node.operands[o]], found[o]);

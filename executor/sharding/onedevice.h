@@ -7,6 +7,7 @@
 #include "executor/sharding/shardingrun.h"
 
 #include <functional>
+#include <map>
 #include <memory>
 
 namespace pipewright::sharding {
@@ -27,15 +28,16 @@ public:
 
 private:
     Operands operandsOf(const Node& node) const;
-    Tensor forwardOf(const Node& node);
+    Tensor forwardOf(int tensor);
     void round(const Node& node, Tensor& tensor) const;
 
     MemberDevice& m_member;
     const TensorGraph& m_graph;
     bool m_rounds;
     Operations m_operations;
-    std::vector<Tensor> m_values;    ///< of every tensor; leaves stay
-    std::vector<Tensor> m_gradients; ///< of every tensor
+    std::map<int, NodeMaths> m_maths; ///< of the tensors that are no leaves
+    std::vector<Tensor> m_values;     ///< of every tensor; leaves stay
+    std::vector<Tensor> m_gradients;  ///< of every tensor
 };
 
 } // namespace pipewright::sharding

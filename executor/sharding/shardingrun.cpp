@@ -9,8 +9,8 @@
 #include "executor/runtime/timedwork.h"
 #include "executor/sharding/drydevice.h"
 #include "executor/sharding/grouptraining.h"
-#include "executor/sharding/nodemaths.h"
 #include "executor/sharding/onedevice.h"
+#include "executor/sharding/runnablegraph.h"
 #include "executor/stage/counterrandom.h"
 
 #include <fmt/format.h>

@@ -10,10 +10,10 @@ namespace pipewright {
 
 namespace {
 
-kernels::GroupedAttentionShape shapeOf(const LayerPlan& plan, int tensor)
+kernels::GroupedAttentionShape shapeOf(const NodePlan& plan, int tensor)
 {
-    return attentionOf(plan.node(tensor), plan.node(plan.operand(tensor, 0)).shape,
-                       plan.node(plan.operand(tensor, 1)).shape);
+    return attentionOf(plan.node(tensor), plan.shape(plan.operand(tensor, 0)), plan.shape(plan.operand(tensor, 1)),
+                       plan.firstHead());
 }
 
 kernels::AttentionShape plainShape(const kernels::GroupedAttentionShape& of)
@@ -22,10 +22,10 @@ kernels::AttentionShape plainShape(const kernels::GroupedAttentionShape& of)
 }
 
 /// A call for queries or keys, or for their gradients.
-Step rotation(const LayerPlan& plan, int attention, std::size_t operand, const Place& place, bool backwards)
+Step rotation(const NodePlan& plan, int attention, std::size_t operand, const Place& place, bool backwards)
 {
     const Node& node = plan.node(attention);
-    const Shape& shape = plan.node(plan.operand(attention, operand)).shape;
+    const Shape& shape = plan.shape(plan.operand(attention, operand));
     return [call = rotationOf(node, shape, backwards, {}), place](const StepContext& pass) {
         kernels::Rotate rotate = call;
         rotate.first = pass.memory.piece * call.length;
@@ -36,21 +36,28 @@ Step rotation(const LayerPlan& plan, int attention, std::size_t operand, const P
 
 struct CorePlaces {
     kernels::GroupedAttentionShape shape;
-    Slice query, key, value, numbers;
-    Place output;
+    Place query, key, value, numbers, output;
     ParameterPlace sinks;
+
+    kernels::EarlierPieces earlier(const StepContext& pass) const
+    {
+        return pass.memory.earlierPieces(key.slice, value.slice);
+    }
 };
 
-CorePlaces coreOf(const LayerPlan& plan, int tensor)
+CorePlaces coreOf(const NodePlan& plan, int tensor)
 {
-    CorePlaces of{shapeOf(plan, tensor),
-                  plan.value(plan.operand(tensor, 0)).slice,
-                  plan.value(plan.operand(tensor, 1)).slice,
-                  plan.value(plan.operand(tensor, 2)).slice,
-                  plan.own(tensor, "probabilities"),
+    const int query = plan.operand(tensor, 0), key = plan.operand(tensor, 1);
+    const bool turned = isRotated(plan.node(tensor));
+    const kernels::GroupedAttentionShape shape = shapeOf(plan, tensor);
+    CorePlaces of{shape,
+                  turned ? plan.changed(query) : plan.value(query),
+                  turned ? plan.changed(key) : plan.value(key),
+                  plan.value(plan.operand(tensor, 2)),
+                  plan.own(tensor, "probabilities", std::int64_t(shape.numbers())),
                   plan.value(tensor),
                   plan.optionalParameter(tensor, 3)};
-    if (!plan.isPartOfPlain(plan.operand(tensor, 0)) && std::size_t(of.numbers.elements) != of.shape.numbers())
+    if (!plan.isPartOfPlain(query) && std::size_t(of.numbers.slice.elements) != shape.numbers())
         throw Error("model.attention",
                     "the matrices of scores are to be stored, and this attention keeps one number per query and head",
                     "write \"attention\": \"streamed\"");
@@ -59,69 +66,65 @@ CorePlaces coreOf(const LayerPlan& plan, int tensor)
 
 void attention(StepWriter& writer, int tensor)
 {
-    const LayerPlan& plan = writer.plan;
+    const NodePlan& plan = writer.plan;
     const CorePlaces of = coreOf(plan, tensor);
     if (isRotated(plan.node(tensor)))
-        for (const std::size_t operand : {0, 1})
-            writer.forward(rotation(plan, tensor, operand, {.slice = operand == 0 ? of.query : of.key}, false));
+        for (const std::size_t operand : {0, 1}) {
+            const Place place = operand == 0 ? of.query : of.key;
+            writer.copy(plan.value(plan.operand(tensor, operand)), place);
+            writer.forward(rotation(plan, tensor, operand, place, false));
+        }
     if (plan.isPartOfPlain(plan.operand(tensor, 0))) {
         writer.core([of](const StepContext& pass) {
-            const StageMemory& memory = pass.memory;
-            pass.on().run(kernels::AttentionForward{
-                plainShape(of.shape), memory.floats(of.query), memory.floats(of.key), memory.floats(of.value),
-                memory.floats(of.numbers), pass.at(of.output), memory.earlierPieces(of.key, of.value)});
+            pass.on().run(kernels::AttentionForward{plainShape(of.shape), pass.at(of.query), pass.at(of.key),
+                                                    pass.at(of.value), pass.at(of.numbers), pass.at(of.output),
+                                                    of.earlier(pass)});
         });
         return;
     }
     writer.core([of](const StepContext& pass) {
-        const StageMemory& memory = pass.memory;
-        pass.on().run(kernels::GroupedAttentionForward{of.shape, memory.floats(of.query), memory.floats(of.key),
-                                                       memory.floats(of.value), memory.floats(of.numbers),
-                                                       pass.at(of.output), memory.earlierPieces(of.key, of.value),
-                                                       of.sinks.in(pass.parameters)});
+        pass.on().run(kernels::GroupedAttentionForward{of.shape, pass.at(of.query), pass.at(of.key), pass.at(of.value),
+                                                       pass.at(of.numbers), pass.at(of.output), of.earlier(pass),
+                                                       pass.parameter(of.sinks)});
     });
 }
 
 void attentionInputGrad(StepWriter& writer, int tensor)
 {
-    const LayerPlan& plan = writer.plan;
+    const NodePlan& plan = writer.plan;
     const CorePlaces of = coreOf(plan, tensor);
     const Place outputGrad = plan.gradient(tensor), queryGrad = plan.gradient(plan.operand(tensor, 0)),
                 keyGrad = plan.gradient(plan.operand(tensor, 1)), valueGrad = plan.gradient(plan.operand(tensor, 2));
-    const Slice scratch = plan.workspace("d.scores", of.numbers.elements),
+    const Place scratch = plan.workspace("d.scores", of.numbers.slice.elements),
                 between = plan.workspace("attention.sequenceGradient", std::int64_t(of.shape.sequenceGradient()));
     if (plan.isPartOfPlain(plan.operand(tensor, 0))) {
         writer.inputGrad([of, outputGrad, all = queryGrad, scratch, between](const StepContext& pass) {
-            const StageMemory& memory = pass.memory;
-            pass.on().run(kernels::AttentionInputGrad{
-                plainShape(of.shape), memory.floats(of.query), memory.floats(of.key), memory.floats(of.value),
-                memory.floats(of.numbers), pass.at(of.output), pass.at(outputGrad), pass.at(all),
-                memory.floats(scratch), memory.earlierPieces(of.key, of.value), memory.floats(between)});
+            pass.on().run(kernels::AttentionInputGrad{plainShape(of.shape), pass.at(of.query), pass.at(of.key),
+                                                      pass.at(of.value), pass.at(of.numbers), pass.at(of.output),
+                                                      pass.at(outputGrad), pass.at(all), pass.at(scratch),
+                                                      of.earlier(pass), pass.at(between)});
         });
         return;
     }
     writer.inputGrad([of, outputGrad, queryGrad, keyGrad, valueGrad, scratch, between](const StepContext& pass) {
-        const StageMemory& memory = pass.memory;
         pass.on().run(kernels::GroupedAttentionInputGrad{
-            of.shape, memory.floats(of.query), memory.floats(of.key), memory.floats(of.value),
-            memory.floats(of.numbers), pass.at(of.output), pass.at(outputGrad), pass.at(queryGrad), pass.at(keyGrad),
-            pass.at(valueGrad), memory.floats(scratch), memory.earlierPieces(of.key, of.value), memory.floats(between),
-            of.sinks.in(pass.parameters), of.sinks.in(pass.gradients)});
+            of.shape, pass.at(of.query), pass.at(of.key), pass.at(of.value), pass.at(of.numbers), pass.at(of.output),
+            pass.at(outputGrad), pass.at(queryGrad), pass.at(keyGrad), pass.at(valueGrad), pass.at(scratch),
+            of.earlier(pass), pass.at(between), pass.parameter(of.sinks), pass.gradient(of.sinks)});
     });
     if (isRotated(plan.node(tensor)))
         for (const std::size_t operand : {0, 1})
             writer.inputGrad(rotation(plan, tensor, operand, operand == 0 ? queryGrad : keyGrad, true));
 }
 
-kernels::LatentKeys keysOf(const LayerPlan& plan, int tensor)
+kernels::LatentKeys keysOf(const NodePlan& plan, int tensor)
 {
-    return latentKeysOf(plan.node(tensor), plan.node(plan.operand(tensor, 0)).shape,
-                        plan.node(plan.operand(tensor, 1)).shape);
+    return latentKeysOf(plan.node(tensor), plan.shape(plan.operand(tensor, 0)), plan.shape(plan.operand(tensor, 1)));
 }
 
 void joinKeys(StepWriter& writer, int tensor)
 {
-    const LayerPlan& plan = writer.plan;
+    const NodePlan& plan = writer.plan;
     writer.forward([keys = keysOf(plan, tensor), own = plan.value(plan.operand(tensor, 0)),
                     shared = plan.value(plan.operand(tensor, 1)),
                     output = plan.value(tensor)](const StepContext& pass) {
@@ -131,7 +134,7 @@ void joinKeys(StepWriter& writer, int tensor)
 
 void joinKeysInputGrad(StepWriter& writer, int tensor)
 {
-    const LayerPlan& plan = writer.plan;
+    const NodePlan& plan = writer.plan;
     writer.inputGrad([keys = keysOf(plan, tensor), grad = plan.gradient(tensor),
                       own = plan.gradient(plan.operand(tensor, 0)),
                       shared = plan.gradient(plan.operand(tensor, 1))](const StepContext& pass) {

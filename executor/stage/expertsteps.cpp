@@ -16,28 +16,30 @@ namespace {
 /// Of a route node: its settings and its own tensors.
 struct RoutePlaces {
     kernels::Router router;
-    Slice probabilities, choice, row, weight, begin;
+    Place probabilities, choice, row, weight, begin;
     ParameterPlace correction;
 };
 
-RoutePlaces routeOf(const LayerPlan& plan, int route)
+RoutePlaces routeOf(const NodePlan& plan, int route)
 {
-    return {routerOf(plan.node(route), plan.node(plan.operand(route, 0)).shape),
-            plan.own(route, "probabilities"),
-            plan.own(route, "choice"),
-            plan.own(route, "row"),
-            plan.own(route, "weight"),
-            plan.own(route, "begin"),
+    const int logits = plan.operand(route, 0);
+    const kernels::Router router = routerOf(plan.node(route), plan.shape(logits));
+    const std::int64_t copies = std::int64_t(plan.rows(logits)) * router.perToken;
+    return {router,
+            plan.own(route, "probabilities", plan.elements(logits)),
+            plan.own(route, "choice", copies),
+            plan.own(route, "row", copies),
+            plan.own(route, "weight", copies),
+            plan.own(route, "begin", router.experts + 1),
             plan.optionalParameter(route, 1)};
 }
 
 void route(StepWriter& writer, int tensor)
 {
     writer.forward([of = routeOf(writer.plan, tensor)](const StepContext& pass) {
-        const StageMemory& memory = pass.memory;
-        pass.on().run(kernels::RouteTokens{
-            of.router, of.correction.in(pass.parameters), memory.floats(of.probabilities), memory.integers(of.choice),
-            memory.integers(of.row), memory.floats(of.weight), memory.integers(of.begin)});
+        pass.on().run(kernels::RouteTokens{of.router, pass.parameter(of.correction), pass.at(of.probabilities),
+                                           pass.integers(of.choice), pass.integers(of.row), pass.at(of.weight),
+                                           pass.integers(of.begin)});
     });
 }
 
@@ -47,46 +49,46 @@ void routeWeightGrad(StepWriter& writer, int tensor)
     if (of.correction.count == 0)
         return;
     writer.weightGrad([of](const StepContext& pass) {
-        pass.on().run(kernels::CountCopies{pass.memory.integers(of.begin), of.correction.in(pass.gradients)});
+        pass.on().run(kernels::CountCopies{pass.integers(of.begin), pass.gradient(of.correction)});
     });
 }
 
 void dispatch(StepWriter& writer, int tensor)
 {
-    const LayerPlan& plan = writer.plan;
+    const NodePlan& plan = writer.plan;
     writer.forward([of = routeOf(plan, plan.route(tensor)), width = int(plan.width(tensor)),
                     input = plan.read(plan.operand(tensor, 1)), output = plan.value(tensor)](const StepContext& pass) {
         pass.on().run(kernels::CopyToExperts{
-            of.router.perToken, width, pass.memory.integers(of.row), {}, pass.at(input), pass.at(output)});
+            of.router.perToken, width, pass.integers(of.row), {}, pass.at(input), pass.at(output)});
     });
 }
 
 void dispatchInputGrad(StepWriter& writer, int tensor)
 {
-    const LayerPlan& plan = writer.plan;
+    const NodePlan& plan = writer.plan;
     const auto [place, store] = writer.gradientOf(plan.operand(tensor, 1));
     writer.inputGrad([of = routeOf(plan, plan.route(tensor)), width = int(plan.width(tensor)),
                       from = plan.gradient(tensor), place = place, store = store](const StepContext& pass) {
         pass.on().run(kernels::SumOfExperts{
-            of.router.perToken, width, pass.memory.integers(of.row), {}, pass.at(from), pass.at(place), store});
+            of.router.perToken, width, pass.integers(of.row), {}, pass.at(from), pass.at(place), store});
     });
 }
 
 void combine(StepWriter& writer, int tensor)
 {
-    const LayerPlan& plan = writer.plan;
+    const NodePlan& plan = writer.plan;
     writer.forward([of = routeOf(plan, plan.route(tensor)), width = int(plan.width(tensor)),
                     input = plan.read(plan.operand(tensor, 1)), output = plan.value(tensor),
                     store = plan.storeOf(tensor)](const StepContext& pass) {
-        pass.on().run(kernels::SumOfExperts{of.router.perToken, width, pass.memory.integers(of.row),
-                                            pass.memory.floats(of.weight), pass.at(input), pass.at(output), store});
+        pass.on().run(kernels::SumOfExperts{of.router.perToken, width, pass.integers(of.row), pass.at(of.weight),
+                                            pass.at(input), pass.at(output), store});
     });
 }
 
 // The gradients of the router's weights, back to its logits, and of the experts' results.
 void combineInputGrad(StepWriter& writer, int tensor)
 {
-    const LayerPlan& plan = writer.plan;
+    const NodePlan& plan = writer.plan;
     const int route = plan.route(tensor), logits = plan.operand(route, 0), made = plan.operand(tensor, 1);
     const Node& of = plan.node(route);
     const double tokens = plan.rows(logits);
@@ -95,12 +97,11 @@ void combineInputGrad(StepWriter& writer, int tensor)
     writer.inputGrad([of = routeOf(plan, route), width = int(plan.width(tensor)), balance, from = plan.gradient(tensor),
                       output = plan.read(made), outputGrad = plan.gradient(made),
                       logitsGrad = plan.gradient(logits)](const StepContext& pass) {
-        const StageMemory& memory = pass.memory;
-        const std::span<const std::int32_t> row = memory.integers(of.row);
-        pass.on().run(kernels::RouteTokensGrad{of.router, width, memory.floats(of.probabilities),
-                                               memory.integers(of.choice), row, pass.at(from), pass.at(output),
-                                               pass.at(logitsGrad), balance, memory.integers(of.begin)});
-        pass.on().run(kernels::CopyToExperts{of.router.perToken, width, row, memory.floats(of.weight), pass.at(from),
+        const std::span<const std::int32_t> row = pass.integers(of.row);
+        pass.on().run(kernels::RouteTokensGrad{of.router, width, pass.at(of.probabilities), pass.integers(of.choice),
+                                               row, pass.at(from), pass.at(output), pass.at(logitsGrad), balance,
+                                               pass.integers(of.begin)});
+        pass.on().run(kernels::CopyToExperts{of.router.perToken, width, row, pass.at(of.weight), pass.at(from),
                                              pass.at(outputGrad)});
     });
 }

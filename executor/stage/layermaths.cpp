@@ -3,6 +3,7 @@
 #include "executor/stage/layermaths.h"
 
 #include "core/base/diagnostic.h"
+#include "executor/stage/layerplan.h"
 #include "executor/stage/stepwriter.h"
 
 namespace pipewright {
@@ -12,10 +13,8 @@ namespace {
 const OperationSteps& stepsOf(const LayerPlan& plan, int tensor)
 {
     const std::string_view operation = plan.operation(tensor);
-    for (const auto table : {productSteps(), normSteps(), attentionSteps(), expertSteps(), endSteps()})
-        for (const OperationSteps& steps : table)
-            if (steps.operation == operation)
-                return steps;
+    if (const OperationSteps* const steps = findSteps(operation))
+        return *steps;
     throw Error(plan.node(tensor).name, "stages have no mathematics of " + std::string(operation),
                 "run a model without it");
 }

@@ -106,9 +106,9 @@ std::optional<Slice> LayerPlan::kept(int tensor) const
     return found == m_tensors.values.end() ? std::nullopt : std::optional(m_layout->slice(m_layer, found->second));
 }
 
-Slice LayerPlan::own(int tensor, std::string_view name) const
+Place LayerPlan::own(int tensor, std::string_view name, std::int64_t) const
 {
-    return m_layout->slice(m_layer, node(tensor).part + "." + std::string(name));
+    return {.slice = m_layout->slice(m_layer, node(tensor).part + "." + std::string(name))};
 }
 
 // What keys are made of lies where their queries come afterwards: F has no scratch.
@@ -135,7 +135,7 @@ Place LayerPlan::value(int tensor) const
     const int by = reader(tensor);
     const std::string_view reads = by < 0 ? std::string_view() : operation(by);
     if (reads == "route" || reads == "cross_entropy")
-        return {.slice = own(by, "probabilities")};
+        return own(by, "probabilities", elements(tensor));
     if (reads == "soft_cap" || reads == "first_row")
         return value(by);
     if (reads == "join_keys")
@@ -185,11 +185,11 @@ Slice LayerPlan::embeddingGradient() const
     return m_layout->slice(m_layer, m_tensors.gradients.begin()->second.name);
 }
 
-Slice LayerPlan::workspace(std::string_view name, std::int64_t elements) const
+Place LayerPlan::workspace(std::string_view name, std::int64_t elements) const
 {
     Slice slice = m_layout->slice(m_layer, name);
     slice.elements = elements;
-    return slice;
+    return {.slice = slice};
 }
 
 Place LayerPlan::gradient(int tensor) const
@@ -206,12 +206,12 @@ Place LayerPlan::gradient(int tensor) const
         return gradient(operand(tensor, 0));
     }
     if (const std::string_view own = rowOf(node(tensor)).resultGrad; !own.empty())
-        return {.slice = workspace(own, elements(tensor))};
+        return workspace(own, elements(tensor));
     if (name == "dispatch")
-        return {.slice = workspace("d.experts", elements(tensor))};
+        return workspace("d.experts", elements(tensor));
     // They are never needed at once.
     if (isNorm(tensor) || rowOf(node(tensor)).work == Work::Attention || name == "first_row")
-        return {.slice = workspace("d.ln", elements(tensor))};
+        return workspace("d.ln", elements(tensor));
     fault(tensor, "has no place for its gradient");
 }
 

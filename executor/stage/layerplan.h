@@ -5,8 +5,8 @@
 #pragma once
 
 #include "core/model/layersofgraph.h"
+#include "executor/stage/nodeplan.h"
 #include "executor/stage/parameterlayout.h"
-#include "executor/stage/steps.h"
 
 #include <optional>
 #include <string_view>
@@ -14,72 +14,58 @@
 
 namespace pipewright {
 
-class LayerPlan {
+class LayerPlan final : public NodePlan {
 public:
     /// The graph of the workload's layer number `layer`. `plainAttention`: attention.h's kernels, whose gradients of
     /// queries, keys and values are rows side by side.
     LayerPlan(TensorGraph graph, int layer, bool plainAttention, const StageLayout& layout,
               const ParameterLayout& parameters);
 
-    const Node& node(int tensor) const { return m_graph.node(tensor); }
+    bool isAlone() const override { return false; }
+    const Node& node(int tensor) const override { return m_graph.node(tensor); }
+    int operand(int tensor, std::size_t index) const override { return node(tensor).operands[index]; }
+    bool hasOperand(int tensor, std::size_t index) const override { return index < node(tensor).operands.size(); }
+    std::string_view operation(int tensor) const override;
+    const Shape& shape(int tensor) const override { return node(tensor).shape; }
+    bool isBytes(int tensor) const override { return node(tensor).leaf == Leaf::Input; }
+    std::int64_t elements(int tensor) const override { return m_tensors.elements[std::size_t(tensor)]; }
     int size() const { return m_graph.size(); }
-    /// Of the node that makes a tensor; empty: it is a leaf.
-    std::string_view operation(int tensor) const;
-    bool isActivation(int tensor) const;
-    bool isNorm(int tensor) const;
     /// The nodes that compute, in the order of F: operands from the last to the first, so that keys are assembled
     /// before queries take their memory.
     const std::vector<int>& order() const { return m_order; }
-    /// The only node that reads a tensor; -1: none or several do.
-    int reader(int tensor) const;
-    int operand(int tensor, std::size_t index) const { return node(tensor).operands[index]; }
-    bool hasOperand(int tensor, std::size_t index) const { return index < node(tensor).operands.size(); }
-    /// Elements that tokens fill.
-    std::int64_t elements(int tensor) const { return m_tensors.elements[std::size_t(tensor)]; }
-    std::int64_t width(int tensor) const { return node(tensor).shape.back(); }
-    int rows(int tensor) const { return int(elements(tensor) / width(tensor)); }
-    bool isHead() const { return operation(size() - 1) == "cross_entropy"; }
+    bool isHead() const override { return operation(size() - 1) == "cross_entropy"; }
     bool isEmbedding() const { return m_isEmbedding; }
 
     /// The values between layers, which the stream holds from the time when they are complete.
-    bool isOnStream(int tensor) const { return m_onStream[std::size_t(tensor)]; }
+    bool isOnStream(int tensor) const override { return m_onStream[std::size_t(tensor)]; }
     /// What is added to them.
-    bool addsToStream(int tensor) const { return m_addsToStream[std::size_t(tensor)]; }
-    kernels::Store storeOf(int tensor) const
-    {
-        return addsToStream(tensor) ? kernels::Store::Add : kernels::Store::Replace;
-    }
-    /// Where F makes a value, and where the passes read it: of one on the stream its kept copy, if there is one.
-    Place value(int tensor) const;
-    Place read(int tensor) const;
-    std::optional<Slice> kept(int tensor) const;
-    /// A tensor of an operation's own.
-    Slice own(int tensor, std::string_view name) const;
-    /// The route node by which a value in the slots of experts was sent there.
-    int route(int tensor) const;
+    bool addsToStream(int tensor) const override { return m_addsToStream[std::size_t(tensor)]; }
+    Place value(int tensor) const override;
+    /// Of a value on the stream: its kept copy, if there is one.
+    Place read(int tensor) const override;
+    /// No other node reads it.
+    Place changed(int operand) const override { return value(operand); }
+    std::optional<Slice> kept(int tensor) const override;
+    Place own(int tensor, std::string_view name, std::int64_t elements) const override;
+    int route(int tensor) const override;
 
-    bool needsGradient(int tensor) const;
-    Place gradient(int tensor) const;
-    std::optional<Slice> keptGradient(int tensor) const;
-    Slice workspace(std::string_view name, std::int64_t elements) const;
+    bool needsGradient(int tensor) const override;
+    Place gradient(int tensor) const override;
+    std::optional<Slice> keptGradient(int tensor) const override;
+    Place workspace(std::string_view name, std::int64_t elements) const override;
     /// In which a stage with this layer has the stream's gradient: W reads it.
     Slice embeddingGradient() const;
+    Place tableGradient(int) const override { return {.slice = embeddingGradient()}; }
 
-    ParameterPlace parameter(int tensor) const;
-    /// Of an operand that may be absent.
-    ParameterPlace optionalParameter(int tensor, std::size_t operand) const
-    {
-        return hasOperand(tensor, operand) ? parameter(this->operand(tensor, operand)) : ParameterPlace();
-    }
+    ParameterPlace parameter(int tensor) const override;
 
-    /// A product whose result plain attention reads: its gradient, and those of the two others, are rows side by side.
-    bool isPartOfPlain(int tensor) const;
-    /// Of activations between two products: the products do them.
-    bool isFused(int activation) const;
-    /// Product to a picture's patches, of which the result lies behind a class token.
-    bool isBehindClassToken(int tensor) const;
-    /// A norm of which only every sequence's first row is read, by the node that is returned; -1: all of it is.
-    int firstRowOf(int norm) const;
+    int reader(int tensor) const override;
+    bool isActivation(int tensor) const override;
+    bool isNorm(int tensor) const override;
+    bool isPartOfPlain(int tensor) const override;
+    bool isFused(int activation) const override;
+    bool isBehindClassToken(int tensor) const override;
+    int firstRowOf(int norm) const override;
 
     bool fuses = true; ///< for tests
 

@@ -13,10 +13,10 @@ struct LinearPlaces {
     ParameterPlace weight, bias;
 };
 
-LinearPlaces linearOf(const LayerPlan& plan, int tensor)
+LinearPlaces linearOf(const NodePlan& plan, int tensor)
 {
-    const Node& weight = plan.node(plan.operand(tensor, 1));
-    return {{plan.rows(tensor), int(weight.shape[1]), int(weight.shape[0])},
+    const Shape& weight = plan.shape(plan.operand(tensor, 1));
+    return {{plan.rows(tensor), int(weight[1]), int(weight[0])},
             plan.parameter(plan.operand(tensor, 1)),
             plan.optionalParameter(tensor, 2)};
 }
@@ -37,20 +37,20 @@ void forEachPicture(const StepContext& pass, int pictures, const LinearPlaces& l
 
 void linear(StepWriter& writer, int tensor)
 {
-    const LayerPlan& plan = writer.plan;
+    const NodePlan& plan = writer.plan;
     const LinearPlaces of = linearOf(plan, tensor);
     const int from = plan.operand(tensor, 0);
     const Place input = plan.read(from);
-    if (plan.node(from).leaf == Leaf::Input) // pictures come as bytes
+    if (plan.isBytes(from)) // of pictures
         writer.forward([input](const StepContext& pass) {
             pass.on().run(kernels::FromBytes{pass.inputs, pass.at(input)});
         });
     if (plan.isBehindClassToken(tensor)) {
-        writer.forward([of, input, pictures = int(plan.node(tensor).shape[0])](const StepContext& pass) {
+        writer.forward([of, input, pictures = int(plan.shape(tensor)[0])](const StepContext& pass) {
             forEachPicture(pass, pictures, of, input, pass.stream,
                            [&](kernels::LinearShape shape, std::span<const float> in, std::span<float> out) {
-                               pass.on().run(kernels::LinearForward{shape, in, of.weight.in(pass.parameters),
-                                                                    of.bias.in(pass.parameters), out, Store::Replace});
+                               pass.on().run(kernels::LinearForward{shape, in, pass.parameter(of.weight),
+                                                                    pass.parameter(of.bias), out, Store::Replace});
                            });
         });
         return;
@@ -61,8 +61,8 @@ void linear(StepWriter& writer, int tensor)
     if (by >= 0 && plan.isActivation(by) && plan.isFused(by))
         activated = plan.value(by);
     writer.forward([of, input, output, activated, store = plan.storeOf(tensor)](const StepContext& pass) {
-        pass.on().run(kernels::LinearForward{of.shape, pass.at(input), of.weight.in(pass.parameters),
-                                             of.bias.in(pass.parameters), pass.at(output), store,
+        pass.on().run(kernels::LinearForward{of.shape, pass.at(input), pass.parameter(of.weight),
+                                             pass.parameter(of.bias), pass.at(output), store,
                                              activated ? pass.at(*activated) : std::span<float>()});
     });
 }
@@ -76,29 +76,29 @@ LinearPlaces withAllOfPlain(LinearPlaces of)
     return of;
 }
 
-bool isDoneByTheFirst(const LayerPlan& plan, int tensor)
+bool isDoneByTheFirst(const NodePlan& plan, int tensor)
 {
     return plan.isPartOfPlain(tensor) && plan.operand(plan.reader(tensor), 0) != tensor;
 }
 
-LinearPlaces backwardOf(const LayerPlan& plan, int tensor)
+LinearPlaces backwardOf(const NodePlan& plan, int tensor)
 {
     return plan.isPartOfPlain(tensor) ? withAllOfPlain(linearOf(plan, tensor)) : linearOf(plan, tensor);
 }
 
 void linearInputGrad(StepWriter& writer, int tensor)
 {
-    const LayerPlan& plan = writer.plan;
+    const NodePlan& plan = writer.plan;
     const int to = plan.operand(tensor, 0);
     if (!plan.needsGradient(to) || isDoneByTheFirst(plan, tensor))
         return;
     const auto [place, store] = writer.gradientOf(to);
     std::optional<Place> activationInput;
-    if (plan.node(to).leaf == Leaf::None && plan.isActivation(to) && plan.isFused(to))
+    if (plan.isActivation(to) && plan.isFused(to))
         activationInput = plan.read(plan.operand(to, 0));
     writer.inputGrad([of = backwardOf(plan, tensor), from = plan.gradient(tensor), place = place, store = store,
                       activationInput](const StepContext& pass) {
-        pass.on().run(kernels::LinearInputGrad{of.shape, pass.at(from), of.weight.in(pass.parameters), pass.at(place),
+        pass.on().run(kernels::LinearInputGrad{of.shape, pass.at(from), pass.parameter(of.weight), pass.at(place),
                                                store,
                                                activationInput ? pass.at(*activationInput) : std::span<const float>()});
     });
@@ -106,73 +106,72 @@ void linearInputGrad(StepWriter& writer, int tensor)
 
 void linearWeightGrad(StepWriter& writer, int tensor)
 {
-    const LayerPlan& plan = writer.plan;
+    const NodePlan& plan = writer.plan;
     if (isDoneByTheFirst(plan, tensor))
         return;
     const LinearPlaces of = backwardOf(plan, tensor);
     const Place input = plan.read(plan.operand(tensor, 0)), grad = plan.gradient(tensor);
     if (plan.isBehindClassToken(tensor)) {
-        writer.weightGrad([of, input, grad, pictures = int(plan.node(tensor).shape[0])](const StepContext& pass) {
+        writer.weightGrad([of, input, grad, pictures = int(plan.shape(tensor)[0])](const StepContext& pass) {
             forEachPicture(pass, pictures, of, input, pass.at(grad),
                            [&](kernels::LinearShape shape, std::span<const float> in, std::span<const float> out) {
-                               pass.on().run(kernels::LinearWeightGrad{shape, in, out, of.weight.in(pass.gradients),
-                                                                       of.bias.in(pass.gradients)});
+                               pass.on().run(kernels::LinearWeightGrad{shape, in, out, pass.gradient(of.weight),
+                                                                       pass.gradient(of.bias)});
                            });
         });
         return;
     }
     writer.weightGrad([of, input, grad](const StepContext& pass) {
-        pass.on().run(kernels::LinearWeightGrad{of.shape, pass.at(input), pass.at(grad), of.weight.in(pass.gradients),
-                                                of.bias.in(pass.gradients)});
+        pass.on().run(kernels::LinearWeightGrad{of.shape, pass.at(input), pass.at(grad), pass.gradient(of.weight),
+                                                pass.gradient(of.bias)});
     });
 }
 
 struct ExpertPlaces {
     kernels::ExpertsShape shape;
-    Slice begin;
+    Place begin;
     ParameterPlace weight, bias;
 };
 
-ExpertPlaces expertsOf(const LayerPlan& plan, int tensor)
+ExpertPlaces expertsOf(const NodePlan& plan, int tensor)
 {
-    const Node& weight = plan.node(plan.operand(tensor, 1));
+    const Shape& weight = plan.shape(plan.operand(tensor, 1));
     const ParameterPlace place = plan.parameter(plan.operand(tensor, 1));
-    return {{int(weight.shape[0]), int(weight.shape[2]), int(weight.shape[1]), place.stride},
-            plan.own(plan.route(tensor), "begin"),
+    return {{int(weight[0]), int(weight[2]), int(weight[1]), place.stride},
+            plan.own(plan.route(tensor), "begin", weight[0] + 1),
             place,
             plan.optionalParameter(tensor, 2)};
 }
 
 void expertLinear(StepWriter& writer, int tensor)
 {
-    const LayerPlan& plan = writer.plan;
+    const NodePlan& plan = writer.plan;
     writer.forward([of = expertsOf(plan, tensor), input = plan.read(plan.operand(tensor, 0)),
                     output = plan.value(tensor)](const StepContext& pass) {
-        pass.on().run(kernels::ExpertsForward{of.shape, pass.memory.integers(of.begin), pass.at(input),
-                                              of.weight.in(pass.parameters), pass.at(output),
-                                              of.bias.in(pass.parameters), of.bias.stride});
+        pass.on().run(kernels::ExpertsForward{of.shape, pass.integers(of.begin), pass.at(input),
+                                              pass.parameter(of.weight), pass.at(output), pass.parameter(of.bias),
+                                              of.bias.stride});
     });
 }
 
 void expertLinearInputGrad(StepWriter& writer, int tensor)
 {
-    const LayerPlan& plan = writer.plan;
+    const NodePlan& plan = writer.plan;
     const auto [place, store] = writer.gradientOf(plan.operand(tensor, 0));
     writer.inputGrad([of = expertsOf(plan, tensor), from = plan.gradient(tensor), place = place,
                       store = store](const StepContext& pass) {
-        pass.on().run(kernels::ExpertsInputGrad{of.shape, pass.memory.integers(of.begin), pass.at(from),
-                                                of.weight.in(pass.parameters), pass.at(place), store});
+        pass.on().run(kernels::ExpertsInputGrad{of.shape, pass.integers(of.begin), pass.at(from),
+                                                pass.parameter(of.weight), pass.at(place), store});
     });
 }
 
 void expertLinearWeightGrad(StepWriter& writer, int tensor)
 {
-    const LayerPlan& plan = writer.plan;
+    const NodePlan& plan = writer.plan;
     writer.weightGrad([of = expertsOf(plan, tensor), input = plan.read(plan.operand(tensor, 0)),
                        grad = plan.gradient(tensor)](const StepContext& pass) {
-        pass.on().run(kernels::ExpertsWeightGrad{of.shape, pass.memory.integers(of.begin), pass.at(input),
-                                                 pass.at(grad), of.weight.in(pass.gradients),
-                                                 of.bias.in(pass.gradients), of.bias.stride});
+        pass.on().run(kernels::ExpertsWeightGrad{of.shape, pass.integers(of.begin), pass.at(input), pass.at(grad),
+                                                 pass.gradient(of.weight), pass.gradient(of.bias), of.bias.stride});
     });
 }
 

@@ -9,12 +9,20 @@ using kernels::Store;
 
 namespace {
 
-Slice branchOf(const LayerPlan& plan, int tensor)
+Place branchOf(const NodePlan& plan, int tensor)
 {
     return plan.workspace("d.ln", plan.elements(tensor));
 }
 
 } // namespace
+
+void StepWriter::copy(const Place& from, const Place& to)
+{
+    if (from != to)
+        forward([from, to](const StepContext& pass) {
+            pass.on().copy(std::span<const float>(pass.at(from)), pass.at(to));
+        });
+}
 
 StepWriter::Target StepWriter::gradientOf(int operand)
 {
@@ -26,7 +34,7 @@ StepWriter::Target StepWriter::gradientOf(int operand)
         }
         if (isFirst)
             m_written.push_back(operand);
-        return {{.slice = branchOf(plan, operand)}, isFirst ? Store::Replace : Store::Add};
+        return {branchOf(plan, operand), isFirst ? Store::Replace : Store::Add};
     }
     if (isFirst)
         m_written.push_back(operand);
@@ -40,11 +48,14 @@ StepWriter::Target StepWriter::streamGradient(bool inPlace)
     return {{.isStream = true}, replaces ? Store::Replace : Store::Add};
 }
 
-void StepWriter::emptyStream()
+Place StepWriter::empty(int tensor)
 {
-    if (m_streamIsEmpty)
-        inputGrad([](const StepContext& pass) { pass.on().run(kernels::Fill{pass.stream, 0}); });
-    m_streamIsEmpty = false;
+    const bool isStream = plan.isOnStream(tensor);
+    const Place place = isStream ? Place{.isStream = true} : plan.gradient(tensor);
+    if (!isStream || m_streamIsEmpty)
+        inputGrad([place](const StepContext& pass) { pass.on().run(kernels::Fill{pass.at(place), 0}); });
+    m_streamIsEmpty = m_streamIsEmpty && !isStream;
+    return place;
 }
 
 void StepWriter::completeGradient(int tensor)
@@ -52,7 +63,7 @@ void StepWriter::completeGradient(int tensor)
     if (plan.isOnStream(tensor) && std::find(m_written.begin(), m_written.end(), tensor) != m_written.end()) {
         // What products gave back to a value on the stream.
         inputGrad([branch = branchOf(plan, tensor)](const StepContext& pass) {
-            pass.on().run(kernels::Add{pass.stream, pass.memory.floats(branch)});
+            pass.on().run(kernels::Add{pass.stream, pass.at(branch)});
         });
     }
     if (plan.addsToStream(tensor)) // W reads it, when the stream holds another value's
@@ -60,6 +71,15 @@ void StepWriter::completeGradient(int tensor)
             inputGrad([to = *kept](const StepContext& pass) {
                 pass.on().copy(std::span<const float>(pass.stream), pass.memory.floats(to));
             });
+}
+
+const OperationSteps* findSteps(std::string_view operation)
+{
+    for (const auto table : {productSteps(), normSteps(), attentionSteps(), expertSteps(), endSteps()})
+        for (const OperationSteps& steps : table)
+            if (steps.operation == operation)
+                return &steps;
+    return nullptr;
 }
 
 } // namespace pipewright

@@ -61,8 +61,6 @@ inline void checkTensors()
     checkTensor<Relu>("relu", {all}, {x}, x.size());
     checkTensor<ReluGrad>("relu grad", {all}, {x, y}, x.size());
     checkTensor<Sigmoid>("sigmoid", {all}, {x}, x.size());
-    checkTensor<Silu>("silu", {all}, {x}, x.size());
-    checkTensor<SiluGrad>("silu grad", {all}, {x, y}, x.size());
     checkTensor<FillFrom>("fill from", {all}, {perRow}, x.size());
     checkTensor<ScaleBy>("scale by", {all}, {x, perRow}, x.size());
     checkTensor<AddRepeated>("add repeated", {all, columns}, {x, perColumn}, x.size());

@@ -72,11 +72,6 @@ double sigmoid(double x)
 {
     return 1 / (1 + std::exp(-x));
 }
-
-double silu(double x)
-{
-    return x / (1 + std::exp(-x));
-}
 Values product(const Values& a, const Values& b)
 {
     Values result = a;
@@ -204,8 +199,6 @@ void addElementwise(std::vector<Case>& cases)
     cases.push_back({Relu, all, {x}, each(x, relu)});
     cases.push_back({ReluGrad, all, {x, y}, gradientOf(x, y, mapped(relu))});
     cases.push_back({Sigmoid, all, {x}, each(x, sigmoid)});
-    cases.push_back({Silu, all, {x}, each(x, silu)});
-    cases.push_back({SiluGrad, all, {x, y}, gradientOf(x, y, mapped(silu))});
     cases.push_back({FillFrom, all, {y}, Values(x.size(), y.front())});
     cases.push_back({ScaleBy, all, {x, y}, each(x, [&y](double value) { return value * y.front(); })});
     Values repeated, start = test::someValues(columns, 4), summed = start;

@@ -37,7 +37,7 @@ struct WholeStep {
         };
         for (int t = 0; t < graph.size(); ++t) {
             const Node& node = graph.node(t);
-            made.push_back(node.leaf == Leaf::None ? forward(member, node, operandsOf(node))
+            made.push_back(node.leaf == Leaf::None ? NodeMaths(graph, node).forward(member, operandsOf(node))
                                                    : member.put(leaves.at(t)));
             grads.push_back(member.zeros(made.back().shape));
             values.push_back(member.get(made.back()));
@@ -47,7 +47,8 @@ struct WholeStep {
             const Node& node = graph.node(t);
             if (node.leaf != Leaf::None)
                 continue;
-            const std::vector<Tensor> found = backward(member, node, operandsOf(node), made[t], grads[t]);
+            const std::vector<Tensor> found =
+                NodeMaths(graph, node).backward(member, operandsOf(node), made[t], grads[t]);
             for (std::size_t o = 0; o < found.size(); ++o)
                 if (graph.node(node.operands[o]).leaf != Leaf::Input) {
                     accumulate(member, grads[node.operands[o]], found[o]);
