@@ -37,6 +37,7 @@ public:
     Place value(int tensor) const override { return {.tensor = tensor}; }
     Place changed(int operand) const override;
     Place own(int tensor, std::string_view name, std::int64_t elements) const override;
+    Place keptResult(int tensor, std::string_view) const override { return value(tensor); }
     Place gradient(int tensor) const override { return {.tensor = firstGradient() + tensor}; }
     Place workspace(std::string_view name, std::int64_t elements) const override;
     ParameterPlace parameter(int operand) const override;

@@ -128,31 +128,6 @@ HostTensor MemberDevice::get(const Tensor& tensor)
     return there;
 }
 
-MemberDevice::Whole MemberDevice::makeWhole(std::size_t count)
-{
-    Whole whole;
-    if (count > 0) {
-        std::byte* data = nullptr;
-        whole.memory = memory(count * sizeof(std::int32_t), data);
-        whole.data = {reinterpret_cast<std::int32_t*>(data), count};
-    }
-    return whole;
-}
-
-MemberDevice::Whole MemberDevice::wholeNumbers(const Tensor& tensor)
-{
-    Whole whole = makeWhole(tensor.elements());
-    if (tensor.elements() == 0)
-        return whole;
-    kernels::TensorCall what{};
-    what.operation = TensorOperation::WholeNumbers;
-    what.size[0] = count(tensor);
-    what.in[0] = tensor.data.data();
-    what.whole = whole.data.data();
-    m_currentOperations->run(what);
-    return whole;
-}
-
 void MemberDevice::call(TensorOperation operation, std::initializer_list<std::int64_t> sizes,
                         std::initializer_list<const float*> inputs, float* out, float number)
 {

@@ -71,14 +71,6 @@ public:
     Tensor zeros(Shape shape);
     Tensor put(const HostTensor& tensor);
     HostTensor get(const Tensor& tensor); ///< waits for it
-    /// Whole numbers; valid as long as `memory`.
-    struct Whole {
-        std::span<std::int32_t> data;
-        std::shared_ptr<void> memory;
-    };
-    /// From a tensor that has them as floats.
-    Whole wholeNumbers(const Tensor& tensor);
-    Whole makeWhole(std::size_t count); ///< contents undefined
 
     /// An operation of kernels/tensors.h; a null input is not used.
     void call(kernels::TensorOperation operation, std::initializer_list<std::int64_t> sizes,

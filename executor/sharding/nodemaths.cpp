@@ -83,10 +83,8 @@ public:
         for (int o = 0; o < m_plan.result(); ++o)
             set(o, std::size_t(o) < operands.size() ? operands[std::size_t(o)]->data
                                                     : keep(member.zeros(m_plan.shape(o))));
-        if (of.m_asWhole >= 0) {
-            m_whole = member.wholeNumbers(*operands[std::size_t(of.m_asWhole)]);
-            set(of.m_asWhole, {reinterpret_cast<float*>(m_whole.data.data()), m_whole.data.size()});
-        }
+        if (of.m_asWhole >= 0)
+            makeWhole(of.m_asWhole);
     }
 
     void set(int number, std::span<float> values) { m_tensors[std::size_t(number)] = values; }
@@ -107,8 +105,8 @@ public:
         memory.operations = &m_member.operations();
         const std::span tensors(m_tensors);
         const StepContext pass{.memory = memory,
-                               .inputs = m_whole.data,
-                               .targets = m_whole.data,
+                               .inputs = m_whole,
+                               .targets = m_whole,
                                .loss = m_tensors[std::size_t(m_plan.result())],
                                .tensors = tensors,
                                .operandGrads = tensors.subspan(std::size_t(m_plan.firstGradient()))};
@@ -117,9 +115,23 @@ public:
     }
 
 private:
+    void makeWhole(int operand)
+    {
+        const std::span<float> values = m_tensors[std::size_t(operand)],
+                               whole = keep(m_member.make(m_plan.shape(operand)));
+        m_whole = {reinterpret_cast<std::int32_t*>(whole.data()), whole.size()};
+        set(operand, whole);
+        kernels::TensorCall call{};
+        call.operation = TensorOperation::WholeNumbers;
+        call.size[0] = std::int64_t(values.size());
+        call.in[0] = values.data();
+        call.whole = m_whole.data();
+        m_member.operations().run(call);
+    }
+
     const LonePlan& m_plan;
     MemberDevice& m_member;
-    MemberDevice::Whole m_whole;
+    std::span<std::int32_t> m_whole;
     std::vector<Tensor> m_own;
     std::vector<std::span<float>> m_tensors;
 };
@@ -128,10 +140,10 @@ Tensor NodeMaths::forward(MemberDevice& member, const Operands& operands) const
 {
     if (m_isEmpty)
         return forwardOfNothing(member, operands);
-    Tensor made = member.make(m_plan.shape(m_plan.result()));
     Pass pass(*this, member, operands);
-    pass.set(m_plan.result(), made.data);
     pass.makeScratch([](const LonePlan::Scratch& one) { return one.ofForward; });
+    Tensor made = member.make(m_plan.shape(m_plan.result()));
+    pass.set(m_plan.result(), made.data);
     pass.run(m_steps.forward);
     return made;
 }
@@ -208,11 +220,11 @@ std::vector<Tensor> NodeMaths::backwardOfNothing(MemberDevice& member, const Ope
                                                  const Tensor& resultGrad, const Wanted& wanted) const
 {
     std::vector<Tensor> grads(operands.size());
+    const bool isProduct = operationOf(m_plan.node(0)).work == Work::Product;
     for (int o = 0; o < int(operands.size()); ++o)
-        if (o != m_whole && isWanted(o, wanted))
+        if (o != m_whole && (!isProduct || (o > 0 ? wanted.parameters : wanted.inputs)))
             grads[std::size_t(o)] = member.zeros(m_plan.shape(o));
-    if (operationOf(m_plan.node(0)).work == Work::Product && operands.size() > 2 && wanted.parameters
-        && resultGrad.elements() > 0)
+    if (isProduct && operands.size() > 2 && wanted.parameters && resultGrad.elements() > 0)
         forEachBias(resultGrad.shape, operands[2]->shape, [&](auto first, auto count, auto firstOfBias, auto width) {
             member.call(TensorOperation::SumRepeated, {count, width}, {resultGrad.data.data() + first},
                         grads[2].data.data() + firstOfBias);

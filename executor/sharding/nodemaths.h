@@ -43,8 +43,8 @@ private:
 
     LonePlan m_plan;
     LayerSteps m_steps;
-    int m_whole = -1;       ///< the operand that kernels read as whole numbers; -1: none
-    int m_asWhole = -1;     ///< the same where rows of stages read it, as 32-bit integers
+    int m_whole = -1;       ///< the operand with whole numbers; -1: none
+    int m_asWhole = -1;     ///< the same where the row reads it as integers
     bool m_isEmpty = false; ///< nothing of it is here, except biases
 };
 

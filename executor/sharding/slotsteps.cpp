@@ -14,18 +14,19 @@ using kernels::TensorOperation;
 
 namespace {
 
-/// Of every token for all experts, as its router makes them of the logits.
-std::vector<pipewright::Step> probabilities(const NodePlan& plan, const kernels::Router& router, const Place& logSum,
-                                            const Place& out)
+/// Of every token for all experts, as its router makes them of the logits. `logSum`: the name of scratch.
+std::vector<pipewright::Step> probabilities(const NodePlan& plan, const kernels::Router& router,
+                                            std::string_view logSum, const Place& out)
 {
-    const std::int64_t columns = plan.width(0), rows = plan.rows(0);
     switch (router.kind) {
     case kernels::RouterKind::Sigmoid:
         return {tensorStep(TensorOperation::Sigmoid, {plan.elements(0)}, {plan.value(0)}, out)};
     case kernels::RouterKind::Softmax: break;
     }
-    return {tensorStep(TensorOperation::RowLogSum, {rows, columns}, {plan.value(0)}, logSum),
-            tensorStep(TensorOperation::Softmax, {rows, columns}, {plan.value(0), logSum}, out)};
+    const std::int64_t columns = plan.width(0), rows = plan.rows(0);
+    const Place sums = plan.workspace(logSum, rows);
+    return {tensorStep(TensorOperation::RowLogSum, {rows, columns}, {plan.value(0)}, sums),
+            tensorStep(TensorOperation::Softmax, {rows, columns}, {plan.value(0), sums}, out)};
 }
 
 /// How Route and RouteGrad make weights of probabilities (kernels/tensoritems.h).
@@ -48,14 +49,14 @@ void route(StepWriter& writer, int result)
     const Place scores = plan.own(result, "scores", plan.elements(0)), weights = plan.own(result, "weights", copies),
                 choices = plan.own(result, "choices", copies), rows = plan.own(result, "rows", copies),
                 begin = plan.own(result, "begin", router.experts + 1),
-                p = plan.own(result, "probabilities", plan.elements(0)),
                 taken = plan.own(result, "taken", shape[0] * shape[2]), output = plan.value(result);
     writer.copy(plan.value(0), scores);
     writer.forward([=, correction = plan.optionalParameter(result, 1)](const StepContext& pass) {
         pass.on().run(kernels::RouteTokens{router, pass.parameter(correction), pass.at(scores), pass.integers(choices),
                                            pass.integers(rows), pass.at(weights), pass.integers(begin)});
     });
-    for (pipewright::Step& step : probabilities(plan, router, plan.own(result, "logSum", plan.rows(0)), p))
+    const Place p = scores; // no longer needed
+    for (pipewright::Step& step : probabilities(plan, router, "logSum", p))
         writer.forward(std::move(step));
     fill(writer, &StepWriter::forward, taken);
     fill(writer, &StepWriter::forward, output);
@@ -81,7 +82,7 @@ void routeInputGrad(StepWriter& writer, int result)
     const kernels::Router router = routerOf(plan.node(result), plan.shape(0));
     const Shape& shape = plan.shape(result);
     const Place p = plan.workspace("d.probabilities", plan.elements(0));
-    for (pipewright::Step& step : probabilities(plan, router, plan.workspace("d.logSum", plan.rows(0)), p))
+    for (pipewright::Step& step : probabilities(plan, router, "d.logSum", p))
         writer.inputGrad(std::move(step));
     writer.inputGrad(tensorStep(TensorOperation::RouteGrad,
                                 {shape[0], shape[1], shape[2], shape[3], 0, weighting(router)},

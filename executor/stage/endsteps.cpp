@@ -294,12 +294,12 @@ void firstRowInputGrad(StepWriter& writer, int tensor)
 void softCap(StepWriter& writer, int tensor)
 {
     const NodePlan& plan = writer.plan;
-    writer.copy(plan.value(plan.operand(tensor, 0)), plan.value(tensor));
-    writer.forward([cap = float(plan.node(tensor).attribute("cap")), values = plan.value(tensor),
-                    capped = plan.own(tensor, "logits", plan.elements(tensor))](const StepContext& pass) {
+    const Place values = plan.value(tensor);
+    writer.copy(plan.value(plan.operand(tensor, 0)), values);
+    writer.forward([values, cap = float(plan.node(tensor).attribute("cap"))](const StepContext& pass) {
         pass.on().run(kernels::SoftCap{cap, pass.at(values)});
-        pass.on().copy(std::span<const float>(pass.at(values)), pass.at(capped));
     });
+    writer.copy(values, plan.keptResult(tensor, "logits"));
 }
 
 void softCapInputGrad(StepWriter& writer, int tensor)
@@ -311,7 +311,7 @@ void softCapInputGrad(StepWriter& writer, int tensor)
             pass.on().copy(std::span<const float>(pass.at(from)), pass.at(to));
         });
     writer.inputGrad([cap = float(plan.node(tensor).attribute("cap")), grad = to,
-                      capped = plan.own(tensor, "logits", plan.elements(tensor))](const StepContext& pass) {
+                      capped = plan.keptResult(tensor, "logits")](const StepContext& pass) {
         pass.on().run(kernels::SoftCapGrad{cap, pass.at(capped), pass.at(grad)});
     });
 }

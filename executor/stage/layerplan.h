@@ -45,13 +45,14 @@ public:
     Place read(int tensor) const override;
     /// No other node reads it.
     Place changed(int operand) const override { return value(operand); }
-    std::optional<Slice> kept(int tensor) const override;
+    std::optional<Slice> kept(int tensor) const;
     Place own(int tensor, std::string_view name, std::int64_t elements) const override;
+    Place keptResult(int tensor, std::string_view name) const override { return own(tensor, name, elements(tensor)); }
     int route(int tensor) const override;
 
     bool needsGradient(int tensor) const override;
     Place gradient(int tensor) const override;
-    std::optional<Slice> keptGradient(int tensor) const override;
+    std::optional<Slice> keptGradient(int tensor) const;
     Place workspace(std::string_view name, std::int64_t elements) const override;
     /// In which a stage with this layer has the stream's gradient: W reads it.
     Slice embeddingGradient() const;

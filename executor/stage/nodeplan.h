@@ -8,7 +8,6 @@
 #include "core/model/tensorgraph.h"
 #include "executor/stage/steps.h"
 
-#include <optional>
 #include <string_view>
 
 namespace pipewright {
@@ -41,6 +40,8 @@ public:
     virtual Place changed(int operand) const = 0;
     /// A tensor of an operation's own, which F makes for I and W.
     virtual Place own(int tensor, std::string_view name, std::int64_t elements) const = 0;
+    /// A copy of the result that I reads; the result itself, where it stays as it is.
+    virtual Place keptResult(int tensor, std::string_view name) const = 0;
     virtual Place gradient(int tensor) const = 0;
     virtual Place workspace(std::string_view name, std::int64_t elements) const = 0;
     virtual ParameterPlace parameter(int tensor) const = 0;
@@ -59,8 +60,6 @@ public:
     virtual bool isOnStream(int) const { return false; }
     virtual bool addsToStream(int) const { return false; }
     virtual bool needsGradient(int) const { return true; }
-    virtual std::optional<Slice> kept(int) const { return std::nullopt; }
-    virtual std::optional<Slice> keptGradient(int) const { return std::nullopt; }
     /// From which W makes the gradients of tables that are added to a tensor.
     virtual Place tableGradient(int tensor) const { return gradient(tensor); }
     /// The only node that reads a tensor; -1: none or several do, or it is unknown.

@@ -66,11 +66,11 @@ void StepWriter::completeGradient(int tensor)
             pass.on().run(kernels::Add{pass.stream, pass.at(branch)});
         });
     }
-    if (plan.addsToStream(tensor)) // W reads it, when the stream holds another value's
-        if (const auto kept = plan.keptGradient(tensor))
-            inputGrad([to = *kept](const StepContext& pass) {
-                pass.on().copy(std::span<const float>(pass.stream), pass.memory.floats(to));
-            });
+    if (!plan.addsToStream(tensor))
+        return;
+    if (const Place kept = plan.gradient(tensor); !kept.isStream) // W reads it, when the stream holds another value's
+        inputGrad(
+            [kept](const StepContext& pass) { pass.on().copy(std::span<const float>(pass.stream), pass.at(kept)); });
 }
 
 const OperationSteps* findSteps(std::string_view operation)
