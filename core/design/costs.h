@@ -39,9 +39,10 @@ constexpr std::string_view nameOf(CostOrigin origin) ///< empty behind the last 
 ///   savedUntilInputGrad   written by F, released by I (or B)
 ///   savedUntilWeightGrad  written by F, released by W (or B)
 ///   savedFromInputGrad    written by I, released by W; a full B holds it only while it runs, without what it is
-///                         spared (sparedByBackward): an engine of its own may not need all of it in a full B In the
-///                         zero-bubble papers' terms M_B = the first two, M_W = the last two. When the stage
-///                         recomputes, R writes what F did not save:
+///                         spared (sparedByBackward): it goes on with W layer by layer, and has room for one layer's
+///                         in its workspace
+/// In the zero-bubble papers' terms M_B = the first two, M_W = the last two. When the stage recomputes, R writes what F
+/// did not save:
 ///   recomputedUntilInputGrad    written by R, released by I (or B)
 ///   recomputedUntilWeightGrad   written by R, released by W (or B)
 /// and the input of F stays until R. Where the backward itself recomputes layer by layer, the input of F stays until I

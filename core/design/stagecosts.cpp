@@ -121,8 +121,7 @@ void fillBytes(const Workload& workload, std::span<const Layer> layers, Recomput
     const PassMemory of = passMemory(workload.shape, layers, recompute);
     stage.savedUntilInputGrad = of.kept.untilInputGrad;
     stage.savedUntilWeightGrad = of.kept.untilWeightGrad;
-    stage.savedFromInputGrad = of.kept.fromInputGrad;
-    stage.sparedByBackward = of.sparedByBackward;
+    stage.savedFromInputGrad = stage.sparedByBackward = of.kept.fromInputGrad;
     stage.recomputedUntilInputGrad = of.kept.againUntilInputGrad;
     stage.recomputedUntilWeightGrad = of.kept.againUntilWeightGrad;
     const auto attentions =

@@ -9,10 +9,13 @@ namespace pipewright {
 
 std::vector<RecomputeSegment> segmentsOf(std::span<const Layer> layersOfStage, Recompute recompute)
 {
-    if (!recompute.insideBackward())
-        return {{0, layersOfStage.size(), recompute}};
-    const Recompute atOnce = recompute.coresOnly() ? Recompute::BlockSelective : Recompute::Block;
     std::vector<RecomputeSegment> segments;
+    if (!recompute.insideBackward()) {
+        for (std::size_t i = 0; i < layersOfStage.size(); ++i)
+            segments.push_back({i, i + 1, recompute});
+        return segments;
+    }
+    const Recompute atOnce = recompute.coresOnly() ? Recompute::BlockSelective : Recompute::Block;
     for (std::size_t i = 0; i < layersOfStage.size(); ++i) {
         const Recompute of = isCheckpointed(layersOfStage[i].kind) ? atOnce : Recompute::None;
         const auto isFull = [&](const RecomputeSegment& segment) {
@@ -62,33 +65,37 @@ BetweenSegments betweenSegments(std::span<const Layer> layersOfStage, std::span<
 
 PassMemory passMemory(const ModelShape& shape, std::span<const Layer> layersOfStage, Recompute recompute)
 {
-    if (!recompute.insideBackward())
-        return {keptBytes(layersOfStage, recompute, shape.sequencePieces), 0,
-                passWorkspace(shape, layersOfStage, recompute)};
+    const bool inside = recompute.insideBackward();
     PassMemory stage;
+    if (!inside)
+        stage = {keptBytes(layersOfStage, recompute, shape.sequencePieces),
+                 passWorkspace(shape, layersOfStage, recompute)};
     const std::vector<RecomputeSegment> segments = segmentsOf(layersOfStage, recompute);
-    PassWorkspace& most = stage.workspace;
+    const BetweenSegments between = betweenSegments(layersOfStage, segments);
+    PassWorkspace most;
     for (const RecomputeSegment& segment : segments) {
         const std::span<const Layer> layers = layersOfStage.subspan(segment.first, segment.last - segment.first);
         const KeptBytes of = keptBytes(layers, segment.recompute, shape.sequencePieces);
-        stage.kept.untilInputGrad += of.untilInputGrad + keptInput(layersOfStage, segment);
-        stage.kept.untilWeightGrad += of.untilWeightGrad;
-        stage.kept.fromInputGrad += of.fromInputGrad + of.againUntilWeightGrad;
         const PassWorkspace work = passWorkspace(shape, layers, segment.recompute);
-        const Bytes inInputGrad = alignedForPass(of.againUntilInputGrad),
-                    inBackward =
-                        inInputGrad + alignedForPass(of.againUntilWeightGrad) + alignedForPass(of.fromInputGrad);
-        most.forward = std::max(most.forward, work.forward);
-        most.inputGrad = std::max(most.inputGrad, inInputGrad + std::max(work.recompute, work.inputGrad));
+        const Bytes recomputing = inside ? work.recompute : 0,
+                    again = inside ? alignedForPass(of.againUntilInputGrad) : 0,
+                    againForWeights = inside ? alignedForPass(of.againUntilWeightGrad) : 0;
+        most.forward = std::max(most.forward, work.forward + between.forward);
+        most.inputGrad = std::max(most.inputGrad, between.backward + again + std::max(recomputing, work.inputGrad));
         most.weightGrad = std::max(most.weightGrad, work.weightGrad);
         most.backward =
-            std::max(most.backward, inBackward + std::max({work.recompute, work.inputGrad, work.weightGrad}));
+            std::max(most.backward, between.backward + again + againForWeights + alignedForPass(of.fromInputGrad)
+                                        + std::max({recomputing, work.inputGrad, work.weightGrad}));
+        if (inside) {
+            stage.kept.untilInputGrad += of.untilInputGrad + keptInput(layersOfStage, segment);
+            stage.kept.untilWeightGrad += of.untilWeightGrad;
+            stage.kept.fromInputGrad += of.fromInputGrad + of.againUntilWeightGrad;
+        }
     }
-    const BetweenSegments between = betweenSegments(layersOfStage, segments);
-    most.forward += between.forward;
-    most.inputGrad += between.backward;
-    most.backward += between.backward;
-    stage.sparedByBackward = stage.kept.fromInputGrad;
+    if (inside)
+        stage.workspace = most;
+    else
+        stage.workspace.backward = most.backward;
     return stage;
 }
 

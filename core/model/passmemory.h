@@ -2,11 +2,13 @@
 // The bytes of a stage for one microbatch: what its passes keep, by lifetime, and what they work in. The executor
 // allocates exactly these.
 //
+// A full B takes the gradients of one layer after another, the input's and then the weights', as frameworks do, so that
+// what I makes for W is there for one layer at a time.
+//
 // Where the backward recomputes, the stage is a row of segments: layers that are recomputed together, and those between
 // them that are not. F keeps the input of every recomputed segment (the first one's is the stage's input, which stays).
 // The backward takes one segment after another, from the last to the first: it recomputes what F did not keep, and
-// goes on with I. A full B goes on with W, so that what one segment keeps is there at a time. Where I and W are apart,
-// I keeps what W reads, and W recomputes nothing.
+// goes on with I, and a full B with W. Where I and W are apart, I keeps what W reads, and W recomputes nothing.
 #pragma once
 
 #include "core/model/passworkspace.h"
@@ -22,7 +24,7 @@ struct RecomputeSegment {
     Recompute recompute; ///< how these are recomputed at once: None, BlockSelective or Block
 };
 
-/// Of a stage whose backward recomputes; of any other one segment with all layers.
+/// Of a stage whose backward recomputes; of any other every layer by itself, as a full B takes them.
 std::vector<RecomputeSegment> segmentsOf(std::span<const Layer> layersOfStage, Recompute recompute);
 
 /// What a segment keeps and makes again, by lifetime.
@@ -43,10 +45,8 @@ struct BetweenSegments {
 BetweenSegments betweenSegments(std::span<const Layer> layersOfStage, std::span<const RecomputeSegment> segments);
 
 struct PassMemory {
-    KeptBytes kept; ///< againUntil…: of R blocks
-    /// Of fromInputGrad, what a full backward does not keep at a time: it is in its workspace.
-    Bytes sparedByBackward = 0;
-    PassWorkspace workspace;
+    KeptBytes kept;          ///< againUntil…: of R blocks
+    PassWorkspace workspace; ///< of a full B: with what I makes for W
 };
 PassMemory passMemory(const ModelShape& shape, std::span<const Layer> layersOfStage, Recompute recompute);
 

@@ -34,14 +34,16 @@ struct StageSegments::SegmentMemory {
 };
 
 StageSegments::StageSegments(const Workload& workload, int first, int last, int microbatches, Recompute recompute)
+    : m_isInside(recompute.insideBackward())
 {
     const auto layers = std::span(workload.layers).subspan(std::size_t(first), std::size_t(last - first));
     const std::vector<RecomputeSegment> segments = segmentsOf(layers, recompute);
-    m_bytes = passMemory(workload.shape, layers, recompute);
+    m_kept = passMemory(workload.shape, layers, recompute).kept;
     m_between = betweenSegments(layers, segments);
-    Bytes inputs = 0, untilInputGrad = 0, untilWeightGrad = 0, fromInputGrad = 0;
+    Bytes inputs = 0, untilInputGrad = 0, untilWeightGrad = 0, fromInputGrad = 0, again = 0, againForWeights = 0;
+    const auto inputOf = [&](const RecomputeSegment& segment) { return m_isInside ? keptInput(layers, segment) : 0; };
     for (const RecomputeSegment& segment : segments)
-        untilInputGrad += keptInput(layers, segment);
+        untilInputGrad += inputOf(segment);
     std::size_t parameters = 0;
     for (const RecomputeSegment& segment : segments) {
         StoredStage stage(workload, first + int(segment.first), first + int(segment.last), microbatches,
@@ -49,13 +51,15 @@ StageSegments::StageSegments(const Workload& workload, int first, int last, int 
         const KeptBytes kept = keptBytes(layers.subspan(segment.first, segment.last - segment.first), segment.recompute,
                                          workload.shape.sequencePieces);
         const std::size_t count = stage.parameters().count();
-        const Bytes sequenceGradient = stage.bytes(BufferKind::SequenceGradient), input = keptInput(layers, segment);
+        const Bytes sequenceGradient = stage.bytes(BufferKind::SequenceGradient), input = inputOf(segment);
         m_segments.push_back({std::move(stage), segment.recompute, kept, input, inputs, untilInputGrad, untilWeightGrad,
-                              fromInputGrad, m_sequenceGradient, parameters});
+                              fromInputGrad, m_sequenceGradient, again, againForWeights, parameters});
         inputs += input;
         untilInputGrad += kept.untilInputGrad;
         untilWeightGrad += kept.untilWeightGrad;
         fromInputGrad += kept.againUntilWeightGrad + kept.fromInputGrad;
+        again += kept.againUntilInputGrad;
+        againForWeights += kept.againUntilWeightGrad;
         m_sequenceGradient += sequenceGradient;
         parameters += count;
     }
@@ -66,15 +70,10 @@ Bytes StageSegments::bytes(BufferKind kind) const
     if (kind == BufferKind::SequenceGradient)
         return m_sequenceGradient;
     if (kind == BufferKind::SavedUntilInputGrad)
-        return m_bytes.kept.untilInputGrad;
+        return m_kept.untilInputGrad;
     if (kind == BufferKind::SavedUntilWeightGrad)
-        return m_bytes.kept.untilWeightGrad;
-    return kind == BufferKind::SavedFromInputGrad ? m_bytes.kept.fromInputGrad : 0;
-}
-
-Bytes StageSegments::workspace(Op op) const
-{
-    return workspaceOf(m_bytes.workspace, op);
+        return m_kept.untilWeightGrad;
+    return kind == BufferKind::SavedFromInputGrad ? m_kept.fromInputGrad : 0;
 }
 
 StageSegments::SegmentMemory StageSegments::memoryOf(const Segment& segment, const StageMemory& memory) const
@@ -85,10 +84,13 @@ StageSegments::SegmentMemory StageSegments::memoryOf(const Segment& segment, con
     own.savedUntilWeightGrad = part(memory.savedUntilWeightGrad, segment.untilWeightGrad, segment.kept.untilWeightGrad);
     own.sequenceGradient =
         part(memory.sequenceGradient, segment.sequenceGradient, segment.stage.bytes(BufferKind::SequenceGradient));
-    own.recomputedUntilWeightGrad =
-        part(memory.savedFromInputGrad, segment.fromInputGrad, segment.kept.againUntilWeightGrad);
-    own.savedFromInputGrad = part(memory.savedFromInputGrad, segment.fromInputGrad + segment.kept.againUntilWeightGrad,
-                                  segment.kept.fromInputGrad);
+    if (m_isInside) {
+        own.recomputedUntilWeightGrad =
+            part(memory.savedFromInputGrad, segment.fromInputGrad, segment.kept.againUntilWeightGrad);
+        own.savedFromInputGrad =
+            part(memory.savedFromInputGrad, segment.fromInputGrad + segment.kept.againUntilWeightGrad,
+                 segment.kept.fromInputGrad);
+    }
     for (const float* const piece : memory.earlier)
         of.earlier.push_back(
             reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(piece) + segment.untilInputGrad));
@@ -148,14 +150,21 @@ void StageSegments::backwards(bool full, std::span<const std::byte> parameters, 
         const Segment& segment = m_segments[s];
         SegmentMemory of = memoryOf(segment, rest);
         StageMemory& own = of.memory;
-        own.recomputedUntilInputGrad = taken(own.workspace, segment.kept.againUntilInputGrad);
-        if (full) {
-            own.recomputedUntilWeightGrad = taken(own.workspace, segment.kept.againUntilWeightGrad);
-            own.savedFromInputGrad = taken(own.workspace, segment.kept.fromInputGrad);
+        if (m_isInside) {
+            own.recomputedUntilInputGrad = taken(own.workspace, segment.kept.againUntilInputGrad);
+            if (full)
+                own.recomputedUntilWeightGrad = taken(own.workspace, segment.kept.againUntilWeightGrad);
+        } else { // R blocks have made it
+            own.recomputedUntilInputGrad =
+                part(memory.recomputedUntilInputGrad, segment.againUntilInputGrad, segment.kept.againUntilInputGrad);
+            own.recomputedUntilWeightGrad =
+                part(memory.recomputedUntilWeightGrad, segment.againUntilWeightGrad, segment.kept.againUntilWeightGrad);
         }
+        if (full)
+            own.savedFromInputGrad = taken(own.workspace, segment.kept.fromInputGrad);
         const std::span<const std::byte> weights = parametersOf(segment, parameters);
         const std::span<float> sums = gradients.subspan(segment.firstParameter, segment.stage.parameters().count());
-        if (segment.recompute != Recompute::None)
+        if (m_isInside && segment.recompute != Recompute::None)
             segment.stage.recompute(weights, inputOf(segment, memory), own);
         segment.stage.inputGrad(weights, own, outputGrad, s == 0 ? inputGrad : stream, sums, skipGrads);
         if (full)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A stage whose backward recomputes: a row of segments, each a stage of its own (core/model/passmemory.h says which
-// layers they have, what F keeps for them, and how much there is to work in). Gradients are bit-equal to those of a
-// stage that keeps everything, since the same passes run on the same values.
+// A stage as a row of segments, each a stage of its own (core/model/passmemory.h says which layers they have, what F
+// keeps for them, and how much there is to work in): all passes of one whose backward recomputes, and the full backward
+// of any other. Gradients are bit-equal to those of a stage in one piece, since the same passes run on the same values.
 #pragma once
 
 #include "core/model/passmemory.h"
@@ -13,13 +13,12 @@ namespace pipewright {
 
 class StageSegments {
 public:
-    /// As StoredStage; `recompute` is inside the backward.
+    /// As StoredStage.
     StageSegments(const Workload& workload, int first, int last, int microbatches, Recompute recompute);
 
     const StoredStage& front() const { return m_segments.front().stage; }
     const StoredStage& back() const { return m_segments.back().stage; }
     Bytes bytes(BufferKind kind) const;
-    Bytes workspace(Op op) const;
 
     // The passes, as StoredStage has them. I and B of segments that are recomputed as a whole read memory.input.
     void forward(std::span<const std::byte> parameters, const StoredInput& input, const StageMemory& memory,
@@ -50,7 +49,8 @@ private:
         /// Where its parts of the buffers begin. All kept inputs come first in SavedUntilInputGrad; in
         /// SavedFromInputGrad what I recomputes for W comes before what I makes.
         Bytes inputAt = 0, untilInputGrad = 0, untilWeightGrad = 0, fromInputGrad = 0, sequenceGradient = 0;
-        std::size_t firstParameter = 0; ///< in floats
+        Bytes againUntilInputGrad = 0, againUntilWeightGrad = 0; ///< of what R blocks made
+        std::size_t firstParameter = 0;                          ///< in floats
     };
     /// The memory of one segment in a pass.
     struct SegmentMemory;
@@ -64,8 +64,9 @@ private:
                    std::span<const std::byte> outputGrad, std::span<std::byte> inputGrad, std::span<float> gradients,
                    std::span<const std::span<const std::byte>> skipGrads) const;
 
+    bool m_isInside; ///< the backward recomputes
     std::vector<Segment> m_segments;
-    PassMemory m_bytes;
+    KeptBytes m_kept;
     BetweenSegments m_between;
     Bytes m_sequenceGradient = 0;
 };

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The layers of an fp32 stage run on the stored tensors themselves. The layers of a widened stage run one after another
-// on fp32 copies in one workspace, which is as large as the largest layer needs. O(bytes of a layer) of copying per
-// layer and pass.
+// on fp32 copies in one workspace (storedwidening.cpp), which is as large as the largest layer needs.
 #include "executor/stage/storedstage.h"
 
 #include "core/base/diagnostic.h"
 #include "core/model/recomputedtensors.h"
 #include "core/model/transformer.h"
 #include "executor/stage/stagesegments.h"
+#include "executor/stage/viewed.h"
 
 #include <algorithm>
 #include <cassert>
@@ -35,12 +35,6 @@ BufferKind bufferOf(Lifetime lifetime, bool recomputed)
     case Lifetime::FromInputGrad: break;
     }
     return BufferKind::SavedFromInputGrad;
-}
-
-template<class To, class From>
-std::span<To> viewed(std::span<From> values)
-{
-    return {reinterpret_cast<To*>(values.data()), values.size_bytes() / sizeof(To)};
 }
 
 /// The sum of a stage's inputs, from its neighbour and from skip connections, in fp32.
@@ -80,10 +74,13 @@ Bytes workspaceOf(const PassWorkspace& passes, Op op)
 
 StoredStage::StoredStage(const Workload& workload, int first, int last, int microbatches, Recompute recompute)
     : m_parameters(workload, first, last), m_recompute(recompute), m_isBf16(workload.shape.dataType == DataType::Bf16),
-      m_activation(workload.shape.tokens() * workload.shape.hidden)
+      m_isSegmented(recompute.insideBackward()), m_activation(workload.shape.tokens() * workload.shape.hidden)
 {
-    if (recompute.insideBackward()) {
+    const auto layers = std::span(workload.layers).subspan(std::size_t(first), std::size_t(last - first));
+    m_workspace = passMemory(workload.shape, layers, recompute).workspace;
+    if (m_isSegmented || layers.size() > 1)
         m_segments = std::make_shared<const StageSegments>(workload, first, last, microbatches, recompute);
+    if (m_isSegmented) {
         m_hasEmbedding = m_segments->front().hasEmbedding();
         m_hasHead = m_segments->back().hasHead();
         return;
@@ -103,8 +100,6 @@ StoredStage::StoredStage(const Workload& workload, int first, int last, int micr
         addLayer(workload, wide, index, microbatches);
     m_hasEmbedding = m_layers.front().maths.hasEmbedding();
     m_hasHead = m_layers.back().maths.hasHead();
-    m_workspace = passWorkspace(
-        workload.shape, std::span(workload.layers).subspan(std::size_t(first), std::size_t(last - first)), recompute);
 }
 
 void StoredStage::addLayer(const Workload& workload, const Workload& wide, int index, int microbatches)
@@ -139,7 +134,7 @@ Bytes StoredStage::activationBytes() const
 
 Bytes StoredStage::bytes(BufferKind kind) const
 {
-    if (m_segments)
+    if (m_isSegmented)
         return m_segments->bytes(kind);
     if (!isBf16())
         return m_maths->layout().bytes(kind);
@@ -152,9 +147,7 @@ Bytes StoredStage::bytes(BufferKind kind) const
 
 Bytes StoredStage::workspace(Op op) const
 {
-    if (m_segments)
-        return m_segments->workspace(op);
-    return isBf16() ? workspaceOf(m_workspace, op) : m_maths->layout().workspace(op);
+    return workspaceOf(m_workspace, op);
 }
 
 void StoredStage::store(const kernels::Operations& on, std::span<const float> values,
@@ -179,141 +172,6 @@ bool StoredStage::computesAsStored(const kernels::Operations& on) const
 std::span<float> StoredStage::streamIn(std::span<std::byte> workspace) const
 {
     return viewed<float>(workspace).first(std::size_t(m_activation));
-}
-
-StoredStage::Copies StoredStage::copiesOf(const Layer& layer, std::span<std::byte> workspace,
-                                          const kernels::Operations& on, bool withParameters,
-                                          std::initializer_list<Kept> kept) const
-{
-    Copies copies;
-    const auto take = [&workspace](Bytes bytes) {
-        assert(std::size_t(bytes) <= workspace.size());
-        const std::span<std::byte> part = workspace.first(std::size_t(bytes));
-        workspace = workspace.subspan(std::size_t(bytes));
-        return part;
-    };
-    if (withParameters)
-        copies.parameters = viewed<float>(take(Bytes(layer.parameters * sizeof(float))));
-    for (const Kept one : kept) {
-        std::span<std::byte>& part = one == UntilInputGrad    ? copies.memory.savedUntilInputGrad
-                                     : one == UntilWeightGrad ? copies.memory.savedUntilWeightGrad
-                                                              : copies.memory.savedFromInputGrad;
-        part = take(layer.copies[one]);
-    }
-    copies.memory.workspace = workspace;
-    copies.memory.operations = &on;
-    return copies;
-}
-
-std::span<std::byte> StoredStage::placeIn(const StageMemory& stored, const Place& place) const
-{
-    const auto buffer = [&]() -> std::span<std::byte> {
-        switch (indexOf(place.buffer)) {
-        case 0: return stored.savedUntilInputGrad;
-        case 1: return stored.savedUntilWeightGrad;
-        case 2: return stored.savedFromInputGrad;
-        case 3: return stored.recomputedUntilInputGrad;
-        case 4: return stored.recomputedUntilWeightGrad;
-        }
-        return {};
-    }();
-    const auto bytes = std::size_t(place.elements * place.width);
-    assert(std::size_t(place.at) + bytes <= buffer.size());
-    return buffer.subspan(std::size_t(place.at), bytes);
-}
-
-namespace {
-
-std::span<std::byte> copyOfKept(const StageMemory& copies, int kept)
-{
-    return kept == 0 ? copies.savedUntilInputGrad : kept == 1 ? copies.savedUntilWeightGrad : copies.savedFromInputGrad;
-}
-
-} // namespace
-
-void StoredStage::widen(const Place& place, const StageMemory& stored, std::span<float> wide) const
-{
-    const kernels::Operations& on = *stored.operations;
-    const std::span<std::byte> from = placeIn(stored, place);
-    if (place.width == bytesOf(DataType::Bf16))
-        on.run(kernels::Widen{viewed<const std::uint16_t>(from), wide});
-    else
-        on.run(kernels::Copy{from.data(), wide.data(), from.size()});
-}
-
-void StoredStage::widen(const Layer& layer, Kept kept, const StageMemory& stored, const Copies& copies) const
-{
-    std::span<float> wide = viewed<float>(copyOfKept(copies.memory, kept));
-    for (const Place& place : layer.kept[kept]) {
-        widen(place, stored, wide.first(std::size_t(place.elements)));
-        wide = wide.subspan(std::size_t(place.elements));
-    }
-}
-
-void StoredStage::addEarlier(const Layer& layer, const StageMemory& stored, Copies& copies) const
-{
-    copies.memory.piece = stored.piece;
-    const Bytes sequenceGradient = layer.maths.layout().bytes(BufferKind::SequenceGradient);
-    if (sequenceGradient == 0) // no attention, or no pieces
-        return;
-    if (!stored.sequenceGradient.empty())
-        copies.memory.sequenceGradient =
-            stored.sequenceGradient.subspan(std::size_t(layer.sequenceGradient), std::size_t(sequenceGradient));
-    for (const float* const kept : stored.earlier) {
-        StageMemory piece;
-        piece.operations = stored.operations;
-        piece.savedUntilInputGrad = {reinterpret_cast<std::byte*>(const_cast<float*>(kept)), // read only
-                                     std::size_t(m_bytes[UntilInputGrad])};
-        const auto bytes = std::size_t(layer.copies[UntilInputGrad]);
-        assert(bytes <= copies.memory.workspace.size());
-        std::span<float> wide = viewed<float>(copies.memory.workspace.first(bytes));
-        copies.memory.workspace = copies.memory.workspace.subspan(bytes);
-        copies.earlier.push_back(wide.data());
-        for (const Place& place : layer.kept[UntilInputGrad]) {
-            if (!isRecomputedKind(place.buffer)) // keys and values are kept
-                widen(place, piece, wide.first(std::size_t(place.elements)));
-            wide = wide.subspan(std::size_t(place.elements));
-        }
-    }
-    copies.memory.earlier = copies.earlier;
-}
-
-void StoredStage::store(const Layer& layer, Kept kept, const StageMemory& stored, const Copies& copies, bool recomputed,
-                        const RoundingOperations& on) const
-{
-    std::span<float> wide = viewed<float>(copyOfKept(copies.memory, kept));
-    for (const Place& place : layer.kept[kept]) {
-        const auto count = std::size_t(place.elements);
-        if (isRecomputedKind(place.buffer) == recomputed) {
-            const std::span<std::byte> to = placeIn(stored, place);
-            if (place.width == bytesOf(DataType::Bf16))
-                on.stored(wide.first(count));
-            else
-                on.run(kernels::Copy{wide.data(), to.data(), to.size()});
-        }
-        wide = wide.subspan(count);
-    }
-}
-
-void StoredStage::addHeld(const Layer& layer, Kept kept, const StageMemory& stored, const Copies& copies, Held how,
-                          Holdings& holdings) const
-{
-    std::span<float> wide = viewed<float>(copyOfKept(copies.memory, kept));
-    for (const Place& place : layer.kept[kept]) {
-        const std::span<float> own = wide.first(std::size_t(place.elements));
-        if (place.width != bytesOf(DataType::Bf16))
-            holdings.wide.push_back(own);
-        else if (how.recomputed == isRecomputedKind(place.buffer) || how.isStored)
-            holdings.twice.push_back(
-                {own, viewed<std::uint16_t>(placeIn(stored, place)).data(), how.isStored, !how.isStored});
-        wide = wide.subspan(own.size());
-    }
-}
-
-void StoredStage::widenParameters(const Layer& layer, std::span<const std::byte> parameters, const Copies& copies)
-{
-    const auto from = viewed<const std::uint16_t>(parameters).subspan(layer.firstParameter, layer.parameters);
-    copies.memory.operations->run(kernels::Widen{from, copies.parameters});
 }
 
 void StoredStage::runForward(std::span<const std::byte> parameters, const StoredInput& input, const StageMemory& memory,
@@ -348,7 +206,7 @@ void StoredStage::runForward(std::span<const std::byte> parameters, const Stored
 void StoredStage::forward(std::span<const std::byte> parameters, const StoredInput& input, const StageMemory& memory,
                           std::span<std::byte> output) const
 {
-    if (m_segments)
+    if (m_isSegmented)
         m_segments->forward(parameters, input, memory, output);
     else if (isBf16())
         runForward(parameters, input, memory, output, false);
@@ -402,7 +260,7 @@ void StoredStage::inputGrad(std::span<const std::byte> parameters, const StageMe
                             std::span<const std::byte> outputGrad, std::span<std::byte> inputGrad,
                             std::span<float> gradients, std::span<const std::span<const std::byte>> skipGrads) const
 {
-    if (m_segments) {
+    if (m_isSegmented) {
         m_segments->inputGrad(parameters, memory, outputGrad, inputGrad, gradients, skipGrads);
         return;
     }
@@ -441,7 +299,7 @@ void StoredStage::inputGrad(std::span<const std::byte> parameters, const StageMe
 
 void StoredStage::weightGrad(const StageMemory& memory, std::span<float> gradients) const
 {
-    if (m_segments) {
+    if (m_isSegmented) {
         m_segments->weightGrad(memory, gradients);
         return;
     }
@@ -470,8 +328,12 @@ void StoredStage::backward(std::span<const std::byte> parameters, const StageMem
         m_segments->backward(parameters, memory, outputGrad, inputGrad, gradients, skipGrads);
         return;
     }
-    this->inputGrad(parameters, memory, outputGrad, inputGrad, gradients, skipGrads);
-    weightGrad(memory, gradients);
+    StageMemory of = memory; // one layer: what I makes for W is in the workspace
+    const auto made = static_cast<std::size_t>(bytes(BufferKind::SavedFromInputGrad));
+    of.savedFromInputGrad = memory.workspace.first(made);
+    of.workspace = memory.workspace.subspan(static_cast<std::size_t>(alignedForPass(static_cast<Bytes>(made))));
+    this->inputGrad(parameters, of, outputGrad, inputGrad, gradients, skipGrads);
+    weightGrad(of, gradients);
 }
 
 template<class Look>
@@ -490,14 +352,14 @@ int StoredStage::correct(const StageMemory& memory) const
 {
     if (!m_hasHead)
         return 0;
-    if (m_segments)
+    if (m_isSegmented)
         return m_segments->correct(memory);
     return lookAtHead(memory, [](const StageMaths& maths, const StageMemory& of) { return maths.correct(of); });
 }
 
 std::vector<float> StoredStage::probabilities(const StageMemory& memory) const
 {
-    if (m_segments)
+    if (m_isSegmented)
         return m_segments->probabilities(memory);
     return lookAtHead(memory, [](const StageMaths& maths, const StageMemory& of) {
         const std::span<const float> found = maths.probabilities(of);

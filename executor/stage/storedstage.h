@@ -147,12 +147,14 @@ private:
     ParameterLayout m_parameters;
     Recompute m_recompute;
     bool m_isBf16, m_hasEmbedding = false, m_hasHead = false;
-    std::shared_ptr<const StageSegments> m_segments; ///< where the backward recomputes; then all passes are theirs
-    std::shared_ptr<const StageMaths> m_maths;       ///< of all layers, where values are stored in fp32
-    std::vector<Layer> m_layers;                     ///< one by one, where they are stored in bf16
-    bool m_isWidened = false;                        ///< there is room for fp32 copies
-    std::int64_t m_activation = 0;                   ///< elements
-    std::array<Bytes, 5> m_bytes{};                  ///< of the stored buffers, as bufferKinds lists them
+    bool m_isSegmented; ///< the backward recomputes: all passes are the segments'
+    std::shared_ptr<const StageSegments>
+        m_segments;                            ///< for a full backward; of a single layer that is not segmented none
+    std::shared_ptr<const StageMaths> m_maths; ///< of all layers, where values are stored in fp32
+    std::vector<Layer> m_layers;               ///< one by one, where they are stored in bf16
+    bool m_isWidened = false;                  ///< there is room for fp32 copies
+    std::int64_t m_activation = 0;             ///< elements
+    std::array<Bytes, 5> m_bytes{};            ///< of the stored buffers, as bufferKinds lists them
     Bytes m_sequenceGradient = 0;
     PassWorkspace m_workspace;
 };

@@ -198,8 +198,8 @@ private Q_SLOTS:
         QVERIFY(peak("1f1b", Recompute::Block) < peak("1f1b", Recompute::BlockSelective));
         QVERIFY(peak("1f1b", Recompute::BlockSelective) < peak("1f1b", Recompute::None));
         const StageCosts stage = recomputing("1f1b", Recompute::Block).costs.stages[1];
-        const double one = double(stage.recomputedUntilInputGrad + stage.recomputedUntilWeightGrad
-                                  + stage.savedFromInputGrad + stage.workspaceBackward);
+        const double one =
+            double(stage.recomputedUntilInputGrad + stage.recomputedUntilWeightGrad + stage.workspaceBackward);
         const double sbh = 2048.0 * 4 * 6144;
         // Inputs of microbatches under way, and outputs and gradients on theirs, each of 2sbh.
         const double more = (peak("1f1b", Recompute::Block) - one) / (2 * sbh);

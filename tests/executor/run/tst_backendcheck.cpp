@@ -74,7 +74,9 @@ bool isOfAbsentBlocks(const std::string& path, const Schedule& schedule)
     return std::any_of(allOps.begin(), allOps.end(), [&](Op op) {
         const std::string key = "/" + std::string(timeKey(op));
         const std::string workspace = "/workspace_" + std::string(timeKey(op));
-        if (op == Op::U || !path.starts_with("/costs/") || !(path.ends_with(key) || path.ends_with(workspace)))
+        const bool spared = op == Op::B && path.ends_with("/spared_by_backward");
+        if (op == Op::U || !path.starts_with("/costs/")
+            || !(path.ends_with(key) || path.ends_with(workspace) || spared))
             return false;
         return std::none_of(schedule.order.begin(), schedule.order.end(), [op](const std::vector<Block>& lane) {
             return std::any_of(lane.begin(), lane.end(), [op](const Block& block) { return block.op == op; });
@@ -107,7 +109,7 @@ std::vector<json> othersOf(const json& value)
     const std::string text = value.is_string() ? value.get<std::string>() : std::string();
     std::vector<json> others;
     for (const char* other :
-         {"7777us", "4444B", "full", "none", "selective", "sgd", "measured", "stored", "synchronous"})
+         {"7777us", "4444B", "9MiB", "full", "none", "selective", "sgd", "measured", "stored", "synchronous"})
         if (text != other)
             others.emplace_back(other);
     others.emplace_back(text + "x");

@@ -61,7 +61,8 @@ private slots:
                 QCOMPARE(predicted.savedUntilInputGrad, maths.layout().bytes(BufferKind::SavedUntilInputGrad));
                 QCOMPARE(predicted.savedUntilWeightGrad, maths.layout().bytes(BufferKind::SavedUntilWeightGrad));
                 QCOMPARE(predicted.savedFromInputGrad, maths.layout().bytes(BufferKind::SavedFromInputGrad));
-                QCOMPARE(predicted.workspaceBackward, maths.layout().bytes(BufferKind::Workspace));
+                QCOMPARE(predicted.workspaceInputGrad, maths.layout().bytes(BufferKind::Workspace));
+                QCOMPARE(predicted.sparedByBackward, predicted.savedFromInputGrad); // it takes layer by layer
                 QCOMPARE(predicted.sequenceGradient, maths.layout().bytes(BufferKind::SequenceGradient));
                 QCOMPARE(predicted.output, maths.hasHead() ? Bytes(0) : Bytes(4 * maths.activationElements()));
             }
