@@ -76,6 +76,13 @@ std::vector<Fact> blockFacts(const Document& document, const BlockAnswers& answe
                      factWords("How much later it could end without a later makespan"), Tone::Plain});
     facts.push_back({ofPrediction(factWords("frees")), sizeText(answers.freed),
                      factWords("Bytes released on its device right after it"), Tone::Plain});
+    const Task& of = prediction.program.tasks[task];
+    if (makesInputGrad(of.op) && document.design().schedule.recomputeOf(of.stage).insideBackward())
+        facts.push_back({ofPrediction(factWords("recomputes")),
+                         durationText(document.design().costs.stages[static_cast<std::size_t>(of.stage)].recompute),
+                         factWords("So much of it makes activations again, layer by layer, which its forward did not "
+                                   "keep"),
+                         Tone::Plain});
     for (std::size_t i = 0; i < answers.feeds.size() && i < 2; ++i) {
         const Feed& feed = answers.feeds[i];
         facts.push_back(
