@@ -3,6 +3,7 @@
 
 #include "core/base/stageranges.h"
 #include "core/design/groupstages.h"
+#include "core/design/redesign.h"
 #include "core/design/stagecosts.h"
 #include "core/predict/busqueues.h"
 #include "core/predict/predict.h"
@@ -97,12 +98,16 @@ Diagnostics explain(std::span<const MemoryPeak> peaks)
     return diagnostics;
 }
 
-/// When the partition was edited by hand, the stages' bytes still belong to the old one and the predicted memory is
-/// wrong. The check compares parameter bytes, which depend only on the partition. Devices of a group hold shares of a
-/// stage.
+/// States that are shared out need copies. When the partition was edited by hand, the stages' bytes still belong to the
+/// old one and the predicted memory is wrong. The check compares parameter bytes, which depend only on the partition.
+/// Devices of a group hold shares of a stage.
 Diagnostics checkBytes(const Design& design)
 {
     Diagnostics diagnostics;
+    if (design.schedule.zero.level > 0 && copiesSharing(design) == 1)
+        diagnostics.push_back({Severity::Warning, "schedule.zero",
+                               "one copy of the pipeline has nobody to share its states with, and keeps them whole",
+                               "leave it out, or make the design with --replicas N or --data-parallel N"});
     if (!design.workload || design.layersPerStage.empty())
         return diagnostics;
     Costs fitting;

@@ -47,6 +47,17 @@ private:
     }
 
 private Q_SLOTS:
+    void statesThatOneCopySharesOutAreNamed()
+    {
+        Design design = twoStages();
+        QVERIFY(checkDesign(design).empty());
+        design.schedule.zero.level = 1;
+        const Diagnostics alone = checkDesign(design);
+        QCOMPARE(alone.size(), std::size_t(1));
+        QCOMPARE(alone.front().where, std::string("schedule.zero"));
+        QVERIFY(!hasErrors(alone));
+    }
+
     void aStatedOrderOfWhatIsNotThereIsNoted()
     {
         Design design = twoStages();
