@@ -6,6 +6,7 @@
 // including the other exchanges within a group, because these block the compute.
 #pragma once
 
+#include "core/base/recompute.h"
 #include "core/design/costs.h"
 #include "core/design/membertimes.h"
 

@@ -2,9 +2,9 @@
 // The costs of one cut of a model into stages, carried over to another cut or placement.
 #pragma once
 
-#include "core/base/recompute.h"
 #include "core/design/costs.h"
 #include "core/model/workload.h"
+#include "core/schedule/pipelineshape.h"
 
 #include <cstdint>
 #include <optional>

@@ -3,6 +3,7 @@
 
 #include "core/base/diagnostic.h"
 #include "core/design/recutcosts.h"
+#include "core/design/redesign.h"
 #include "core/design/stagecosts.h"
 #include "core/design/stageplans.h"
 
