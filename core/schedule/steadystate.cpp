@@ -68,7 +68,8 @@ bool mayRepeat(const Schedule& s)
 {
     const std::int64_t blocks = s.blocks();
     PipelineShape repeats = s;
-    takeOut(repeats.microbatches, repeats.deviceOfStage, repeats.weightPolicy, repeats.recompute, repeats.offload);
+    takeOut(repeats.microbatches, repeats.deviceOfStage, repeats.weightPolicy, repeats.recompute, repeats.offload,
+            repeats.zero); // with replicas, which are refused
     repeats.sequencePieces = PipelineShape{}.sequencePieces;
     return blocks >= worthwhile && blocks <= maxBlocks && s.microbatches >= 1 && s.microbatches <= maxMicrobatches
            && std::int64_t{s.stages()} * s.microbatches <= maxBlocks && repeats == PipelineShape{} && s.pins.empty()

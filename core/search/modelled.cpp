@@ -62,6 +62,8 @@ void takeOut(Schedule& schedule)
     takeOut(schedule.partOrders);         // of overlapped pairs
     takeOut(schedule.weightPolicy);       // of update blocks, which are not searched
     takeOut(schedule.family);
+    if (!schedule.sharesOptimizer())
+        takeOut(schedule.zero); // of copies that are only counted: in the stages' costs
     if (std::ranges::find(schedule.offload, true) == schedule.offload.end())
         takeOut(schedule.offload);
 }

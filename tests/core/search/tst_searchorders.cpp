@@ -294,9 +294,11 @@ private Q_SLOTS:
     {
         Design design = recomputingDesign();
         QCOMPARE(whyNotProved(design), std::string());
-        design.schedule.zero.level = 1;
+        design.schedule.zero.level = 1; // of copies that are only counted: the stages' costs know
+        QCOMPARE(whyNotProved(design), std::string());
+        design.schedule.shardedStates = true;
         QVERIFY(whyNotProved(design).find("the schedule states") != std::string::npos);
-        design.schedule.zero.level = 0;
+        design.schedule.shardedStates = false;
         design.cluster.devices[0] = groupDevice({1e9, 2e9});
         QVERIFY(whyNotProved(design).find("groups") != std::string::npos);
         const SearchResult result = search(design, quick());
