@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <charconv>
+#include <optional>
 #include <set>
 
 namespace pipewright {
@@ -52,11 +52,6 @@ std::string nameOf(Recompute recompute)
     case RecomputeKind::Block: return "block";
     }
     return {};
-}
-
-bool anyByBlock(const std::vector<Recompute>& ofStage)
-{
-    return std::any_of(ofStage.begin(), ofStage.end(), [](Recompute recompute) { return recompute.byBlock(); });
 }
 
 Recompute recomputeOfName(std::string_view name, const std::string& where)

@@ -58,8 +58,6 @@ inline constexpr Recompute recomputeKinds[] = {Recompute::None, Recompute::Selec
 
 /// As in files and options: "full", "every:4".
 std::string nameOf(Recompute recompute);
-/// Whether any stage has R blocks.
-bool anyByBlock(const std::vector<Recompute>& ofStage);
 
 /// What a person reads where these are offered.
 inline constexpr std::string_view recomputeHint =

@@ -319,17 +319,13 @@ private:
         freeTaken(here);
     }
 
-    /// Whether a stage has its activations from this block on: where it recomputes them, F does not keep them.
+    /// Whether a stage has its activations from this block on: where it recomputes all of them, F keeps none.
     bool beginsActivation(const Task& task) const
     {
-        switch (m_recomputes ? m_program.recomputeOf(task.stage).kind : RecomputeKind::None) {
-        case RecomputeKind::None:
-        case RecomputeKind::Selective:
-        case RecomputeKind::BlockSelective: return task.op == Op::F;
-        case RecomputeKind::Block: return task.op == Op::R;
-        case RecomputeKind::Full: return makesInputGrad(task.op);
-        }
-        return false;
+        const Recompute recompute = m_recomputes ? m_program.recomputeOf(task.stage) : Recompute::None;
+        if (!recompute.readsInput())
+            return task.op == Op::F;
+        return recompute.byBlock() ? task.op == Op::R : makesInputGrad(task.op);
     }
 
     void countActivation(Lane& lane, const Task& task) const

@@ -92,12 +92,11 @@ StageLayout::StageLayout(const Workload& workload, int first, int last, Recomput
         m_scratch.push_back(scratch);
     }
     const auto layers = std::span(workload.layers).subspan(std::size_t(first), std::size_t(last - first));
-    m_workspaceForward = forwardScratch(layers, recompute, workload.shape.sequencePieces);
-    m_workspaceRecompute = recomputeScratch(layers, recompute);
+    const Bytes workspaceForward = forwardScratch(layers, recompute, workload.shape.sequencePieces);
     // The head's part comes last, since it holds the values between the layers before it.
     for (std::size_t i = 0; i < layers.size(); ++i)
         if (layers[i].kind == LayerKind::Head)
-            m_scratch[i].at = m_workspaceForward - recomputedBytes(layers[i], recompute, workload.shape.sequencePieces);
+            m_scratch[i].at = workspaceForward - recomputedBytes(layers[i], recompute, workload.shape.sequencePieces);
 }
 
 void StageLayout::append(int layer, std::string_view tensor, BufferKind buffer, std::int64_t elements, Bytes& end)
@@ -128,19 +127,6 @@ Bytes StageLayout::bytes(BufferKind kind) const
         if (each == kind)
             return bytes;
     throw Error("stage", "only what a pass keeps or works in is made of tensors", "");
-}
-
-Bytes StageLayout::workspace(Op op) const
-{
-    switch (op) {
-    case Op::F: return m_workspaceForward;
-    case Op::B:
-    case Op::I: return m_workspace;
-    case Op::R: return m_workspaceRecompute;
-    case Op::W:
-    case Op::U: break;
-    }
-    return 0;
 }
 
 StageMemory StageLayout::scratchOf(int layer, const StageMemory& memory) const

@@ -64,8 +64,6 @@ public:
     /// Size of the stage's buffer for one microbatch: the three Saved and the two Recomputed kinds, Workspace (of the
     /// input gradient), or SequenceGradient (one for all pieces of a sequence).
     Bytes bytes(BufferKind kind) const;
-    /// Workspace of a pass of this stage: 0 where it needs none.
-    Bytes workspace(Op op) const;
 
     Recompute recompute() const { return m_recompute; }
     /// In F of a stage that recomputes: the memory of one layer, with the tensors that are not kept in the workspace.
@@ -92,7 +90,7 @@ private:
     std::vector<Entry> m_entries;
     std::vector<Scratch> m_scratch; ///< per layer
     Bytes m_untilInputGrad = 0, m_untilWeightGrad = 0, m_fromInputGrad = 0, m_workspace = 0, m_sequenceGradient = 0;
-    Bytes m_againUntilInputGrad = 0, m_againUntilWeightGrad = 0, m_workspaceForward = 0, m_workspaceRecompute = 0;
+    Bytes m_againUntilInputGrad = 0, m_againUntilWeightGrad = 0;
 };
 
 } // namespace pipewright

@@ -328,8 +328,7 @@ QString blockToolTip(const Design& design, const BlockFacts& facts)
         case Op::F:
             bytes(tr("keeps"), costs.savedUntilInputGrad + costs.savedUntilWeightGrad);
             if (design.schedule.recomputeOf(block.stage).readsInput() && block.stage > 0)
-                bytes(tr("leaves its input, until it is recomputed from,"),
-                      design.costs.stages[block.stage - 1].output);
+                bytes(tr("leaves its input for recomputing,"), design.costs.stages[block.stage - 1].output);
             bytes(tr("hands on"), last ? 0 : costs.output);
             break;
         case Op::I:
