@@ -76,6 +76,8 @@ Json toJson(const MemoryPeak& peak)
             {"persistent_bytes", peak.persistent},
             {"saved_bytes", peak.savedBytes()},
             {"saved_by_stage", std::move(saved)},
+            {"gathered_bytes", peak.gathered},
+            {"whole_gradients_bytes", peak.wholeGradients},
             {"received_bytes", peak.received},
             {"made_bytes", peak.made},
             {"workspace_bytes", peak.workspace}};

@@ -108,9 +108,27 @@ void InlineDesign::addSchedule()
         .add_option(
             "--zero", m_asked.zero.level,
             "ZeRO level: what the copies of the pipeline (--replicas, --data-parallel) and of contexts share out. "
-            "1: the optimizer's state, each updates its share of the parameters and sends it to the others (0)")
+            "1: the optimizer's state, each updates its share of the parameters and sends it to the others; 2: the "
+            "gradients too; 3: the parameters too, which are gathered before their stage runs, as FSDP does (0)")
         ->check(CLI::Range(0, Zero::highestLevel))
-        ->type_name("0|1");
+        ->type_name("0|1|2|3");
+    group
+        .add_option_function<std::string>(
+            "--reshard", [this](const std::string& text) { m_asked.reshard = parseReshard(text, "--reshard"); },
+            "with --zero 3, the stages whose gathered parameters are freed when other stages of their device are next; "
+            "those of the others stay to the end of the step (never)")
+        ->type_name("always|never|STAGES");
+    group
+        .add_option("--prefetch", m_asked.zero.prefetch,
+                    "with --zero 3, how many stages ahead of the one that runs are gathered (1)")
+        ->check(CLI::Range(0, Zero::mostPrefetch))
+        ->type_name("N");
+    group
+        .add_option_function<std::string>(
+            "--reduce", [this](const std::string& text) { m_asked.zero.reduce = parseReduce(text, "--reduce"); },
+            "with --zero 2 or 3, when gradients are summed over the copies and freed but for the device's share: after "
+            "the last microbatch of a stage, or after each (last)")
+        ->type_name("last|each");
     group.add_flag_callback(
         "--shard-optimizer", [this] { m_asked.zero.level = 1; }, "another name of --zero 1");
     group.add_option("--chunks", m_asked.chunks, "stages per device")->type_name("V");

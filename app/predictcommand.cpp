@@ -71,10 +71,29 @@ Parallelism parallelismOf(const Design& design)
     return design.workload ? design.workload->shape.parallel : Parallelism{};
 }
 
-std::int64_t offloadCount(const Program& program)
+std::int64_t countOf(const Program& program, TaskKind kind)
 {
     return std::count_if(program.tasks.begin(), program.tasks.end(),
-                         [](const Task& task) { return task.kind == TaskKind::Offload; });
+                         [kind](const Task& task) { return task.kind == kind; });
+}
+std::int64_t offloadCount(const Program& program)
+{
+    return countOf(program, TaskKind::Offload);
+}
+
+Json zeroToJson(const Program& program)
+{
+    const Zero& zero = program.zero;
+    Json object{{"level", zero.level}, {"over", nameOf(zero.over)}};
+    if (zero.sharesParameters()) {
+        object["reshard"] = zero.reshard.every ? Json("always") : Json(zero.reshard.stages);
+        object["prefetch"] = zero.prefetch;
+    }
+    if (zero.sharesGradients())
+        object["reduce"] = nameOf(zero.reduce);
+    object["gathers"] = countOf(program, TaskKind::Gather);
+    object["gradient_sums"] = countOf(program, TaskKind::ReduceGradients);
+    return object;
 }
 
 /// The members' own program; nothing when the design has no groups, or none that runs member by member.
@@ -134,6 +153,8 @@ Json toJson(const Design& design, const Prediction& prediction, const OfMembers*
         object["offload"] = program.offload;
         object["offloads"] = offloadCount(program);
     }
+    if (program.zero.level > 0)
+        object["zero"] = zeroToJson(program);
     if (!program.busOfLink.empty())
         object["buses"] = {{"names", busNames(program)}, {"discipline", busDiscipline()}};
     if (program.communication != Communication::Overlapped)
@@ -248,6 +269,9 @@ void print(const Design& design, const Prediction& prediction, const OfMembers* 
         printText("{}: {} on each device of the schedule, {} in all\n", textOf(parallel),
                   parallel.members() == 1 ? "one" : fmt::format("a group of {}", parallel.members()),
                   static_cast<std::int64_t>(program.devices.size()) * parallel.devicesPerStage());
+    if (program.zero.level > 0)
+        printText("{}: {} gathers and {} sums of gradients over copies that are only counted\n", textOf(program.zero),
+                  countOf(program, TaskKind::Gather), countOf(program, TaskKind::ReduceGradients));
     if (ofMembers)
         printText("{} members of groups, who wait for each other at collectives only (the groups' blocks one after "
                   "the other: {})\n",

@@ -52,8 +52,11 @@ struct StageCosts {
     Nanoseconds inputGrad = 1'000'000;
     Nanoseconds weightGrad = 1'000'000;
     Nanoseconds backward = 2'000'000; ///< the full B; I + W unless measured
-    Nanoseconds update = 0;           ///< optimizer, once per step, and the sum over copies of the pipeline before it
+    Nanoseconds update = 0;           ///< optimizer, once per step
     Nanoseconds recompute = 0; ///< of an R block; where the backward recomputes, its share of inputGrad and backward
+    /// Of one device with the copies of the pipeline that the model's degrees count (schedule/zero.h): to sum the
+    /// gradients over them, where each keeps its share or, when nothing is shared out, all; and to gather parameters.
+    Nanoseconds reduceGradients = 0, gather = 0;
 
     Bytes savedUntilInputGrad = 0;
     Bytes savedUntilWeightGrad = 0;
@@ -65,7 +68,9 @@ struct StageCosts {
         0; ///< with sequence pieces: gradients of keys and values, live from the last piece's backward to the first's
     Bytes workspaceForward = 0, workspaceInputGrad = 0, workspaceWeightGrad = 0, workspaceBackward = 0,
           workspaceRecompute = 0;
-    Bytes parameters = 0, gradients = 0, optimizerState = 0; ///< live all the time
+    Bytes parameters = 0, gradients = 0, optimizerState = 0; ///< live all the time: of shared states the device's share
+    Bytes gatheredParameters = 0; ///< all of them, from their gathering to their last reader; 0: not shared out
+    Bytes wholeGradients = 0;     ///< all of them, from the first backward to their sum; 0: not shared out
 
     std::array<CostOrigin, opCount> origin{}; ///< of the times, by operation; AsSource: see Costs::source
     /// By operation: the standard deviation of the times between blocks, relative to the time; 0: not known.
@@ -74,6 +79,13 @@ struct StageCosts {
     /// compute part.
     std::array<std::vector<BlockPart>, opCount> parts{};
 
+    /// Whether its device exchanges parameters and gradients with copies of the pipeline that are only counted.
+    bool exchangesStates() const
+    {
+        return reduceGradients > 0 || gather > 0 || gatheredParameters > 0 || wholeGradients > 0;
+    }
+    Bytes allGradients() const { return std::max(gradients, wholeGradients); }       ///< shared out or not
+    Bytes allParameters() const { return std::max(parameters, gatheredParameters); } ///< likewise
     /// The bytes that a backward with the input gradient (I or B) also writes for the weight gradient.
     Bytes madeForWeightGrad(Op op) const
     {

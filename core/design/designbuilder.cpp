@@ -455,7 +455,9 @@ Design makeDesign(const DesignRequest& request)
 {
     checkRequest(request);
     refuseUnused(request);
-    const Design design = request.costsFrom ? withTheirCosts(request, *request.costsFrom) : withoutRecompute(request);
+    Design design = request.costsFrom ? withTheirCosts(request, *request.costsFrom) : withoutRecompute(request);
+    if (request.reshard)
+        design.schedule.zero.reshard = reshardOf(*request.reshard, design.schedule.stages(), "--reshard");
     refuseUnused(request, design.schedule);
     if (request.zero.level > 0)
         requireCopies(design, "--zero");

@@ -39,6 +39,8 @@ struct DesignRequest : FamilyOptions {
     std::optional<double> efficiency, halfRateWidth; ///< of the cluster's devices, in place of the presets'
     /// Which stages make their activations again; unset: those of `costsFrom`, or none.
     std::optional<RecomputeChoice> recompute;
+    /// In place of zero.reshard, which needs the number of stages.
+    std::optional<ReshardChoice> reshard;
     /// Transformer layers per stage, or all layers when embedding and head are counted too; even when empty.
     std::vector<int> layersPerStage;
 

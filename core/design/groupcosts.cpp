@@ -55,7 +55,8 @@ void scaleBytes(double state, double kept, StageCosts& stage)
         for (Bytes* size : sizes)
             *size = std::llround(share * static_cast<double>(*size));
     };
-    scale(state, {&stage.parameters, &stage.gradients, &stage.optimizerState});
+    scale(state, {&stage.parameters, &stage.gradients, &stage.optimizerState, &stage.gatheredParameters,
+                  &stage.wholeGradients});
     scale(kept, {&stage.savedUntilInputGrad, &stage.savedUntilWeightGrad, &stage.savedFromInputGrad,
                  &stage.sparedByBackward, &stage.recomputedUntilInputGrad, &stage.recomputedUntilWeightGrad,
                  &stage.sequenceGradient, &stage.workspaceForward, &stage.workspaceInputGrad,

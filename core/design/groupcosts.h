@@ -16,6 +16,8 @@ inline constexpr Bytes StageCosts::*bytesOnMembers[] = {
     &StageCosts::parameters,
     &StageCosts::gradients,
     &StageCosts::optimizerState,
+    &StageCosts::gatheredParameters,
+    &StageCosts::wholeGradients,
     &StageCosts::savedUntilInputGrad,
     &StageCosts::savedUntilWeightGrad,
     &StageCosts::savedFromInputGrad,

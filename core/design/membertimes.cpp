@@ -60,8 +60,7 @@ double MemberTimes::exposed(double seconds, double computing) const
     return seconds - std::min(m_parallel.overlap * seconds, computing);
 }
 
-double MemberTimes::gradientSum(std::span<const Layer> layers, std::int64_t heldElsewhere, int gradientBytes,
-                                int gathered) const
+double MemberTimes::overCopies(std::span<const Layer> layers, std::int64_t heldElsewhere, int bytesPerParameter) const
 {
     double experts = 0, others = -static_cast<double>(heldElsewhere);
     for (const Layer& layer : layers) {
@@ -69,13 +68,9 @@ double MemberTimes::gradientSum(std::span<const Layer> layers, std::int64_t held
         others += static_cast<double>(layer.parameters - layer.expertParameters);
     }
     const int holders = m_parallel.context * m_parallel.data;
-    double seconds = 0;
-    for (const int bytes : {gradientBytes, gathered}) {
-        seconds += ringSeconds(m_gradients, holders, others * bytes);
-        if (experts > 0)
-            seconds += ringSeconds(m_expertGradients, holders / m_parallel.expert, experts * bytes);
-    }
-    return seconds;
+    return ringSeconds(m_gradients, holders, others * bytesPerParameter)
+           + (experts > 0 ? ringSeconds(m_expertGradients, holders / m_parallel.expert, experts * bytesPerParameter)
+                          : 0);
 }
 
 } // namespace pipewright

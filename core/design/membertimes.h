@@ -26,18 +26,15 @@ public:
     Seconds exchanges(const Layer& layer, std::optional<GroupAxis> axis = std::nullopt) const;
 
     /// The exposed time of exchanges of `seconds` in a block that computes for `computing`: the share that does not
-    /// overlap, and the rest that is longer than the compute. The gradient sum over copies overlaps with a stage's last
-    /// backward.
+    /// overlap, and the rest that is longer than the compute.
     double exposed(double seconds, double computing) const;
 
-    /// The time to sum the gradients of these layers over all that hold the same parameters and saw other tokens, once
-    /// per step: the context-parallel members of all copies of the pipeline, or, for an expert, of the copies that have
-    /// it. Members of tensor parallelism hold other parameters, of experts too. `heldElsewhere`: how many parameters,
-    /// no experts', another stage of the device has and sums. The gradients are scattered, and then `gathered` bytes
-    /// per parameter are gathered: of the sums, or where these devices share out the optimizer's state, of new
-    /// parameters.
-    double gradientSum(std::span<const Layer> layers, std::int64_t heldElsewhere, int gradientBytes,
-                       int gathered) const;
+    /// The time to scatter, or to gather, so many bytes per parameter of these layers over all that hold the same
+    /// parameters and see other tokens: the context-parallel members of all copies of the pipeline, or, for an expert,
+    /// of the copies that have it. Members of tensor parallelism hold other parameters, of experts too. A sum over all
+    /// of them is both, one after the other. `heldElsewhere`: how many parameters, no experts', another stage of the
+    /// device has and sums.
+    double overCopies(std::span<const Layer> layers, std::int64_t heldElsewhere, int bytesPerParameter) const;
 
 private:
     double seconds(const GroupTraffic& traffic) const;

@@ -84,6 +84,12 @@ constexpr Rule rules[] = {
     {"--host-link"},
     {"--name"},
 
+    {"--reshard", [](const Situation& s) { return s.request.zero.sharesParameters(); }, "no parameters are shared out",
+     "give --zero 3 too"},
+    {"--prefetch", [](const Situation& s) { return s.request.zero.sharesParameters(); }, "no parameters are shared out",
+     "give --zero 3 too"},
+    {"--reduce", [](const Situation& s) { return s.request.zero.sharesGradients(); }, "no gradients are shared out",
+     "give --zero 2 or 3 too"},
     {"--group", [](const Situation& s) { return s.family.interleaves; }, "its microbatches are in no groups",
      "leave it out, or use interleaved-1f1b"},
     {"--memory-limit", [](const Situation& s) { return s.family.search != FamilySearch::None; },

@@ -166,6 +166,22 @@ std::vector<BlockPart> partsOfLayers(const std::vector<std::span<const Layer>>& 
 
 } // namespace
 
+namespace {
+
+/// What copies of the pipeline exchange is in proportion to the parameters.
+void shareByParameters(const Costs& from, Nanoseconds StageCosts::*time, Costs& to)
+{
+    double all = 0, parameters = 0;
+    for (const StageCosts& stage : from.stages) {
+        all += static_cast<double>(stage.*time);
+        parameters += static_cast<double>(stage.allParameters());
+    }
+    for (StageCosts& stage : to.stages)
+        stage.*time = parameters > 0 ? std::llround(all * static_cast<double>(stage.allParameters()) / parameters) : 0;
+}
+
+} // namespace
+
 Costs recutCosts(const Workload& workload, const Costs& costs, const StageCut& from, const StageCut& to,
                  Unevenness uneven)
 {
@@ -216,6 +232,8 @@ Costs recutCosts(const Workload& workload, const Costs& costs, const StageCut& f
     for (StageCosts& stage : recut.stages)
         stage.fitParts();
     applyBytes(workload, to.layersPerStage, to.choices, recut);
+    for (const auto time : {&StageCosts::reduceGradients, &StageCosts::gather})
+        shareByParameters(costs, time, recut);
     return recut;
 }
 
@@ -288,7 +306,8 @@ Costs shareOutCosts(const Costs& costs, const std::vector<int>& fromDeviceOfStag
              {&S::savedUntilInputGrad, &S::savedUntilWeightGrad, &S::savedFromInputGrad, &S::sparedByBackward,
               &S::recomputedUntilInputGrad, &S::recomputedUntilWeightGrad, &S::workspaceRecompute, &S::sequenceGradient,
               &S::workspaceForward, &S::workspaceInputGrad, &S::workspaceWeightGrad, &S::workspaceBackward,
-              &S::parameters, &S::gradients, &S::optimizerState})
+              &S::parameters, &S::gradients, &S::optimizerState, &S::gatheredParameters, &S::wholeGradients,
+              &S::reduceGradients, &S::gather})
             share(field);
         stage.origin.fill(CostOrigin::Estimated);
     }

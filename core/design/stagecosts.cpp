@@ -99,20 +99,29 @@ Recompute recomputeOf(const MemoryChoices& choices, std::size_t stage)
     return stage < choices.recompute.size() ? choices.recompute[stage] : Recompute::None;
 }
 
-/// Parameters of a stage whose optimizer state one device keeps: its share, if the copies that the model's degrees
-/// count share it out. Copies of an expert are fewer.
-std::int64_t updatedParametersOf(const Parallelism& parallel, const Zero& zero, std::span<const Layer> layers)
+/// Of so many parameters of a stage, and among them `experts` of experts, those that one device has when the copies
+/// that the model's degrees count share them out. Copies of an expert are fewer.
+std::int64_t sharedOut(const Parallelism& parallel, const Zero& zero, std::int64_t all, std::int64_t experts)
 {
-    const std::int64_t trained = trainedParametersOf(layers);
-    if (zero.level == 0)
-        return trained;
-    std::int64_t experts = 0;
-    for (const Layer& layer : layers)
-        experts += layer.expertParameters;
     const std::int64_t copies =
         std::int64_t(parallel.data) * (zero.over == Zero::Over::DataAndContext ? parallel.context : 1);
     const auto share = [](std::int64_t count, std::int64_t over) { return (count + over - 1) / over; };
-    return share(trained - experts, copies) + share(experts, std::max<std::int64_t>(1, copies / parallel.expert));
+    return share(all - experts, copies) + share(experts, std::max<std::int64_t>(1, copies / parallel.expert));
+}
+
+std::int64_t expertParametersOf(std::span<const Layer> layers)
+{
+    std::int64_t experts = 0;
+    for (const Layer& layer : layers)
+        experts += layer.expertParameters;
+    return experts;
+}
+
+/// Parameters of a stage whose optimizer state one device keeps.
+std::int64_t updatedParametersOf(const Parallelism& parallel, const Zero& zero, std::span<const Layer> layers)
+{
+    const std::int64_t trained = trainedParametersOf(layers);
+    return zero.level == 0 ? trained : sharedOut(parallel, zero, trained, expertParametersOf(layers));
 }
 
 void fillBytes(const Workload& workload, std::span<const Layer> layers, Recompute recompute, const Zero& zero,
@@ -139,7 +148,19 @@ void fillBytes(const Workload& workload, std::span<const Layer> layers, Recomput
     const std::int64_t trained = trainedParametersOf(layers);
     stage.parameters = parametersOf(layers) * workload.state.parameter;
     stage.gradients = trained * workload.state.gradient;
-    stage.optimizerState = updatedParametersOf(workload.shape.parallel, zero, layers) * workload.state.optimizer;
+    const std::int64_t updated = updatedParametersOf(workload.shape.parallel, zero, layers);
+    stage.optimizerState = updated * workload.state.optimizer;
+    stage.gatheredParameters = stage.wholeGradients = 0;
+    if (zero.sharesGradients() && updated < trained) {
+        stage.wholeGradients = stage.gradients;
+        stage.gradients = updated * workload.state.gradient;
+    }
+    if (const std::int64_t own =
+            sharedOut(workload.shape.parallel, zero, parametersOf(layers), expertParametersOf(layers));
+        zero.sharesParameters() && own < parametersOf(layers)) {
+        stage.gatheredParameters = stage.parameters;
+        stage.parameters = own * workload.state.parameter;
+    }
 }
 
 /// Gathering rows is traffic, not arithmetic.
@@ -234,19 +255,25 @@ void fillTimes(std::span<const Layer> layers, const Layer& attention, const Devi
     if (!recompute.coresOnly() && !recompute.insideBackward())
         stage.parts[indexOf(Op::R)] = stage.parts[indexOf(Op::F)];
     const std::int64_t all = parametersOf(layers), trained = trainedParametersOf(layers);
-    const Bytes updated = all > 0 ? stage.parameters / all * trained : 0;
+    const Bytes updated = all > 0 ? stage.allParameters() / all * trained : 0;
     const double own = trained > 0 ? static_cast<double>(trained - heldElsewhere) / static_cast<double>(trained) : 1;
     // A device that keeps a share of the state updates that share of the parameters.
     const double share = trained > 0 ? static_cast<double>(updatedParametersOf(members.parallel(), zero, layers))
                                            / static_cast<double>(trained)
                                      : 1;
-    const double touched =
-        own
-        * (share * static_cast<double>(2 * updated + stage.gradients) + 2 * static_cast<double>(stage.optimizerState));
-    const double sum =
-        members.gradientSum(layers, heldElsewhere, state.gradient, zero.level > 0 ? state.parameter : state.gradient);
-    stage.update = toNanoseconds((device.memoryBandwidth > 0 ? touched / device.memoryBandwidth : 0)
-                                 + members.exposed(sum, backwardWork));
+    const double touched = own
+                           * (share * static_cast<double>(2 * updated + stage.allGradients())
+                              + 2 * static_cast<double>(stage.optimizerState));
+    stage.update = toNanoseconds(device.memoryBandwidth > 0 ? touched / device.memoryBandwidth : 0);
+    // What --overlap-exchanges hides of the sum, the last backward hides, and of the new parameters the first forward.
+    const double scattered = members.overCopies(layers, heldElsewhere, state.gradient),
+                 gathered =
+                     members.overCopies(layers, heldElsewhere, zero.level > 0 ? state.parameter : state.gradient);
+    stage.reduceGradients =
+        toNanoseconds(members.exposed(zero.level > 0 ? scattered : scattered + gathered, backwardWork));
+    stage.gather = zero.level == 0           ? 0
+                   : zero.sharesParameters() ? toNanoseconds(gathered)
+                                             : toNanoseconds(members.exposed(gathered, work.forward));
 }
 
 const DeviceSpec& deviceOf(const Cluster& cluster, const std::vector<int>& deviceOfStage, std::size_t stage)

@@ -20,16 +20,19 @@ Bytes part(Bytes whole, Bytes bytes, Bytes of)
 StageState stageState(const Schedule& schedule, const Costs& costs, const Dataflow& dataflow, int stage, int replica)
 {
     const StageCosts& all = costs.stages[static_cast<std::size_t>(stage)];
-    StageState held{all.parameters, all.gradients, all.optimizerState};
+    StageState held{all.parameters, all.gradients, all.optimizerState, all.gatheredParameters, all.wholeGradients};
     for (const SharedParameter& shared : dataflow.shared) {
         const auto& placement = schedule.placement(replica);
-        if (shared.otherStage != stage || shared.copied || all.gradients <= 0
+        const Bytes gradients = all.allGradients();
+        if (shared.otherStage != stage || shared.copied || gradients <= 0
             || placement[static_cast<std::size_t>(shared.rootStage)] != placement[static_cast<std::size_t>(stage)])
             continue;
-        const Bytes bytes = std::min(shared.bytes, held.gradients);
-        held.parameters -= part(all.parameters, bytes, all.gradients);
-        held.optimizer -= part(all.optimizerState, bytes, all.gradients);
-        held.gradients -= bytes;
+        const Bytes bytes = std::min(shared.bytes, gradients);
+        held.parameters -= part(all.parameters, bytes, gradients);
+        held.optimizer -= part(all.optimizerState, bytes, gradients);
+        held.gradients -= part(all.gradients, bytes, gradients);
+        held.gathered -= part(all.gatheredParameters, bytes, gradients);
+        held.wholeGradients -= part(all.wholeGradients, bytes, gradients);
     }
     return held;
 }

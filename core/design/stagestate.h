@@ -12,6 +12,8 @@ namespace pipewright {
 struct StageState {
     Bytes parameters = 0, gradients = 0;
     Bytes optimizer = 0; ///< all of it, though replicas may share it out
+    /// Not all the time: what is shared out, as a whole.
+    Bytes gathered = 0, wholeGradients = 0;
     Bytes bytes() const { return parameters + gradients + optimizer; }
 };
 

@@ -27,6 +27,8 @@ std::string_view categoryOf(const Task& task)
     case TaskKind::Collective: return "collective";
     case TaskKind::Offload: return "copy to host memory";
     case TaskKind::Reload: return "copy from host memory";
+    case TaskKind::Gather: return "gathering of parameters";
+    case TaskKind::ReduceGradients: return "sum of gradients over copies";
     }
     return {};
 }

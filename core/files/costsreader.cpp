@@ -211,6 +211,9 @@ private:
                              fmt::format("its parts take {} one behind the other", exactDuration(sumOf(parts))),
                              "leave the time out: it is their sum");
         });
+        forEachExchangeTime(stage, [&reader](std::string_view key, Nanoseconds& time) {
+            reader.readDuration(key, time, Presence::Optional);
+        });
         forEachByteField(stage, [&reader](std::string_view key, Bytes& field) { reader.readSize(key, field); });
         readOrigins(reader, stage.origin);
         if (const Json* json = reader.object("spread")) {

@@ -98,6 +98,21 @@ Json weightsToJson(const WeightPolicy& weights)
 
 /// Keys that equal the unrolled building block's are left out; `unrolled` is null without a building block that
 /// unrolls.
+Json zeroToJson(const Zero& zero)
+{
+    const Zero usual;
+    Json json{{"level", zero.level}, {"over", nameOf(zero.over)}};
+    if (zero.reshard.every)
+        json["reshard"] = "always";
+    if (!zero.reshard.stages.empty())
+        json["reshard_stages"] = zero.reshard.stages;
+    if (zero.prefetch != usual.prefetch)
+        json["prefetch"] = zero.prefetch;
+    if (zero.reduce != usual.reduce)
+        json["reduce"] = nameOf(zero.reduce);
+    return json;
+}
+
 Json scheduleToJson(const Schedule& schedule, const Schedule* unrolled)
 {
     Json json;
@@ -112,7 +127,7 @@ Json scheduleToJson(const Schedule& schedule, const Schedule* unrolled)
     if (!schedule.dataParallelDevices.empty())
         json["in_turn"] = schedule.dataParallelDevices;
     if (schedule.zero != Zero{})
-        json["zero"] = {{"level", schedule.zero.level}, {"over", nameOf(schedule.zero.over)}};
+        json["zero"] = zeroToJson(schedule.zero);
     if (schedule.shardedStates)
         json["sharded_states"] = true;
     if (!(schedule.weightPolicy == WeightPolicy{}))
@@ -194,6 +209,10 @@ Json stageCostsToJson(const StageCosts& stage)
         const bool parts = !stage.parts[indexOf(op)].empty(); // a time that is the sum of its parts is left out
         if (const Nanoseconds time = stage.*timeField(op); !parts && time != leftOut)
             json[std::string(timeKey(op))] = exactDuration(time);
+    });
+    forEachExchangeTime(stage, [&json](std::string_view key, Nanoseconds time) {
+        if (time != 0)
+            json[std::string(key)] = exactDuration(time);
     });
     for (const Op op : allOps)
         for (const BlockPart& part : stage.parts[indexOf(op)])

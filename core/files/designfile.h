@@ -12,6 +12,10 @@
 //
 //   "zero": {"level": 1, "over": "data"}
 //
+// Of level 3 a file may say which stages free what they gathered after each visit, "reshard": "always" or
+// "reshard_stages": [0, 2], and how many stages ahead are gathered, "prefetch": 1; of levels 2 and 3 when gradients are
+// reduced, "reduce": "each", or "last" when left out.
+//
 // A schedule may be given by a building block (buildingblock/buildingblock.h) instead of an order:
 //
 //   "building_block": {

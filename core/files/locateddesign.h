@@ -60,6 +60,14 @@ void forEachTime(const StageCosts& stage, Visit visit)
         visit(op, std::optional<Nanoseconds>(0));
 }
 
+/// The times of a stage's costs that are no block's, under their names in files; 0 where a file has none.
+template<class Stage, class Visit>
+void forEachExchangeTime(Stage& stage, Visit visit)
+{
+    visit("reduce_gradients", stage.reduceGradients);
+    visit("gather", stage.gather);
+}
+
 /// The byte fields of a stage's costs under their names in files; one list for writing and reading.
 template<class Stage, class Visit>
 void forEachByteField(Stage& stage, Visit visit)
@@ -80,6 +88,8 @@ void forEachByteField(Stage& stage, Visit visit)
     visit("parameters", stage.parameters);
     visit("gradients", stage.gradients);
     visit("optimizer_state", stage.optimizerState);
+    visit("gathered_parameters", stage.gatheredParameters);
+    visit("whole_gradients", stage.wholeGradients);
 }
 
 } // namespace pipewright

@@ -237,7 +237,7 @@ void readZero(Reading& reading, ObjectReader& schedule, Schedule& result)
     bool sharded = false;
     schedule.read("sharded_optimizer", sharded);
     if (sharded)
-        result.zero = {1, Zero::Over::Data};
+        result.zero = {.level = 1, .over = Zero::Over::Data};
     const Json* zero = schedule.object("zero");
     if (!zero)
         return;
@@ -246,6 +246,15 @@ void readZero(Reading& reading, ObjectReader& schedule, Schedule& result)
     reader.readName<Zero::Over>("over", result.zero.over,
                                 {{nameOf(Zero::Over::Data), Zero::Over::Data},
                                  {nameOf(Zero::Over::DataAndContext), Zero::Over::DataAndContext}});
+    reader.readName<Zero::Reduce>(
+        "reduce", result.zero.reduce,
+        {{nameOf(Zero::Reduce::Last), Zero::Reduce::Last}, {nameOf(Zero::Reduce::Each), Zero::Reduce::Each}});
+    reader.read("prefetch", result.zero.prefetch, 0, Zero::mostPrefetch);
+    reader.readName<bool>("reshard", result.zero.reshard.every, {{"never", false}, {"always", true}});
+    if (const Json* stages = reader.array("reshard_stages"))
+        result.zero.reshard.stages =
+            readIntegers(reading, *stages, "/schedule/zero/reshard_stages", 0, std::max(0, result.stages() - 1));
+    std::sort(result.zero.reshard.stages.begin(), result.zero.reshard.stages.end());
     reader.finish();
 }
 

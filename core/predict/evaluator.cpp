@@ -47,7 +47,11 @@ void Evaluator::setCosts(const Costs& costs)
         Nanoseconds& duration = m_nodes[t].duration;
         switch (task.kind) {
         case TaskKind::Compute: duration = costs.duration(task.op, task.stage, task.microbatch); break;
-        case TaskKind::Update: duration = updateTime(m_program, costs, task.stage); break;
+        case TaskKind::Update: duration = updateTime(m_program, m_program.versioned(), costs, task.stage); break;
+        case TaskKind::Gather: duration = costs.stages[static_cast<std::size_t>(task.stage)].gather; break;
+        case TaskKind::ReduceGradients:
+            duration = costs.stages[static_cast<std::size_t>(task.stage)].reduceGradients;
+            break;
         case TaskKind::PutInPlace:
         case TaskKind::SetOut: duration = 0; break;
         case TaskKind::Collective: duration = 0; break; // member programs set their durations: setDurations()

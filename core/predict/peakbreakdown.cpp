@@ -71,6 +71,9 @@ private:
         case BufferUse::Received: m_peak.received += bytes; break;
         case BufferUse::Made: m_peak.made += bytes; break;
         case BufferUse::Weights: m_peak.weights += bytes; break;
+        case BufferUse::Gathered:
+            (traitsOf(buffer.kind).isWeights ? m_peak.gathered : m_peak.wholeGradients) += bytes;
+            break;
         case BufferUse::Saved: {
             auto& [count, sum] = m_saved[{buffer.stage, std::int64_t(buffer.microbatch) << 16 | buffer.replica}];
             count += sign;
@@ -152,6 +155,8 @@ std::string describeParts(const MemoryPeak& peak)
         part(peak.savedBytes(), fmt::format("of saved activations ({})", stages));
     }
     part(peak.weights, "of further weight versions (older, or predicted)");
+    part(peak.gathered, "of gathered parameters");
+    part(peak.wholeGradients, "of gradients that are still to be shared out");
     part(peak.received, "received");
     part(peak.made, "made here and not yet sent or used");
     part(peak.workspace, "of workspace");

@@ -10,7 +10,7 @@
 
 namespace pipewright {
 
-/// Its parts add up to `peak`: persistent, the saved activations of all stages, received, made, workspace.
+/// Its parts add up to `peak`.
 struct MemoryPeak {
     struct Saved {
         int stage = 0;
@@ -29,6 +29,8 @@ struct MemoryPeak {
     Bytes persistent = 0;     ///< parameters, gradients, optimizer state
     std::vector<Saved> saved; ///< kept by F for the backward (and by I for W), by stage
     Bytes weights = 0;        ///< besides the newest: older versions still in use, and predicted weights
+    Bytes gathered = 0;       ///< parameters that copies of the pipeline share out, as a whole
+    Bytes wholeGradients = 0; ///< gradient sums that are still to be shared out over them
     Bytes received = 0;       ///< arrived from other devices and not yet used up
     Bytes made = 0;           ///< outputs and gradients made here that wait to be sent or used
     Bytes workspace = 0;      ///< of the instruction at the peak

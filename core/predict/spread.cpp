@@ -70,7 +70,7 @@ std::vector<SampledTask> sampledTasks(const Program& program, const Costs& costs
         if (task.kind == TaskKind::Compute)
             sampled.push_back({t, costs.duration(task.op, task.stage, task.microbatch), spreadOf(task)});
         else if (task.kind == TaskKind::Update)
-            sampled.push_back({t, updateTime(program, costs, task.stage), spreadOf(task)});
+            sampled.push_back({t, updateTime(program, program.versioned(), costs, task.stage), spreadOf(task)});
     }
     return sampled;
 }

@@ -46,6 +46,8 @@ DeviceMemory sumUp(const Design& design, int device, const MemoryPeak& peak, Mem
         memory.optimizer += stage.optimizer;
     }
     memory.weights += peak.weights;
+    memory.gradients += peak.wholeGradients;
+    memory.gathered = peak.gathered;
     memory.activations = peak.savedBytes();
     memory.buffers = peak.received + peak.made;
     memory.workspace = peak.workspace;

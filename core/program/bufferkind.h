@@ -37,8 +37,10 @@ enum class BufferKind : std::uint8_t {
     OffloadedUntilWeightGrad,
     ReloadedUntilInputGrad, ///< back on the device: Reload -> I or B
     ReloadedUntilWeightGrad,
+    GatheredParameters, ///< all of a stage's parameters, which copies of the pipeline share out: until the last reader
+    WholeGradients,     ///< of a stage's gradients what other copies have a share in, and is still to be shared out
 };
-inline constexpr int bufferKindCount = 25;
+inline constexpr int bufferKindCount = 27;
 
 /// What a buffer's bytes are for, as people see it in a peak of memory.
 enum class BufferUse : std::uint8_t {
@@ -47,6 +49,7 @@ enum class BufferUse : std::uint8_t {
     Made,      ///< a block's result, until it was handed on
     Received,  ///< another device's result
     Weights,   ///< other weights of a stage than its newest
+    Gathered,  ///< the whole of what copies of the pipeline share out
     Workspace, ///< of one instruction
     OnHost,    ///< in host memory, not in the device's memory
 };
@@ -88,6 +91,8 @@ constexpr std::optional<BufferTraits> rowOf(BufferKind kind)
     case Kind::OffloadedUntilWeightGrad: return BufferTraits{Use::OnHost, false, Kind::ReloadedUntilWeightGrad};
     case Kind::ReloadedUntilInputGrad: return BufferTraits{Use::Saved};
     case Kind::ReloadedUntilWeightGrad: return BufferTraits{Use::Saved};
+    case Kind::GatheredParameters: return BufferTraits{Use::Gathered, true};
+    case Kind::WholeGradients: return BufferTraits{Use::Gathered};
     }
     return {};
 }

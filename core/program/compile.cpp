@@ -121,6 +121,23 @@ void checkOffload(const Schedule& schedule, const Costs& costs)
            "let transfers go where the data puts them: remove \"transfer_order\"");
 }
 
+/// Refuses what shared gradients and parameters cannot be combined with.
+void checkZero(const Schedule& schedule, const OrderGraph& graph)
+{
+    const auto refuse = [&](bool when, const char* what, const char* remedy) {
+        if (when)
+            throw Error("schedule.zero", fmt::format("level {}, and {}", schedule.zero.level, what), remedy);
+    };
+    if (!schedule.zero.sharesGradients())
+        return;
+    refuse(schedule.replicas() > 1, "replicas share out the optimizer's state alone",
+           "take --zero 1, or copies that are only counted: --data-parallel N");
+    refuse(graph.hasUpdates(), "the schedule updates its stages amid the step",
+           "take --zero 1, or a family that updates at the end of a step");
+    refuse(!schedule.transferOrder.empty(), "the order of transfers is stated",
+           "let transfers go where the data puts them: remove \"transfer_order\"");
+}
+
 /// Without loop commuting the W of the root stage waits for the other owner's gradient of the same microbatch.
 void addSharedGradientInputs(OrderGraph& graph, const Dataflow& dataflow, int microbatches)
 {
@@ -249,6 +266,7 @@ public:
         if (m_weights.versioned())
             checkVersioned(schedule, dataflow);
         checkOffload(schedule, costs);
+        checkZero(schedule, *m_graph);
         addWeightInputs(*m_graph, m_weights, schedule);
         if (!options.commuteSharedGradients)
             addSharedGradientInputs(*m_graph, dataflow, schedule.microbatches);
@@ -374,7 +392,7 @@ auto compileRepetition(const Schedule& schedule, const Costs& costs, const Dataf
                        const CompileOptions& options, Copied copied)
     -> decltype(copied(std::declval<Program>(), std::declval<ShortenedSchedule>(), std::vector<Nanoseconds>()))
 {
-    if (!costs.microbatches.empty() || !schedule.offload.empty())
+    if (!costs.microbatches.empty() || !schedule.offload.empty() || schedule.zero.sharesGradients())
         return std::nullopt;
     std::optional<SteadyState> steady = findSteadyState(schedule);
     if (!steady)

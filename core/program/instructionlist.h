@@ -34,6 +34,7 @@ struct alignas(128) InstructionList : DevicePeaks { // a power of two, so that i
     std::size_t expected = 0;      ///< instructions
     TaskId lastBlock = 0;
     std::vector<TaskId> openOffloads; ///< oldest first: what they read is still to be freed
+    std::vector<TaskId> openSums;     ///< likewise: over copies of the pipeline
     bool isWritten = true;            ///< false: only the peaks are wanted
 
     Channel& channelTo(int destination)

@@ -8,6 +8,7 @@
 
 #include "core/base/parallelfor.h"
 #include "core/program/instructionlist.h"
+#include "core/program/lastuses.h"
 #include "core/program/overlaps.h"
 #include "core/program/replicasums.h"
 
@@ -19,11 +20,6 @@ namespace pipewright {
 
 namespace {
 
-struct BufferUse {
-    TaskId local = none;    ///< the last task on its device that uses or defines it; none: never freed
-    TaskId transfer = none; ///< the last transfer that sends it; none: never sent
-};
-
 /// Writes the instruction lists of some consecutive devices. They follow from the tasks of these devices alone, so
 /// projectors of different devices may run in parallel.
 class Projector {
@@ -34,7 +30,7 @@ public:
         : m_program(program), m_partner(partner), m_firstDevice(firstDevice),
           m_devices(static_cast<std::uint32_t>(endDevice - firstDevice)),
           m_outstanding(static_cast<std::size_t>(outstandingSends)), m_recomputes(!program.recompute.empty()),
-          m_lanes(m_devices)
+          m_lanes(m_devices), m_uses(program, partner)
     {
         for (Lane& lane : m_lanes)
             lane.isWritten = lists == Lists::Written;
@@ -43,7 +39,7 @@ public:
     // Everything is inlined except rare cases, which would only add compile time.
     [[gnu::flatten]] void run()
     {
-        gatherUses();
+        m_uses.gather([this](std::int32_t device) { return laneOf(device); });
         for (Lane& lane : m_lanes) {
             lane.instructions.reserve(lane.isWritten ? lane.expected : 0);
             lane.liveBytes.reserve(lane.isWritten ? lane.expected : 0);
@@ -70,8 +66,10 @@ public:
             case TaskKind::SetOut:
                 if (t >= end)
                     endLoop();
-                if (here != nullptr && task.kind == TaskKind::Update)
-                    closeOffloads(*here, 1);
+                if (here != nullptr && task.kind == TaskKind::Update) {
+                    closeOldest(*here, here->openOffloads, 1);
+                    closeSumsOf(*here, task.stage);
+                }
                 if (here != nullptr)
                     update(*here, t);
                 break;
@@ -83,6 +81,17 @@ public:
             case TaskKind::Reload:
                 if (here != nullptr)
                     reload(*here, t);
+                break;
+            case TaskKind::Gather:
+                if (here != nullptr)
+                    gather(*here, t);
+                break;
+            case TaskKind::ReduceGradients:
+                if (here != nullptr) {
+                    add(*here, InstructionKind::ReduceGradients, t, none);
+                    if (!m_program.reads(t).empty())
+                        here->openSums.push_back(t);
+                }
                 break;
             }
         }
@@ -115,88 +124,10 @@ private:
         return i < m_devices ? &m_lanes[i] : nullptr;
     }
 
-    /// The first pass, over tasks and buffers of these devices: last uses, sizes, and the lengths of the lists.
-    void gatherUses()
-    {
-        m_uses.resize(m_program.buffers.size());
-        const BufferId* const operands = m_program.operands.data();
-        const auto count = static_cast<TaskId>(m_program.tasks.size());
-        for (TaskId t = 0; t < count; ++t) {
-            const Task& task = m_program.tasks[t];
-            if (task.kind == TaskKind::Collective) { // no buffers of its own: the parts before and after it have them
-                for (std::int32_t member = task.device; member <= task.peer; ++member)
-                    if (Lane* const lane = laneOf(member))
-                        ++lane->expected;
-                continue;
-            }
-            Lane* const here = laneOf(task.device);
-            Lane* const there = task.peer != task.device ? laneOf(task.peer) : nullptr; // none for a peer of -1
-            if (here == nullptr && there == nullptr)
-                continue;
-            if (here != nullptr)
-                ++here->expected;
-            if (there != nullptr)
-                ++there->expected;
-            const BufferId *operand = operands + m_program.operandBegin[t],
-                           *const split = operands + m_program.operandSplit[t],
-                           *const end = operands + m_program.operandBegin[t + 1];
-            if (task.kind == TaskKind::Transfer) {
-                for (; here != nullptr && operand != split; ++operand)
-                    noteSend(*operand, t);
-                operand = there != nullptr ? split : end;
-            } else if (task.kind == TaskKind::Offload) {
-                m_offloads = true;
-                for (; operand != split; ++operand)
-                    noteSend(*operand, t);
-            }
-            for (; operand != end; ++operand)
-                m_uses[*operand].local = t;
-        }
-        for (std::size_t b = 0; b < m_uses.size(); ++b)
-            if (Lane* const lane = laneOf(m_program.buffers[b].device))
-                noteBuffer(*lane, m_program.buffers[b], m_uses[b]);
-    }
-
-    void noteSend(BufferId b, TaskId t)
-    {
-        if (m_uses[b].transfer != none) {
-            m_sentTwice.resize(m_uses.size());
-            m_sentTwice[b] = true;
-        }
-        m_uses[b].transfer = t;
-    }
-
-    /// Buffers used by an overlapped pair are freed after both blocks, among them the workspace of the first.
-    void noteBuffer(Lane& lane, const Buffer& buffer, BufferUse& use) const
-    {
-        const TaskId other = use.local == none ? none : partner(use.local);
-        const bool endsLater = other != none && other > use.local;
-        if (endsLater)
-            use.local = other;
-        if (isPersistent(buffer.kind)) {
-            lane.persistent += buffer.bytes;
-            use.local = use.transfer = none;
-        } else if (buffer.kind == BufferKind::Workspace && !endsLater && !isReadBy(use)) {
-            use.local = none;
-        } else {
-            ++lane.expected;
-        }
-    }
-
-    /// Workspace of a block that is divided into parts lives from the first part to the last one, which reads it.
-    bool isReadBy(const BufferUse& use) const
-    {
-        if (!m_program.hasMembers())
-            return false;
-        const auto reads = m_program.reads(use.local);
-        const auto at = static_cast<std::size_t>(&use - m_uses.data());
-        return std::find(reads.begin(), reads.end(), static_cast<BufferId>(at)) != reads.end();
-    }
-
     Bytes bytesOnDevice(BufferId b) const
     {
         const BufferKind kind = m_program.buffers.kind(b); // the persistent ones are there from the start
-        return (m_offloads && isInHostMemory(kind)) || isPersistent(kind) ? 0 : m_program.buffers.bytes(b);
+        return (m_uses.anyOffload() && isInHostMemory(kind)) || isPersistent(kind) ? 0 : m_program.buffers.bytes(b);
     }
 
     /// The other block of a task's overlapped pair; none when it has no pair.
@@ -213,7 +144,7 @@ private:
     /// Earlier sends on those channels are closed as well.
     [[gnu::noinline]] void closeOtherSends(Lane& source, BufferId b)
     {
-        if (m_sentTwice.empty() || !m_sentTwice[b])
+        if (!m_uses.isSentTwice(b))
             return;
         for (std::size_t c = 0; c < source.channels.size(); ++c) {
             std::size_t until = 0;
@@ -231,7 +162,7 @@ private:
     /// The same for all operands of task t that are freed after task `end`.
     void closeOtherSendsOf(Lane& source, TaskId t, TaskId end)
     {
-        if (m_sentTwice.empty())
+        if (!m_uses.anySentTwice())
             return;
         for (std::size_t i = m_program.operandBegin[t]; i < m_program.operandBegin[t + 1]; ++i) {
             const BufferId b = m_program.operands[i];
@@ -245,7 +176,7 @@ private:
     {
         const BufferId* const last = m_program.operands.data() + m_program.operandBegin[t + 1];
         for (const BufferId* b = m_program.operands.data() + m_program.operandBegin[t]; b != last; ++b) {
-            const BufferUse& use = m_uses[*b];
+            const LastUse& use = m_uses[*b];
             if (use.local == end && (use.transfer == none || use.transfer < end))
                 m_freed.push_back(*b);
         }
@@ -279,14 +210,15 @@ private:
     {
         takeFreed([&](BufferId b) {
             add(here, InstructionKind::Free, m_uses[b].transfer, b, -bytesOnDevice(b));
-            if (m_offloads && isInHostMemory(m_program.buffers.kind(b)))
+            if (m_uses.anyOffload() && isInHostMemory(m_program.buffers.kind(b)))
                 here.moveOnHost(-m_program.buffers.bytes(b));
         });
     }
 
     void compute(Lane& here, TaskId t, const Task& task)
     {
-        closeOffloads(here, 1);
+        closeOldest(here, here.openOffloads, 1);
+        closeOldest(here, here.openSums, 1);
         Bytes workspace = 0, kept = 0;
         for (const BufferId b : m_program.writes(t))
             (m_uses[b].local == none ? workspace : kept) += bytesOnDevice(b);
@@ -353,23 +285,40 @@ private:
 
     [[gnu::noinline]] void reload(Lane& here, TaskId t)
     {
-        closeOffloads(here, 1);
+        closeOldest(here, here.openOffloads, 1);
         if (!here.openOffloads.empty() && here.openOffloads.back() == m_program.afterData[t])
-            closeOffloads(here, 0);
+            closeOldest(here, here.openOffloads, 0);
         Bytes kept = 0;
         for (const BufferId b : m_program.writes(t))
             kept += bytesOnDevice(b);
         add(here, InstructionKind::Reload, t, none, kept);
     }
 
-    /// Waits for the oldest offloads and frees their sources until `left` are open. OffloadTasks::begin() makes the
-    /// next block wait for the same offloads.
-    void closeOffloads(Lane& here, std::size_t left)
+    [[gnu::noinline]] void gather(Lane& here, TaskId t)
     {
-        while (here.openOffloads.size() > left) {
-            close(here, here.openOffloads.front());
-            here.openOffloads.erase(here.openOffloads.begin());
+        Bytes kept = 0;
+        for (const BufferId b : m_program.writes(t))
+            kept += m_program.buffers.bytes(b);
+        add(here, InstructionKind::Gather, t, none, kept);
+    }
+
+    /// Waits for the oldest offloads, or sums over copies, and frees what they read until `left` are open.
+    /// OffloadTasks::begin() and CopyExchanges::begin() make the next block wait for the same tasks.
+    void closeOldest(Lane& here, std::vector<TaskId>& open, std::size_t left)
+    {
+        while (open.size() > left) {
+            close(here, open.front());
+            open.erase(open.begin());
         }
+    }
+
+    /// Before its update, which waits for them.
+    [[gnu::noinline]] void closeSumsOf(Lane& here, int stage)
+    {
+        for (const TaskId sum : here.openSums)
+            if (m_program.tasks[sum].stage == stage)
+                close(here, sum);
+        std::erase_if(here.openSums, [&](TaskId sum) { return m_program.tasks[sum].stage == stage; });
     }
 
     void transfer(Lane* source, Lane* destination, TaskId t, const Task& task)
@@ -393,12 +342,12 @@ private:
     /// Waits for a send and frees the buffers whose last send it is. A buffer that is sent again later is freed then.
     void close(Lane& source, TaskId t)
     {
-        if (!m_sentTwice.empty())
+        if (m_uses.anySentTwice())
             for (const BufferId b : m_program.reads(t))
                 if (m_uses[b].transfer == t && (m_uses[b].local == none || m_uses[b].local < t))
                     closeOtherSends(source, b);
         for (const BufferId b : m_program.reads(t)) {
-            const BufferUse& use = m_uses[b];
+            const LastUse& use = m_uses[b];
             if (use.transfer != t)
                 add(source, InstructionKind::Free, t, none);
             else if (use.local == none || use.local < t)
@@ -452,11 +401,9 @@ private:
     std::uint32_t m_devices;
     std::size_t m_outstanding;
     bool m_recomputes;
-    bool m_offloads = false;   ///< these devices
     std::vector<Lane> m_lanes; ///< per device, from m_firstDevice on
     bool m_afterLoop = false;
-    std::vector<BufferUse> m_uses; ///< per buffer; filled in for these devices
-    std::vector<bool> m_sentTwice; ///< per buffer: sent to several devices; empty when none is
+    LastUses m_uses;               ///< of these devices' buffers
     std::vector<BufferId> m_freed; ///< to be freed after the present instruction
 };
 

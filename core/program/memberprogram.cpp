@@ -109,7 +109,9 @@ private:
         case TaskKind::Reload: addHostCopies(task); return;
         case TaskKind::PutInPlace: putInPlace(task); return;
         case TaskKind::SetOut:
-        case TaskKind::Collective: break;
+        case TaskKind::Collective:
+        case TaskKind::Gather: // a group's stages have no copies that are only counted
+        case TaskKind::ReduceGradients: break;
         }
         throw Error(m_groups.label(m_block), "is no task of a group's members", "use a cluster without groups");
     }

@@ -39,6 +39,12 @@ std::string Program::label(TaskId id) const
         return fmt::format("{} from device {} to device {}", toString(task.block()), task.device, task.peer);
     case TaskKind::Offload: return fmt::format("{} to host memory", toString(task.block()));
     case TaskKind::Reload: return fmt::format("{} from host memory", toString(task.block()));
+    case TaskKind::Gather:
+        return task.op == Op::U
+                   ? fmt::format("gather updated parameters of stage {}", task.stage)
+                   : fmt::format("gather parameters of stage {} for {}", task.stage, toString(task.block()));
+    case TaskKind::ReduceGradients:
+        return fmt::format("reduce gradients of stage {} after {}", task.stage, toString(task.block()));
     case TaskKind::ReplicaSum: return fmt::format("reduce stage {} over replicas", task.stage);
     case TaskKind::Reduce: return fmt::format("reduce shared parameter {}", task.stage);
     case TaskKind::PutInPlace:

@@ -92,7 +92,8 @@ private:
             isLast = --m_sumsLeft[shareOf(sum.stage, replica)] == 0 && isLast;
         const Nanoseconds exchange = replicaSumTime(m_shape, sum.stage, sum.pair, m_costs);
         const Nanoseconds length =
-            exchange + (isLast && updatesAmidTheBlocks(m_shape, m_costs) ? updateTime(m_shape, m_costs, sum.stage) : 0);
+            exchange
+            + (isLast && updatesAmidTheBlocks(m_shape, m_costs) ? updateTime(m_shape, false, m_costs, sum.stage) : 0);
         sum.at = readyOf(sum);
         if (root == other || m_costs.stages[static_cast<std::size_t>(sum.stage)].gradients == 0)
             sum.at = behindAll; // nothing is exchanged
@@ -195,10 +196,13 @@ Bytes shareOfBytes(Bytes whole, const StageCosts& stage, int replica, int replic
     return shareOfReplica(whole, replica, replicas).count();
 }
 
-Nanoseconds updateTime(const PipelineShape& shape, const Costs& costs, int stage)
+Nanoseconds updateTime(const PipelineShape& shape, bool amid, const Costs& costs, int stage)
 {
-    const Nanoseconds whole = costs.duration(Op::U, stage);
-    return shape.sharesOptimizer() ? (whole + shape.replicas() - 1) / shape.replicas() : whole;
+    Nanoseconds whole = costs.duration(Op::U, stage);
+    if (shape.sharesOptimizer())
+        whole = (whole + shape.replicas() - 1) / shape.replicas();
+    const StageCosts& of = costs.stages[static_cast<std::size_t>(stage)];
+    return whole + (amid || shape.replicas() > 1 ? of.reduceGradients + of.gather : 0);
 }
 
 bool updatesAmidTheBlocks(const PipelineShape& shape, const Costs& costs)

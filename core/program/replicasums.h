@@ -40,8 +40,10 @@ Bytes movedBytes(const Program& program, TaskId transfer);
 /// whole parameters, as many as the stage has fp32 gradients; when the bytes come from no model, of single bytes.
 Bytes shareOfBytes(Bytes whole, const StageCosts& stage, int replica, int replicas);
 
-/// An update of a stage, or of a share of it.
-Nanoseconds updateTime(const PipelineShape& shape, const Costs& costs, int stage);
+/// An update of a stage, or of a share of it. With update blocks (`amid` the step) and with drawn replicas the
+/// exchanges with copies that are only counted are part of it; elsewhere they have tasks of their own
+/// (copyexchanges.h).
+Nanoseconds updateTime(const PipelineShape& shape, bool amid, const Costs& costs, int stage);
 
 /// True when shares are updated as soon as their gradients are summed, so that their transfers overlap with the blocks
 /// of earlier stages: when transfers are not blocking.

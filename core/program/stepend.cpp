@@ -4,6 +4,8 @@
 // state O(stages x replicas^2).
 #include "core/program/stepend.h"
 
+#include <cmath>
+
 namespace pipewright {
 
 namespace {
@@ -16,14 +18,15 @@ BufferId gradientsOf(const Program& program, int stage, int replica)
 
 } // namespace
 
-void StepEnd::write(std::vector<TaskId>& lastOnDevice)
+void StepEnd::write(std::vector<TaskId>& lastOnDevice, CopyExchanges* exchanges)
 {
+    m_exchanges = exchanges;
     if (m_commuted)
         for (int r = 0; r < m_program.replicas(); ++r)
             for (const SharedParameter& shared : m_dataflow.shared)
                 if (shared.joinsStages())
-                    addReduction(TaskKind::Reduce, {shared.rootStage, r}, {shared.otherStage, r},
-                                 {shared.bytes, shared.bytes}, lastOnDevice);
+                    addReduction(TaskKind::Reduce, {shared.rootStage, r}, {shared.otherStage, r}, summedOf(shared),
+                                 lastOnDevice);
     while (m_next < m_sums.size())
         addSum(m_sums[m_next++], lastOnDevice);
     if (m_program.blocks())
@@ -36,6 +39,18 @@ void StepEnd::write(std::vector<TaskId>& lastOnDevice)
                 update({s, r}, lastOnDevice);
     if (m_program.sharesOptimizer())
         putSharesInPlace(lastOnDevice);
+}
+
+/// Of a shared parameter each of the two devices has what copies of the pipeline left it.
+ExchangedGradients StepEnd::summedOf(const SharedParameter& shared) const
+{
+    const StageCosts& stage = m_costs.stages[static_cast<std::size_t>(shared.rootStage)];
+    const Bytes whole = stage.allGradients();
+    const Bytes bytes = whole == stage.gradients
+                            ? shared.bytes
+                            : std::llround(static_cast<double>(shared.bytes) * static_cast<double>(stage.gradients)
+                                           / static_cast<double>(whole));
+    return {bytes, bytes};
 }
 
 void StepEnd::addSum(const PlannedReplicaSum& sum, std::vector<TaskId>& lastOnDevice)
@@ -92,9 +107,13 @@ void StepEnd::update(Owner owner, std::vector<TaskId>& lastOnDevice)
     TaskId& last = lastOnDevice[device];
     last = beginTask(TaskKind::Update, Op::U, owner.stage, 0, device, -1, last, state.copied, owner.replica);
     state.updated = last;
+    if (m_exchanges)
+        waitFor(last, m_exchanges->sumOf(owner.stage));
     if (state.copied != none)
         operand(gradientsOf(m_program, owner.stage, owner.replica));
     endReads();
+    if (m_exchanges)
+        m_exchanges->addGatherAfter(owner.stage, state.updated, last);
     if (m_program.sharesOptimizer())
         sendShare(owner, lastOnDevice);
 }
@@ -141,6 +160,9 @@ void StepEnd::addReduction(TaskKind kind, Owner root, Owner other, ExchangedGrad
     TaskId& last = lastOnDevice[here];
     const TaskId task = beginTask(kind, Op::U, root.stage, other.stage, here, there, last, none, other.replica);
     endReads();
+    if (m_exchanges) // it sums what copies have summed
+        for (const int stage : {root.stage, other.stage})
+            waitFor(task, m_exchanges->sumOf(stage));
     if (there != here) {
         waitFor(task, lastOnDevice[there]);
         operand(addBuffer(BufferKind::ReduceInbox, here, other.stage, -1, bytes.toRoot));

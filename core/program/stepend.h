@@ -7,6 +7,7 @@
 #pragma once
 
 #include "core/design/dataflow.h"
+#include "core/program/copyexchanges.h"
 #include "core/program/replicasums.h"
 #include "core/program/taskwriter.h"
 
@@ -34,8 +35,9 @@ public:
         while (m_next < m_sums.size() && m_sums[m_next].at < time)
             addSum(m_sums[m_next++], lastOnDevice);
     }
-    /// Adds the remaining sums and the updates.
-    void write(std::vector<TaskId>& lastOnDevice);
+    /// Adds the remaining sums and the updates; `exchanges`: with copies that are only counted, where the step has
+    /// some.
+    void write(std::vector<TaskId>& lastOnDevice, CopyExchanges* exchanges = nullptr);
 
 private:
     /// One owner of a sum: a stage of a replica.
@@ -43,6 +45,7 @@ private:
         int stage = 0, replica = 0;
     };
     void addSum(const PlannedReplicaSum& sum, std::vector<TaskId>& lastOnDevice);
+    ExchangedGradients summedOf(const SharedParameter& shared) const;
     void copySum(Owner from, Owner to, std::vector<TaskId>& lastOnDevice);
     void update(Owner owner, std::vector<TaskId>& lastOnDevice);
     void sendShare(Owner owner, std::vector<TaskId>& lastOnDevice);
@@ -76,6 +79,7 @@ private:
     std::size_t m_next = 0;
     std::vector<State> m_states; ///< per replica and stage
     std::vector<Arriving> m_arriving;
+    CopyExchanges* m_exchanges = nullptr;
 };
 
 } // namespace pipewright

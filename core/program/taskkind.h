@@ -21,10 +21,24 @@ enum class TaskKind : std::uint8_t {
     Collective, ///< of all members of a group, inside a block
     Offload,    ///< activations of a forward are copied to host memory
     Reload,     ///< they are copied back for the backward
+    Gather,     ///< a stage's parameters come from the copies of the pipeline that share them out (UNSHARD)
+    ReduceGradients, ///< its gradients are summed over these copies, each keeping its share (REDUCE_GRAD)
 };
-inline constexpr int taskKindCount = 10;
+inline constexpr int taskKindCount = 12;
 
-enum class InstructionKind : std::uint8_t { Compute, Send, Receive, Reduce, Update, Free, Collective, Offload, Reload };
+enum class InstructionKind : std::uint8_t {
+    Compute,
+    Send,
+    Receive,
+    Reduce,
+    Update,
+    Free,
+    Collective,
+    Offload,
+    Reload,
+    Gather,
+    ReduceGradients,
+};
 
 struct TaskTraits {
     std::string_view key{}; ///< in traces; the numbers of a task tell kinds with the same key apart
@@ -45,6 +59,8 @@ constexpr TaskTraits rowOf(TaskKind kind)
     case TaskKind::Collective: return {"collective", InstructionKind::Collective};
     case TaskKind::Offload: return {"offload", InstructionKind::Offload};
     case TaskKind::Reload: return {"reload", InstructionKind::Reload};
+    case TaskKind::Gather: return {"gather", InstructionKind::Gather};
+    case TaskKind::ReduceGradients: return {"reduce_gradients", InstructionKind::ReduceGradients};
     }
     return {}; // a number that is no kind
 }
@@ -75,10 +91,15 @@ constexpr bool isHostCopy(TaskKind kind)
     const InstructionKind issued = traitsOf(kind).issuedAs;
     return issued == InstructionKind::Offload || issued == InstructionKind::Reload;
 }
+/// Of one device with the copies of the pipeline that are only counted, in parallel with compute.
+constexpr bool isCopyExchange(TaskKind kind)
+{
+    return kind == TaskKind::Gather || kind == TaskKind::ReduceGradients;
+}
 /// Moves values, in parallel with compute.
 constexpr bool moves(TaskKind kind)
 {
-    return kind == TaskKind::Transfer || isHostCopy(kind);
+    return kind == TaskKind::Transfer || isHostCopy(kind) || isCopyExchange(kind);
 }
 constexpr bool isReduction(TaskKind kind)
 {

@@ -6,9 +6,11 @@
 #include "core/program/transferinference.h"
 
 #include "core/base/prefetch.h"
+#include "core/program/copyexchanges.h"
 #include "core/program/offloadtasks.h"
 #include "core/program/overlaps.h"
 #include "core/program/pendingtransfers.h"
+#include "core/program/stepbuffers.h"
 #include "core/program/stepend.h"
 #include "core/program/weightversions.h"
 
@@ -33,16 +35,13 @@ public:
                       const CompileOptions& options)
         : TaskWriter(program, schedule, costs), m_graph(graph), m_dataflow(dataflow),
           m_end(program, schedule, costs, dataflow, options.commuteSharedGradients, std::move(plan.sums)),
-          m_lastOnDevice(graph.firstOfDevice.size() - 1, none), m_firstOfPair(m_lastOnDevice),
-          m_cells(static_cast<std::size_t>(program.stages()) * static_cast<std::size_t>(program.microbatches)),
+          m_lastOnDevice(graph.firstOfDevice.size() - 1, none), m_firstOfPair(m_lastOnDevice), m_made(program),
           m_consumer(graph.blocks.size(), none)
     {
         if (!plan.offload.empty())
             m_offload.emplace(program, schedule, costs, graph, plan.offload);
-        if (program.sequencePieces > 1)
-            m_sequenceGradient.assign(m_cells.size() / static_cast<std::size_t>(program.sequencePieces), none);
-        if (!program.recompute.empty())
-            m_recomputed.assign(m_cells.size(), {none, none});
+        if (CopyExchanges::areIn(schedule, graph.hasUpdates(), costs))
+            m_exchanges.emplace(program, schedule, costs, dataflow, graph);
         std::copy_if(graph.skipInputs.begin(), graph.skipInputs.end(), std::back_inserter(m_skipOutputs),
                      [](const SkipInput& input) { return !input.isOfWeights(); });
         std::sort(m_skipOutputs.begin(), m_skipOutputs.end(), [](const SkipInput& a, const SkipInput& b) {
@@ -62,7 +61,7 @@ public:
         if (m_weights)
             m_weights->finish(m_lastOnDevice);
         else
-            m_end.write(m_lastOnDevice);
+            m_end.write(m_lastOnDevice, m_exchanges ? &*m_exchanges : nullptr);
         m_program.operandBegin.push_back(static_cast<std::uint32_t>(m_program.operands.size()));
     }
 
@@ -89,13 +88,6 @@ private:
 
     static constexpr std::size_t farAhead = 24; ///< blocks of look-ahead for prefetching: covers the latency of memory
 
-    /// The buffers of one stage and microbatch. Cells of a microbatch are adjacent: blocks read their neighbours', too.
-    struct alignas(32) Cell {
-        BufferId savedUntilInputGrad = none, savedUntilWeightGrad = none, savedFromInputGrad = none;
-        Arrival output;   ///< F's result, where its consumer reads it
-        Arrival gradient; ///< I's or B's result, likewise
-        std::array<BufferId, 2> saved() const { return {savedUntilInputGrad, savedUntilWeightGrad}; }
-    };
     /// Exact sizes, but for skip connections and the gradients of sequences.
     void reserve()
     {
@@ -106,13 +98,6 @@ private:
                          && m_graph.deviceOfBlock[m_graph.chainInput[i]] != m_graph.deviceOfBlock[i];
         reserveTasks(blocks, transfers, m_dataflow.shared.size());
     }
-
-    std::size_t cellIndex(int stage, int microbatch) const
-    {
-        return static_cast<std::size_t>(microbatch) * static_cast<std::size_t>(m_program.stages())
-               + static_cast<std::size_t>(stage);
-    }
-    Cell& cell(int stage, int microbatch) { return m_cells[cellIndex(stage, microbatch)]; }
 
     void rankBlocks(const std::vector<BlockIndex>& order)
     {
@@ -140,7 +125,7 @@ private:
         prefetch(&m_graph.chainInput[far]);
         prefetch(&m_consumer[far]);
         const Block& near = m_graph.blocks[order[rank + farAhead / 2]];
-        prefetch(&cell(near.stage, near.microbatch));
+        prefetch(&m_made.cell(near.stage, near.microbatch));
     }
 
     void addCompute(BlockIndex index, std::uint32_t rank, Nanoseconds earliestStart)
@@ -153,6 +138,8 @@ private:
         readyInputs(rank + m_graph.unitSize(index) - 1);
         if (m_weights)
             m_weights->prepare(index, last);
+        if (m_exchanges)
+            m_exchanges->addGathersBefore(index, last);
         if (m_offload)
             m_offload->addReloadsBefore(index, last);
         const TaskKind kind = block.op == Op::U ? TaskKind::Update : TaskKind::Compute;
@@ -168,6 +155,8 @@ private:
             m_program.extraDependencies.push_back({task, none, earliestStart});
         if (m_offload)
             m_offload->begin(task, device);
+        if (m_exchanges)
+            m_exchanges->begin(task, device);
         switch (block.op) {
         case Op::F: addForward(task, index, block, device); break;
         case Op::B:
@@ -181,7 +170,9 @@ private:
         case Op::R: addRecompute(task, index, block, device); break;
         }
         if (m_offload)
-            m_offload->addOffloadAfter(index, task, m_cells[cellIndex(block.stage, block.microbatch)].saved());
+            m_offload->addOffloadAfter(index, task, m_made.cell(block.stage, block.microbatch).saved());
+        if (m_exchanges)
+            m_exchanges->addSumAfter(index, task, last);
     }
 
     /// With durations of 0 a block may start when its input is produced: its transfer must be written out before it.
@@ -194,7 +185,7 @@ private:
     void addForward(TaskId task, BlockIndex index, const Block& block, int device)
     {
         const StageCosts& costs = m_costs.stages[block.stage];
-        Cell& here = cell(block.stage, block.microbatch);
+        StepBuffers::Cell& here = m_made.cell(block.stage, block.microbatch);
         readForwardInputs(task, index, block, device);
         readEarlierPieces(task, block);
         readWeights(task, index);
@@ -213,7 +204,7 @@ private:
     void readForwardInputs(TaskId task, BlockIndex forward, const Block& block, int device)
     {
         if (m_graph.chainInput[forward] != noBlock) {
-            const Arrival& input = cell(block.stage - 1, block.microbatch).output;
+            const Arrival& input = m_made.cell(block.stage - 1, block.microbatch).output;
             operand(input.buffer);
             waitFor(task, input.task);
         }
@@ -238,8 +229,7 @@ private:
         readEarlierPieces(task, block);
         readWeights(task, index);
         endReads();
-        std::array<BufferId, 2>& made =
-            m_recomputed[cellIndex(block.stage, block.microbatch)]; // until I or B, until W or B
+        std::array<BufferId, 2>& made = m_made.recomputed(block);
         write(made[0], BufferKind::RecomputedUntilInputGrad, block, device, costs.recomputedUntilInputGrad);
         write(made[1], BufferKind::RecomputedUntilWeightGrad, block, device, costs.recomputedUntilWeightGrad);
         writeWorkspace(block, device, costs.workspace(block.op));
@@ -247,9 +237,9 @@ private:
 
     void readRecomputed(const Block& block, bool inputGrad, bool weightGrad)
     {
-        if (m_recomputed.empty())
+        if (!m_made.recomputes())
             return;
-        const std::array<BufferId, 2>& made = m_recomputed[cellIndex(block.stage, block.microbatch)];
+        const std::array<BufferId, 2>& made = m_made.recomputed(block);
         if (inputGrad)
             operand(made[0]);
         if (weightGrad)
@@ -261,7 +251,7 @@ private:
     {
         if (m_offload && m_offload->readReloaded(task, block))
             return;
-        const Cell& here = cell(block.stage, block.microbatch);
+        const StepBuffers::Cell& here = m_made.cell(block.stage, block.microbatch);
         operand(block.op != Op::W ? here.savedUntilInputGrad : none);
         operand(block.op != Op::I ? here.savedUntilWeightGrad : none);
     }
@@ -269,17 +259,17 @@ private:
     void addBackward(TaskId task, BlockIndex index, const Block& block, int device)
     {
         const StageCosts& costs = m_costs.stages[block.stage];
-        Cell& here = cell(block.stage, block.microbatch);
+        StepBuffers::Cell& here = m_made.cell(block.stage, block.microbatch);
         const bool inputGrad = makesInputGrad(block.op), weightGrad = makesWeightGrad(block.op);
         if (inputGrad) {
             if (m_graph.chainInput[index] != noBlock) {
-                const Arrival& gradient = cell(block.stage + 1, block.microbatch).gradient;
+                const Arrival& gradient = m_made.cell(block.stage + 1, block.microbatch).gradient;
                 operand(gradient.buffer);
                 waitFor(task, gradient.task);
             }
             readEarlierPieces(task, block);
-            if (!isLastPiece(block))
-                operand(sequenceGradient(block));
+            if (!m_made.isLastPiece(block))
+                operand(m_made.sequenceGradient(block));
             if (m_program.recomputeOf(block.stage).kind == RecomputeKind::Full)
                 readInputAgain(block, device);
         }
@@ -294,8 +284,8 @@ private:
         if (inputGrad)
             write(here.savedFromInputGrad, BufferKind::SavedFromInputGrad, block, device,
                   costs.madeForWeightGrad(block.op));
-        if (inputGrad && isLastPiece(block) && m_program.sequencePieces > 1)
-            write(sequenceGradient(block), BufferKind::SequenceGradient, block, device, costs.sequenceGradient);
+        if (inputGrad && m_made.isLastPiece(block) && m_program.sequencePieces > 1)
+            write(m_made.sequenceGradient(block), BufferKind::SequenceGradient, block, device, costs.sequenceGradient);
         if (inputGrad && block.stage > 0)
             hand(task, BufferKind::Gradient, block, device, block.stage - 1, m_consumer[index],
                  m_costs.stages[block.stage - 1].output, block.stage - 1, here.gradient);
@@ -311,12 +301,16 @@ private:
     {
         if (m_weights)
             m_weights->read(task, index);
+        if (m_exchanges)
+            m_exchanges->read(task, m_graph.blocks[index]);
     }
 
     void writeWeights(TaskId task, BlockIndex index)
     {
         if (m_weights)
             writeVersions(task, index);
+        if (m_exchanges)
+            m_exchanges->write(m_graph.blocks[index], m_graph.deviceOfBlock[index]);
     }
 
     [[gnu::noinline]] void writeVersions(TaskId task, BlockIndex index)
@@ -356,19 +350,8 @@ private:
             return; // saves a division per block
         for (int p = block.microbatch - block.microbatch % m_program.sequencePieces; p < block.microbatch; ++p)
             if (!m_offload || !m_offload->readReloadedPiece(task, block, p))
-                operand(cell(block.stage, p).savedUntilInputGrad);
+                operand(m_made.cell(block.stage, p).savedUntilInputGrad);
     }
-    bool isLastPiece(const Block& block) const
-    {
-        return m_program.sequencePieces == 1 || (block.microbatch + 1) % m_program.sequencePieces == 0;
-    }
-    BufferId& sequenceGradient(const Block& block)
-    {
-        return m_sequenceGradient[static_cast<std::size_t>(block.microbatch / m_program.sequencePieces)
-                                      * static_cast<std::size_t>(m_program.stages())
-                                  + static_cast<std::size_t>(block.stage)];
-    }
-
     // --- values that leave a block -------------------------------------------------------------------
 
     /// Adds the output of a block along the chain of stages, and a pending transfer if its consumer is on another
@@ -470,12 +453,10 @@ private:
     const Dataflow& m_dataflow;
     StepEnd m_end;
     std::vector<TaskId> m_lastOnDevice;
-    std::vector<TaskId> m_firstOfPair;        ///< per device: the first block of its last overlapped pair
-    std::vector<Cell> m_cells;                ///< microbatch by microbatch, stage by stage
-    std::vector<std::uint32_t> m_consumer;    ///< per block: rank of the block that reads its output; none: not placed
-    std::vector<std::uint32_t> m_rank;        ///< per block: position in the global order; only with skip connections
-    std::vector<BufferId> m_sequenceGradient; ///< per stage and sequence, when sequences are cut in pieces
-    std::vector<std::array<BufferId, 2>> m_recomputed; ///< per cell, where stages recompute: what R made
+    std::vector<TaskId> m_firstOfPair; ///< per device: the first block of its last overlapped pair
+    StepBuffers m_made;
+    std::vector<std::uint32_t> m_consumer; ///< per block: rank of the block that reads its output; none: not placed
+    std::vector<std::uint32_t> m_rank;     ///< per block: position in the global order; only with skip connections
     std::map<std::uint64_t, Arrival> m_skipArrival;
     std::vector<SkipInput> m_skipOutputs; ///< sorted by producer
     PendingTransfers m_pending;
@@ -483,6 +464,7 @@ private:
     std::vector<WeightTasks::Outgoing> m_weightsOut;
     Nanoseconds m_dueOf = 0;               ///< of the transfers of the present block
     std::optional<OffloadTasks> m_offload; ///< when stages offload
+    std::optional<CopyExchanges> m_exchanges;
 };
 
 } // namespace

@@ -243,11 +243,15 @@ private:
                     m_program.extraDependencies.push_back({t, here, 0});
                 continue;
             }
+            if (isCopyExchange(task.kind) && !m_program.blocks())
+                continue; // beside the blocks
             const auto pair = firstOfPair.find(t);
             m_program.afterOnDevice[t] = pair != firstOfPair.end() ? m_program.afterOnDevice[pair->second] : here;
             if (isReduction(task.kind) && task.peer != task.device) {
                 TaskId& there = last[task.peer];
-                m_program.afterData[t] = there;
+                const TaskId after = std::exchange(m_program.afterData[t], there);
+                if (after != none && isCopyExchange(m_program.tasks[after].kind))
+                    m_program.extraDependencies.push_back({t, after, 0});
                 there = t;
             }
             here = t;
@@ -376,6 +380,21 @@ std::vector<IssuedTransfer> transfersOf(const Program& program, int device)
         if (out || instruction.kind == InstructionKind::Receive || instruction.kind == InstructionKind::Reload)
             list.push_back({nameOf(program, instruction.task), instruction.task, out});
     }
+    return list;
+}
+
+std::vector<IssuedTransfer> exchangesOf(const Program& program, int device)
+{
+    std::vector<IssuedTransfer> list;
+    if (device < 0 || static_cast<std::size_t>(device) >= program.devices.size())
+        return list;
+    for (const Instruction& instruction : program.devices[device].instructions)
+        if (instruction.kind == InstructionKind::Gather || instruction.kind == InstructionKind::ReduceGradients) {
+            const bool sums = instruction.kind == InstructionKind::ReduceGradients;
+            list.push_back({{program.tasks[instruction.task].block(), sums ? Transfer::sums : Transfer::gathers},
+                            instruction.task,
+                            sums});
+        }
     return list;
 }
 

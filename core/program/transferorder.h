@@ -46,6 +46,10 @@ struct IssuedTransfer {
 /// them. O(its instructions).
 std::vector<IssuedTransfer> transfersOf(const Program& program, int device);
 
+/// What a device exchanges with copies of the pipeline that are only counted, in the order in which it issues that; a
+/// sum of gradients leaves the device. O(its instructions).
+std::vector<IssuedTransfer> exchangesOf(const Program& program, int device);
+
 /// The name of a transfer task as it is used in stated pairs.
 Transfer nameOf(const Program& program, TaskId transfer);
 

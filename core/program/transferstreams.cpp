@@ -13,9 +13,10 @@ void chainStreams(Program& program)
     std::vector<TaskId> last; // per device: the transfer at the end of its stream
     for (TaskId t = 0; t < program.tasks.size(); ++t) {
         const Task& task = program.tasks[t];
-        if (task.kind != TaskKind::Transfer)
+        if (task.kind != TaskKind::Transfer && !isCopyExchange(task.kind))
             continue;
-        const auto from = static_cast<std::size_t>(task.device), to = static_cast<std::size_t>(task.peer);
+        const auto from = static_cast<std::size_t>(task.device),
+                   to = task.peer < 0 ? from : static_cast<std::size_t>(task.peer);
         last.resize(std::max({last.size(), from + 1, to + 1}), none);
         program.afterOnDevice[t] = last[from];
         if (last[to] != none && last[to] != last[from])

@@ -14,12 +14,16 @@ namespace pipewright {
 struct Transfer {
     /// In place of a destination: copies between the device and the host's memory, which nobody can reorder.
     static constexpr std::int32_t toHost = -1, fromHost = -2;
+    /// Likewise: exchanges of the device with copies of the pipeline that are only counted (program/copyexchanges.h).
+    /// `producer` is then the block that reads what is gathered, or behind which gradients are summed.
+    static constexpr std::int32_t gathers = -3, sums = -4;
 
     Block producer;
     std::int32_t destination = 0;
     std::int32_t collective = -1; ///< at least 0: this one of the producer's, counted from 0; `destination` is 0 then
     bool isCollective() const { return collective >= 0; }
-    bool isHostCopy() const { return destination < 0; }
+    bool isHostCopy() const { return destination == toHost || destination == fromHost; }
+    bool isExchange() const { return destination == gathers || destination == sums; }
 
     auto operator<=>(const Transfer&) const = default;
 };

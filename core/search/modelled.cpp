@@ -30,6 +30,7 @@ void takeOut(StageCosts& stage)
     takeOut(stage.workspaceForward, stage.workspaceInputGrad, stage.workspaceWeightGrad, stage.workspaceBackward,
             stage.workspaceRecompute);
     takeOut(stage.parameters, stage.gradients, stage.optimizerState);
+    takeOut(stage.reduceGradients, stage.gather); // behind the last block, where no gradients are shared out
     takeOut(stage.origin, stage.spread);
     takeOut(stage.parts);            // of a block that runs alone their times add up to its own
     takeOut(stage.sequenceGradient); // of pieces of sequences, which are not searched
@@ -62,7 +63,7 @@ void takeOut(Schedule& schedule)
     takeOut(schedule.partOrders);         // of overlapped pairs
     takeOut(schedule.weightPolicy);       // of update blocks, which are not searched
     takeOut(schedule.family);
-    if (!schedule.sharesOptimizer())
+    if (!schedule.sharesOptimizer() && !schedule.zero.sharesGradients())
         takeOut(schedule.zero); // of copies that are only counted: in the stages' costs
     if (std::ranges::find(schedule.offload, true) == schedule.offload.end())
         takeOut(schedule.offload);

@@ -65,12 +65,13 @@ Costs scaledCosts(const Costs& costs, const SyntheticScale& scale)
     for (StageCosts& stage : result.stages) {
         for (const Op op : allOps)
             scaleAll({&(stage.*timeField(op))}, scale.time, longestTime);
+        scaleAll({&stage.reduceGradients, &stage.gather}, scale.time, longestTime);
         stage.fitParts();
         scaleAll({&stage.savedUntilInputGrad, &stage.savedUntilWeightGrad, &stage.savedFromInputGrad,
                   &stage.sparedByBackward, &stage.recomputedUntilInputGrad, &stage.recomputedUntilWeightGrad,
                   &stage.workspaceRecompute, &stage.output, &stage.sequenceGradient, &stage.workspaceForward,
                   &stage.workspaceInputGrad, &stage.workspaceWeightGrad, &stage.workspaceBackward, &stage.parameters,
-                  &stage.gradients, &stage.optimizerState},
+                  &stage.gradients, &stage.optimizerState, &stage.gatheredParameters, &stage.wholeGradients},
                  scale.memory, largestSize);
     }
     result.link = scaledLink(result.link, scale);

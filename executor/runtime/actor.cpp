@@ -159,6 +159,8 @@ bool Actor::execute(const PlannedInstruction& instruction)
         acquire(instruction);
         copyFromHost(instruction.receive);
         return true;
+    case InstructionKind::Gather:
+    case InstructionKind::ReduceGradients: break; // the plan refuses them
     case InstructionKind::Free:
         if (instruction.send >= 0 && !waitFor(State::WaitsForSend, instruction.send))
             return false;

@@ -243,6 +243,10 @@ private:
                     placePost(plan, planned, device, posts);
                 break;
             case InstructionKind::Collective: break;
+            case InstructionKind::Gather:
+            case InstructionKind::ReduceGradients:
+                throw Error(m_program.label(instruction.task), "needs copies of the pipeline, which are only counted",
+                            "make the design without degrees of parallelism to run it");
             case InstructionKind::Offload: planned.send = m_transferOfTask[instruction.task]; break;
             case InstructionKind::Reload: planned.receive = m_transferOfTask[instruction.task]; break;
             case InstructionKind::Compute:

@@ -183,6 +183,8 @@ std::string describeInstruction(const Program& program, int device, std::uint32_
     case InstructionKind::Collective:
     case InstructionKind::Offload:
     case InstructionKind::Reload:
+    case InstructionKind::Gather:
+    case InstructionKind::ReduceGradients:
     case InstructionKind::Update: break;
     }
     return program.label(what.task);

@@ -57,6 +57,8 @@ void BlockMemory::place(const BufferView& view, bool written)
     case BufferKind::Gradients:
     case BufferKind::OptimizerState:
     case BufferKind::ReduceInbox:
+    case BufferKind::GatheredParameters:
+    case BufferKind::WholeGradients:
     case BufferKind::WeightVersion:
     case BufferKind::PredictedWeights:
     case BufferKind::SentWeights:

@@ -181,6 +181,8 @@ void TrainingWork::checkSize(const Buffer& buffer) const
     case BufferKind::ReceivedGradient: expected = static_cast<std::size_t>(stage.maths.activationBytes()); break;
     case BufferKind::ReduceInbox:
     case BufferKind::Workspace: break; // which pass it belongs to depends on the task
+    case BufferKind::GatheredParameters:
+    case BufferKind::WholeGradients: break; // of copies that are only counted, which are not run
     }
     if (expected != static_cast<std::size_t>(buffer.bytes))
         throw Error(fmt::format("stage {}", buffer.stage),

@@ -112,8 +112,9 @@ struct Name {
     }
     QString operator()(const SetZero& request) const
     {
-        return request.zero.level > 0 ? tr("Share the optimizer state among copies")
-                                      : tr("Keep the optimizer state whole in every copy");
+        return request.zero.level > 1   ? tr("Share out states: %1").arg(QString::fromStdString(textOf(request.zero)))
+               : request.zero.level > 0 ? tr("Share the optimizer state among copies")
+                                        : tr("Keep the optimizer state whole in every copy");
     }
     QString operator()(const ReplaceDesign& request) const { return QString::fromStdString(request.name); }
 };

@@ -38,6 +38,7 @@ std::vector<MemoryBars::Part> MemoryBars::parts() const
     return {{tr("weights"), theme.persistent, &DeviceMemory::weights},
             {tr("gradients"), theme.fill(Op::W), &DeviceMemory::gradients},
             {tr("optimizer"), theme.fill(Op::U), &DeviceMemory::optimizer},
+            {tr("gathered"), theme.fill(Op::R), &DeviceMemory::gathered},
             {tr("activations"), theme.fill(Op::F), &DeviceMemory::activations},
             {tr("buffers"), theme.fill(Op::I), &DeviceMemory::buffers},
             {tr("workspace"), theme.waiting, &DeviceMemory::workspace}};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The model window's edits of what stages keep in memory: activations (recompute and offload), and the optimizer state,
-// which replicas can shard.
+// The model window's edits of what stages keep in memory: activations (recompute and offload), and the states
+// that copies of the pipeline share out.
 #include "core/design/redesign.h"
 #include "core/predict/offloadedstages.h"
 #include "gui/model/modelwindow.h"
@@ -36,11 +36,11 @@ void ModelWindow::setOffloadOfStage(int stage, const QString& text)
     });
 }
 
-void ModelWindow::shardOptimizer(bool sharded)
+void ModelWindow::setZero(const Zero& zero)
 {
-    const Diagnostics forbids = m_document.apply(SetZero{Zero{sharded ? 1 : 0}});
+    const Diagnostics forbids = m_document.apply(SetZero{zero});
     showFault(hasErrors(forbids) ? proseText(forbids) : QString());
-    refresh(); // the check box shows the state of the design
+    refresh(); // the fields show the state of the design
 }
 
 void ModelWindow::setRecompute(Recompute recompute)

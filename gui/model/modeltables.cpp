@@ -9,6 +9,7 @@
 #include "gui/model/nodefields.h"
 #include "gui/model/parallelismfields.h"
 #include "gui/model/partitionbar.h"
+#include "gui/model/zerofields.h"
 #include "gui/widgets/valuetable.h"
 #include "gui/widgets/words.h"
 
@@ -120,15 +121,7 @@ void ModelWindow::fillStages()
              {QString::fromStdString(nameOf(design.schedule.recomputeOf(int(stage)))), true},
              {design.schedule.offloads(int(stage)) ? tr("yes") : tr("no"), true}});
     }
-    const Bytes saved = savedByShardedOptimizer(design);
-    m_shardOptimizer->setChecked(design.schedule.zero.level > 0);
-    m_shardOptimizer->setText(saved == 0 ? tr("share optimizer state")
-                              : design.schedule.zero.level > 0
-                                  ? tr("share optimizer state: %1 less").arg(sizeText(saved))
-                                  : tr("share optimizer state: would save %1").arg(sizeText(saved)));
-    m_shardOptimizer->setToolTip(
-        tr("Each replica keeps the optimizer state of its share of the parameters, updates that share and sends it to "
-           "the others (ZeRO stage 1). Named is what the device that saves most keeps less."));
+    m_zero->setValue(design.schedule.zero, savedByShardedOptimizer(design));
     const std::vector<Recompute>& recompute = design.schedule.recompute;
     const bool alike = std::adjacent_find(recompute.begin(), recompute.end(), std::not_equal_to<>()) == recompute.end();
     const Recompute everywhere = recompute.empty() ? Recompute::None : recompute.front();

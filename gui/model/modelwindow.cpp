@@ -17,6 +17,7 @@
 #include "gui/model/parallelismfields.h"
 #include "gui/model/partitionbar.h"
 #include "gui/model/thismachine.h"
+#include "gui/model/zerofields.h"
 #include "gui/widgets/closingrow.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
@@ -27,7 +28,6 @@
 #include "gui/widgets/words.h"
 
 #include <QAction>
-#include <QCheckBox>
 #include <QComboBox>
 #include <QLabel>
 #include <QPushButton>
@@ -51,8 +51,7 @@ constexpr int recomputeColumn = 10, offloadColumn = 11; // of the stages
 ModelWindow::ModelWindow(Document& document, QWidget* parent)
     : QDialog(parent), m_document(document), m_tabs(new QTabWidget(this)), m_model(new ModelFields(this)),
       m_clusterPreset(new QComboBox(this)), m_partition(new PartitionBar(this)), m_measure(new QComboBox(this)),
-      m_recompute(new QComboBox(this)), m_shardOptimizer(new QCheckBox(this)),
-      m_effect(makeNumber({}, TextSize::Small, this)),
+      m_recompute(new QComboBox(this)), m_zero(new ZeroFields(this)), m_effect(makeNumber({}, TextSize::Small, this)),
       m_stages(new ValueTable(tr("Stages"),
                               {tr("stage"), tr("on"), tr("layers"), tr("forward"), tr("input grad"), tr("weight grad"),
                                tr("weights"), tr("gradients"), tr("optimizer"), tr("activations"), tr("recomputes"),
@@ -152,7 +151,7 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
             if (index + 1 < combo->count()) // the last one says that stages differ
                 setRecompute(chosenRecompute(*combo));
         });
-    connect(m_shardOptimizer, &QCheckBox::clicked, this, &ModelWindow::shardOptimizer);
+    connect(m_zero, &ZeroFields::edited, this, &ModelWindow::setZero);
     connect(m_devices, &ValueTable::edited, this, &ModelWindow::setDeviceValue);
     connect(m_links, &ValueTable::edited, this, &ModelWindow::setLinkValue);
     connect(&m_document, &Document::designChanged, this, &ModelWindow::refresh);
@@ -183,26 +182,30 @@ QWidget* ModelWindow::buildStages()
     m_measure->setAccessibleName(tr("What the width of a layer shows"));
     m_effect->setAccessibleName(tr("Effect of the drag"));
     m_recompute->setAccessibleName(tr("Recomputed in every stage"));
-    m_shardOptimizer->setAccessibleName(tr("Replicas share the optimizer state"));
+    auto* hint = makeCaption(
+        tr("Drag a border, or choose it with ← → and move it with Alt+← Alt+→. Violet: embedding and head."),
+        TextSize::Small, page);
+    hint->setToolTip(hint->text());
+    hint->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred); // cut off in a narrow window
     auto* header = new QHBoxLayout;
     header->addWidget(makeHeading(tr("Layers cut into stages"), page));
     header->addSpacing(16);
-    header->addWidget(m_effect, 1);
-    header->addWidget(m_shardOptimizer);
+    header->addWidget(hint, 1);
+    header->addWidget(m_effect);
     header->addSpacing(8);
     header->addWidget(makeCaption(tr("recomputed"), TextSize::Normal, page));
     header->addWidget(m_recompute);
     header->addWidget(m_measure);
-    auto* hint = makeCaption(
-        tr("Drag a border, or choose it with ← → and move it with Alt+← Alt+→. Violet: embedding and head."),
-        TextSize::Small, page);
+    auto* memory = new QHBoxLayout;
+    memory->addWidget(makeHeading(tr("Memory at each device's fullest moment"), page));
+    memory->addStretch(1);
+    memory->addWidget(m_zero);
     auto* layout = makeLayout<QVBoxLayout>(page, {0, 12, 0, 0}, 10);
     layout->addLayout(header);
     // Extra space goes to the parts that can use it.
     layout->addWidget(m_partition, 1);
-    layout->addWidget(hint);
     layout->addWidget(m_stages, 3);
-    layout->addWidget(makeHeading(tr("Memory at each device's fullest moment"), page));
+    layout->addLayout(memory);
     layout->addWidget(m_memory, 3);
     layout->addStretch(0);
     return page;

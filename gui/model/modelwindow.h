@@ -10,7 +10,6 @@
 
 #include <functional>
 
-class QCheckBox;
 class QComboBox;
 class QLabel;
 class QTabWidget;
@@ -25,6 +24,7 @@ class ModelFields;
 class ThisMachine;
 struct ModelShape;
 class ValueTable;
+class ZeroFields;
 
 class ModelWindow : public QDialog {
     Q_OBJECT
@@ -59,7 +59,7 @@ public:
     void setRecomputeOfStage(int stage, const QString& text); ///< a name
     void setRecompute(Recompute recompute);                   ///< of every stage
     void setOffloadOfStage(int stage, const QString& text); ///< yes or no; auto: the predictor chooses, for all stages
-    void shardOptimizer(bool sharded);                      ///< whether replicas shard the optimizer state
+    void setZero(const Zero& zero);                         ///< what copies of the pipeline share out
     void setDeviceValue(int device, int column, const QString& text);
     /// Sets a device's GPU. GPUs are stated for all devices or none: the first entry sets all, an empty one clears all.
     void setGpu(int device, const QString& text);
@@ -101,7 +101,7 @@ private:
     PartitionBar* m_partition;
     QComboBox* m_measure;
     QComboBox* m_recompute;
-    QCheckBox* m_shardOptimizer;
+    ZeroFields* m_zero;
     QLabel* m_effect;
     ValueTable* m_stages;
     ValueTable* m_layers;

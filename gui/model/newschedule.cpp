@@ -12,13 +12,13 @@
 #include "core/presets/presets.h"
 #include "gui/document/document.h"
 #include "gui/model/parallelismfields.h"
+#include "gui/model/zerofields.h"
 #include "gui/widgets/factlist.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/layouts.h"
 #include "gui/widgets/notedfield.h"
 #include "gui/widgets/words.h"
 
-#include <QCheckBox>
 #include <QComboBox>
 #include <QDialogButtonBox>
 #include <QFileInfo>
@@ -117,13 +117,12 @@ NewScheduleDialog::NewScheduleDialog(QWidget* parent, std::shared_ptr<MemberPred
     connect(m_model, &QComboBox::currentIndexChanged, this, &NewScheduleDialog::takeModel);
     connect(m_cluster, &QComboBox::currentIndexChanged, this, &NewScheduleDialog::request);
     connect(m_family, &QComboBox::currentIndexChanged, this, &NewScheduleDialog::takeFamily);
-    for (QComboBox* combo : {m_layout, m_recompute})
+    for (QComboBox* combo : {m_layout, m_recompute, m_zero})
         connect(combo, &QComboBox::currentIndexChanged, this, &NewScheduleDialog::request);
     connect(m_groups, &ParallelismFields::edited, this, &NewScheduleDialog::request);
     for (QSpinBox* spin :
          {m_sequence, m_microbatchSize, m_devices, m_microbatches, m_replicas, m_chunks, m_group, m_pieces, m_workers})
         connect(spin, &QSpinBox::valueChanged, this, &NewScheduleDialog::request);
-    connect(m_shardOptimizer, &QCheckBox::toggled, this, &NewScheduleDialog::request);
     takeModel();
     takeFamily();
     // Create is disabled until there is a prediction: Return would press Cancel instead.
@@ -163,10 +162,8 @@ QWidget* NewScheduleDialog::buildForm()
     m_replicas = makeSpin(1, maxDevices, 1, tr("Replicas"), widget);
     m_replicas->setToolTip(tr("Copies of the pipeline, which share out the devices and the microbatches and sum their "
                               "gradients"));
-    m_shardOptimizer = new QCheckBox(tr("share optimizer state"), widget);
-    m_shardOptimizer->setAccessibleName(tr("Replicas share the optimizer state"));
-    m_shardOptimizer->setToolTip(tr("Each replica keeps the optimizer state of its share of the parameters, updates "
-                                    "that share and sends it to the others (ZeRO stage 1)"));
+    m_zero = makeCombo(tr("States that copies share out"), widget);
+    addZeroLevels(*m_zero);
     m_chunks = makeSpin(0, 64, 0, tr("Chunks per device"), widget);
     m_chunks->setSpecialValueText(tr("the family's own"));
     m_group = makeSpin(0, maxMicrobatches, 0, tr("Group"), widget);
@@ -204,7 +201,7 @@ QWidget* NewScheduleDialog::buildForm()
     form->addRow(nullptr, m_description);
     addRow(form, tr("Microbatches"), m_microbatches);
     addRow(form, tr("Replicas"), m_replicas);
-    form->addRow(QString(), m_shardOptimizer);
+    addRow(form, tr("Shared states"), m_zero);
     addRow(form, tr("Chunks per device"), m_chunks);
     addRow(form, tr("Group"), m_group);
     addRow(form, tr("Pieces"), m_pieces);
@@ -300,7 +297,7 @@ NewScheduleDialog::Choice NewScheduleDialog::choice() const
     choice.family = chosen(m_family);
     choice.microbatches = m_microbatches->value();
     choice.replicas = m_replicas->value();
-    choice.zero.level = m_shardOptimizer->isChecked() ? 1 : 0;
+    choice.zero.level = m_zero->currentData().toInt();
     if (m_chunks->value() > 0)
         choice.chunks = m_chunks->value();
     if (m_group->value() > 0)

@@ -13,7 +13,6 @@
 
 #include <memory>
 
-class QCheckBox;
 class QComboBox;
 class QDialogButtonBox;
 class QFormLayout;
@@ -75,7 +74,7 @@ private:
     QLabel* m_description;
     QSpinBox* m_microbatches;
     QSpinBox* m_replicas;
-    QCheckBox* m_shardOptimizer;
+    QComboBox* m_zero;
     QSpinBox* m_chunks;
     QSpinBox* m_group;
     QSpinBox* m_pieces;

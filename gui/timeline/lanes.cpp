@@ -18,7 +18,7 @@ Lanes::Lanes(const QAbstractScrollArea& view, const Document& document, const Sh
 void Lanes::arrange()
 {
     m_strip.setLanes(m_shown.lanes());
-    m_strip.setCopyRows(TransferLanes::hasHostCopies(m_document.design()));
+    m_strip.setCopyRows(TransferLanes::rowsBeside(m_document.design()));
     m_strip.setCommonHeight(m_places.pitch());
     if (m_pressed >= m_shown.lanes())
         m_pressed = -1;

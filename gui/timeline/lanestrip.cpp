@@ -24,11 +24,11 @@ void LaneStrip::setCommonHeight(int height)
     arrange();
 }
 
-void LaneStrip::setCopyRows(bool shown)
+void LaneStrip::setCopyRows(int rows)
 {
-    if (shown == m_copyRows)
+    if (rows == m_copyRows)
         return;
-    m_copyRows = shown;
+    m_copyRows = rows;
     arrange();
 }
 
@@ -46,7 +46,7 @@ int LaneStrip::height(int device) const
 int LaneStrip::transferHeight(int device) const
 {
     const Lane& lane = m_lanes[device];
-    return lane.transfers && !lane.folded ? transferLane + (m_copyRows ? 2 * copyRow : 0) : 0;
+    return lane.transfers && !lane.folded ? transferLane + m_copyRows * copyRow : 0;
 }
 
 int LaneStrip::kernelHeight(int device) const

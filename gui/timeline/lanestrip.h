@@ -12,7 +12,7 @@ class LaneStrip {
 public:
     static constexpr int foldedHeight = 20;
     static constexpr int transferLane = 24; ///< of the sub-lane below a lane's blocks, on top of the lane's own height
-    static constexpr int copyRow = 17;      ///< of each of its two further rows, where there are copies to the host
+    static constexpr int copyRow = 17;      ///< of each further row, for exchanges with copies or copies to the host
     static constexpr int kernelLane = 26;   ///< likewise, of the kernels that a recording has of the lane's blocks
     static constexpr int memberLane = 20;   ///< likewise, of each member of the lane's group
     static constexpr int leastHeight = 26, greatestHeight = 240;
@@ -22,7 +22,7 @@ public:
     void setLanes(int lanes);
     /// Height of the lanes that were given none of their own.
     void setCommonHeight(int height);
-    void setCopyRows(bool shown); ///< below the transfers of every lane that shows them
+    void setCopyRows(int rows); ///< further rows below the transfers of every lane that shows them
 
     int lanes() const { return static_cast<int>(m_lanes.size()); }
     int deviceAt(int row) const { return m_order[row]; }
@@ -70,7 +70,7 @@ private:
     std::vector<Lane> m_lanes; ///< by device
     std::vector<int> m_order;  ///< devices by row
     int m_common = foldedHeight;
-    bool m_copyRows = false;
+    int m_copyRows = 0;
     int m_total = 0, m_pinnedTotal = 0;
 };
 

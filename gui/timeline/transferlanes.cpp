@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/timeline/transferlanes.h"
 
+#include "core/program/copyexchanges.h"
 #include "core/program/replicasums.h"
 #include "gui/timeline/lanestrip.h"
 #include "gui/widgets/words.h"
@@ -19,7 +20,7 @@ namespace {
 constexpr double narrowestChip = 15; // an arrow fits
 constexpr double namedChip = 34;     // "F12→3" in small letters does not, "→3" does; the name goes where it fits
 
-constexpr std::size_t rows = 3;
+constexpr std::size_t rows = 4;
 constexpr std::size_t indexOf(TransferLanes::Row row)
 {
     return static_cast<std::size_t>(row);
@@ -31,6 +32,26 @@ QRectF chipRect(const QRectF& row, TransferLanes::Row kind, double x, double wid
 {
     const double inset = kind == TransferLanes::Row::Transfers ? 2 : 1;
     return {x, row.top() + inset, width, row.height() - 2 * inset};
+}
+
+/// Some stage offloads.
+bool hasHostCopies(const Design& design)
+{
+    const std::vector<bool>& ofStage = design.schedule.offload;
+    return std::find(ofStage.begin(), ofStage.end(), true) != ofStage.end();
+}
+
+/// With update blocks there are none: then their row stays empty.
+bool hasExchanges(const Design& design)
+{
+    return CopyExchanges::areIn(design.schedule, false, design.costs);
+}
+
+/// In PyTorch's words, as its pipeline schedules list such actions.
+QString exchangeName(const Transfer& transfer)
+{
+    return (transfer.destination == Transfer::gathers ? QStringLiteral("%1UNSHARD") : QStringLiteral("%1REDUCE_GRAD"))
+        .arg(transfer.producer.stage);
 }
 
 QString transferWords(const char* text)
@@ -48,19 +69,23 @@ const std::vector<IssuedTransfer>& TransferLanes::of(int device) const
         return nothing;
     m_lists.resize(m_document.design().schedule.devices());
     std::optional<std::vector<IssuedTransfer>>& list = m_lists[device];
-    if (!list)
+    if (!list) {
         list = transfersOf(prediction->program, device);
+        const std::vector<IssuedTransfer> exchanges = exchangesOf(prediction->program, device);
+        list->insert(list->end(), exchanges.begin(), exchanges.end());
+    }
     return *list;
 }
 
-bool TransferLanes::hasHostCopies(const Design& design)
+int TransferLanes::rowsBeside(const Design& design)
 {
-    const std::vector<bool>& ofStage = design.schedule.offload;
-    return std::find(ofStage.begin(), ofStage.end(), true) != ofStage.end();
+    return int{hasExchanges(design)} + (hasHostCopies(design) ? 2 : 0);
 }
 
 TransferLanes::Row TransferLanes::rowOf(const Transfer& transfer)
 {
+    if (transfer.isExchange())
+        return Row::Exchanges;
     if (!transfer.isHostCopy())
         return Row::Transfers;
     return transfer.destination == Transfer::toHost ? Row::ToHost : Row::FromHost;
@@ -68,19 +93,24 @@ TransferLanes::Row TransferLanes::rowOf(const Transfer& transfer)
 
 QRectF TransferLanes::rowRect(const QRectF& area, Row row) const
 {
-    const int copies = hasHostCopies(m_document.design()) ? 2 : 0;
-    const QRectF first = area.adjusted(0, 0, 0, -copies * LaneStrip::copyRow);
+    const QRectF first = area.adjusted(0, 0, 0, -rowsBeside(m_document.design()) * LaneStrip::copyRow);
     if (row == Row::Transfers)
         return first;
-    const QRectF below(area.left(), first.bottom(), area.width(), LaneStrip::copyRow);
-    return row == Row::ToHost ? below : below.translated(0, LaneStrip::copyRow);
+    const int place = int{row != Row::Exchanges && hasExchanges(m_document.design())} + int{row == Row::FromHost};
+    return {area.left(), first.bottom() + place * LaneStrip::copyRow, area.width(), LaneStrip::copyRow};
 }
 
 TransferLanes::Row TransferLanes::rowAt(const QRectF& area, double y) const
 {
-    if (!hasHostCopies(m_document.design()) || y < rowRect(area, Row::ToHost).top())
-        return Row::Transfers;
-    return y < rowRect(area, Row::FromHost).top() ? Row::ToHost : Row::FromHost;
+    std::vector<Row> below; // the row of transfers, from above
+    if (hasExchanges(m_document.design()))
+        below.push_back(Row::Exchanges);
+    if (hasHostCopies(m_document.design()))
+        below.insert(below.end(), {Row::ToHost, Row::FromHost});
+    Row found = Row::Transfers;
+    for (const Row row : below)
+        found = y < rowRect(area, row).top() ? found : row;
+    return found;
 }
 
 TransferLanes::Chips TransferLanes::chips(int device, const QRectF& area, const TimeAxis& axis,
@@ -138,6 +168,8 @@ QString TransferLanes::name(const Transfer& transfer) const
 {
     if (transfer.isCollective())
         return QString::fromStdString(textOf(transfer)); // as it is stated in a file
+    if (transfer.isExchange())
+        return exchangeName(transfer);
     if (transfer.isHostCopy())
         return (transfer.destination == Transfer::toHost ? transferWords("%1 to the host's memory")
                                                          : transferWords("%1 from the host's memory"))
@@ -153,6 +185,11 @@ QString TransferLanes::text(int device, std::size_t index, const Timeline& times
     if (!prediction || index >= list.size())
         return {};
     const IssuedTransfer& issued = list[index];
+    if (issued.transfer.isExchange())
+        return transferWords("%1, %2: %3, %4 to %5")
+            .arg(deviceLabel(m_document.design(), device), name(issued.transfer),
+                 QString::fromStdString(prediction->program.label(issued.task)), durationText(times.start[issued.task]),
+                 durationText(times.end[issued.task]));
     const Bytes bytes = movedBytes(prediction->program, issued.task);
     return transferWords("%1 %2 as number %3 of %4: %5, %6 to %7%8")
         .arg(deviceLabel(m_document.design(), device),
@@ -200,6 +237,8 @@ void TransferLanes::paint(QPainter& painter, int device, const QRectF& area, con
     label(Row::Transfers, transfers == 0                  ? transferWords("no transfers")
                           : chips.isDense(Row::Transfers) ? transferWords("zoom to reorder")
                                                           : transferWords("▾ %1 transfers").arg(transfers));
+    if (hasExchanges(m_document.design()))
+        label(Row::Exchanges, transferWords("%1 with copies").arg(count(Row::Exchanges)));
     if (hasHostCopies(m_document.design())) {
         label(Row::ToHost, transferWords("%1 to the host").arg(count(Row::ToHost)));
         label(Row::FromHost, transferWords("%1 back").arg(count(Row::FromHost)));
@@ -208,7 +247,9 @@ void TransferLanes::paint(QPainter& painter, int device, const QRectF& area, con
     painter.setFont(Theme::numbers(TextSize::Small));
     for (const Chips::Chip& chip : chips.shown) {
         const IssuedTransfer& issued = list[chip.index];
-        QColor fill = theme.fill(issued.transfer.producer.op == Op::F ? Op::F : Op::I);
+        const bool exchange = issued.transfer.isExchange(); // coloured as in the bars of memory
+        const QColor fill = exchange ? theme.fill(issued.sends ? Op::W : Op::R)
+                                     : theme.fill(issued.transfer.producer.op == Op::F ? Op::F : Op::I);
         const bool dense = chips.isDense(rowOf(issued.transfer));
         painter.setRenderHint(QPainter::Antialiasing, !dense);
         if (dense) {
@@ -220,19 +261,21 @@ void TransferLanes::paint(QPainter& painter, int device, const QRectF& area, con
         painter.setBrush(issued.sends ? QBrush(fill) : QBrush(Qt::NoBrush));
         painter.drawRoundedRect(chip.rect.adjusted(0.5, 0.5, -0.5, -0.5), 2, 2);
         painter.setPen(issued.sends ? theme.ink : theme.text);
-        const QString name = blockText(issued.transfer.producer);
+        const QString name = exchange ? exchangeName(issued.transfer) : blockText(issued.transfer.producer);
         const QString arrow = issued.sends ? QStringLiteral("→") : QStringLiteral("←");
         const int peer =
             issued.sends ? issued.transfer.destination : m_document.prediction()->program.tasks[issued.task].device;
         const QString other = issued.transfer.isHostCopy() ? transferWords("host") : QString::number(peer);
         const QString form = issued.sends ? QStringLiteral("%1→%2") : QStringLiteral("%1←%2");
-        const QString full = form.arg(name).arg(other);
+        const QString full = exchange ? name : form.arg(name).arg(other);
         const double width = painter.fontMetrics().horizontalAdvance(full);
         QString text = arrow;
         if (width + 4 <= chip.rect.width())
             text = full;
         else if (chip.rect.width() >= namedChip) // the row of a copy says already where it goes
-            text = issued.transfer.isHostCopy() ? name : arrow + other;
+            text = exchange                       ? arrow + QString::number(issued.transfer.producer.stage)
+                   : issued.transfer.isHostCopy() ? name
+                                                  : arrow + other;
         painter.drawText(chip.rect, Qt::AlignCenter, text);
         if (isStated(issued.transfer))
             painter.fillRect(QRectF(chip.rect.left() + 1, chip.rect.bottom() - 2, chip.rect.width() - 2, 2),

@@ -2,7 +2,8 @@
 // The sub-lanes of transfers: below a device's blocks, its sends and receives in the order in which it issues them. A
 // chip is drawn where its transfer begins, or directly behind the previous chip, so that the order can be read and
 // chips can be dragged even when transfers take no time. A row with too many chips shows ticks at their times instead.
-// Copies to the host's memory and back run in parallel with the transfers and with each other, so each has its own row.
+// Exchanges with copies of the pipeline that are only counted, and copies to the host's memory and back, run in
+// parallel with the transfers and with each other, so each has its own row.
 #pragma once
 
 #include "core/program/transferorder.h"
@@ -28,14 +29,15 @@ public:
         m_lists.clear();
         m_stated.reset();
     }
-    static bool hasHostCopies(const Design& design); ///< some stage offloads
-    enum class Row { Transfers, ToHost, FromHost };
+    static int rowsBeside(const Design& design); ///< those besides the row of transfers
+    enum class Row { Transfers, Exchanges, ToHost, FromHost };
     static Row rowOf(const Transfer& transfer);
 
     /// The row of a device's sub-lane at height `y`.
     Row rowAt(const QRectF& area, double y) const;
 
-    /// What a device issues, in order; made when first asked for. Empty without a prediction.
+    /// What a device issues, in order, its exchanges behind the rest; made when first asked for. Empty without a
+    /// prediction.
     const std::vector<IssuedTransfer>& of(int device) const;
     bool isStated(const Transfer& transfer) const; ///< the schedule says something about its order
     QString name(const Transfer& transfer) const;  ///< "F0.1 to GPU 1", "B0.1 collective 2"
@@ -48,7 +50,7 @@ public:
             std::size_t index = 0; ///< in the device's list
         };
         std::vector<Chip> shown;
-        std::array<bool, 3> dense{}; ///< by row; ticks: too many to grip
+        std::array<bool, 4> dense{}; ///< by row; ticks: too many to grip
         bool isDense(Row row) const { return dense[static_cast<std::size_t>(row)]; }
         /// The chip at a point, or the nearest in its row within two pixels.
         std::optional<std::size_t> at(QPointF position) const;

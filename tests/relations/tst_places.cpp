@@ -190,10 +190,13 @@ private Q_SLOTS:
                             return Place{at.pipeline, at.data % p.expert, 0, at.tensor};
                         });
                 }
-                if (const QString wrong = unlike("the update of a stage in ns", double(design.costs.stages[s].update),
-                                                 double(alone.costs.stages[s].update) + sums * 1e9, 1e-5);
+                const StageCosts& stage = design.costs.stages[s];
+                if (const QString wrong = unlike("the exchanges of a stage in ns",
+                                                 double(stage.reduceGradients + stage.gather), sums * 1e9, 1e-5);
                     !wrong.isEmpty())
                     return wrong;
+                if (stage.update != alone.costs.stages[s].update)
+                    return QStringLiteral("an update has a part of the exchanges");
             }
             return holds;
         }));

@@ -37,6 +37,8 @@ Design longer(Design design, Nanoseconds factor)
     for (StageCosts& stage : design.costs.stages) {
         for (const Op op : allOps)
             stage.*timeField(op) *= factor;
+        stage.reduceGradients *= factor;
+        stage.gather *= factor;
         for (std::vector<BlockPart>& parts : stage.parts)
             for (BlockPart& part : parts)
                 part.time *= factor;

@@ -255,10 +255,10 @@ std::vector<DeviceExplanation> idleTimes(const Program& program, const Replay& r
     for (TaskId t = 0; t < program.tasks.size(); ++t) {
         const Task& task = program.tasks[t];
         const Span span(timeline.start[t], timeline.end[t]);
-        if (usesLink(task) && !isHostCopy(task.kind)) {
+        if (usesLink(task) && task.peer >= 0) {
             transferring[task.device].push_back(span);
             transferring[task.peer].push_back(span);
-        } else if (isHostCopy(task.kind)) {
+        } else if (usesLink(task)) {
             transferring[task.device].push_back(span);
         } else if (replay.recorded(t)) {
             computing[task.device].push_back(span);

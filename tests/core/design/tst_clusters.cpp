@@ -224,34 +224,35 @@ private Q_SLOTS:
 
     void copiesSumTheirGradientsOverTheNetwork()
     {
-        const auto update = [](int copies) {
+        const auto summed = [](int copies) {
             const Design design =
                 makeDesign(request("1f1b", 4, 8, "gpt-28.3b", "a100-nodes", {.tensor = 8, .data = copies}));
-            return std::pair(double(design.costs.stages[1].update), double(design.costs.stages[1].gradients));
+            return std::pair(double(design.costs.stages[1].reduceGradients), double(design.costs.stages[1].gradients));
         };
-        const auto [alone, bytes] = update(1);
+        const auto [alone, bytes] = summed(1);
+        QCOMPARE(alone, 0.0);
         // A ring of 16 nodes: 30 hops of a sixteenth of the gradients, one card to a device.
-        QVERIFY(std::abs(update(16).first - alone - 30 * (15'000 + bytes / 16 / 25e9 * 1e9)) < 1000);
+        QVERIFY(std::abs(summed(16).first - 30 * (15'000 + bytes / 16 / 25e9 * 1e9)) < 1000);
     }
 
     /// A ring of 16 over two nodes, once there and once back; the members of a sequence hold the same weights.
     void contextParallelMembersSumTheirGradients()
     {
-        const auto update = [](const char* model, const Parallelism& parallel) {
+        const auto summed = [](const char* model, const Parallelism& parallel) {
             return makeDesign(request("1f1b", 4, 8, model, "h100-nodes", parallel)).costs.stages[1];
         };
-        const StageCosts alone = update("llama-3-8b", {}), sixteen = update("llama-3-8b", {1, false, 16});
+        const StageCosts alone = summed("llama-3-8b", {}), sixteen = summed("llama-3-8b", {1, false, 16});
         QCOMPARE(sixteen.gradients, alone.gradients);
         const auto ring = [](double bytes, int count, double latency, double rate) {
             return 2 * (count - 1) * (latency + bytes / count / rate * 1e9);
         };
         const auto sum = [&](const StageCosts& of, int count) { return ring(double(of.gradients), count, 15e3, 50e9); };
-        QVERIFY(std::abs(double(sixteen.update - alone.update) - sum(alone, 16)) < 3);
+        QVERIFY(std::abs(double(sixteen.reduceGradients) - sum(alone, 16)) < 3);
         // Over copies and members alike; inside a node over its link.
-        const StageCosts both = update("llama-3-8b", {1, false, 4, 1, 8});
-        QVERIFY(std::abs(double(both.update - alone.update) - sum(alone, 32)) < 3);
-        const StageCosts inside = update("llama-3-8b", {1, false, 4});
-        QVERIFY(std::abs(double(inside.update - alone.update) - ring(double(alone.gradients), 4, 10e3, 450e9)) < 3);
+        const StageCosts both = summed("llama-3-8b", {1, false, 4, 1, 8});
+        QVERIFY(std::abs(double(both.reduceGradients) - sum(alone, 32)) < 3);
+        const StageCosts inside = summed("llama-3-8b", {1, false, 4});
+        QVERIFY(std::abs(double(inside.reduceGradients) - ring(double(alone.gradients), 4, 10e3, 450e9)) < 3);
         // An expert is on every fourth of 8 copies, with two members each.
         const Parallelism experts{1, false, 2, 4, 8};
         const Design design = makeDesign(request("1f1b", 4, 8, "mixtral-8x7b", "h100-nodes", experts));
@@ -263,7 +264,8 @@ private Q_SLOTS:
             other += double((layer.parameters - layer.expertParameters) * design.workload->state.gradient);
         }
         const double wanted = ring(expert, 4, 15e3, 50e9) + ring(other, 16, 15e3, 50e9) - ring(other, 4, 10e3, 450e9);
-        QVERIFY(std::abs(double(design.costs.stages[1].update - one.costs.stages[1].update) - wanted) < 5);
+        QVERIFY(std::abs(double(design.costs.stages[1].reduceGradients - one.costs.stages[1].reduceGradients) - wanted)
+                < 5);
         const Nanoseconds step =
             predict(makeDesign(request("1f1b", 4, 8, "llama-3-8b", "h100-nodes", {1, false, 16}))).metrics.makespan;
         QVERIFY(std::abs(double(step) / 770.8e6 - 1) < 1e-3); // 429.8 ms without

@@ -37,6 +37,10 @@ std::vector<Use> uses()
 {
     const Change nothing = [](DesignRequest&) {};
     const auto passes = [](DesignRequest& r) { r.forward = r.inputGrad = r.weightGrad = 3'000'000; };
+    const auto shared = [](DesignRequest& r) {
+        parallel(r).data = 2;
+        r.zero.level = 3;
+    };
     const auto tensor = [](DesignRequest& r) { parallel(r).tensor = 2; };
     const auto limit = [](double factor) { return [factor](DesignRequest& r) { r.memoryLimit = factor; }; };
     return {
@@ -47,6 +51,12 @@ std::vector<Use> uses()
         {"--zero", nothing, {[](auto& r) { r.zero.level = 1; }}},
         {"--zero", [](auto& r) { r.replicas = 2; }, {[](auto& r) { r.zero.level = 1; }}},
         {"--zero", [](auto& r) { parallel(r).data = 2; }, {[](auto& r) { r.zero.level = 1; }}},
+        {"--zero", [](auto& r) { parallel(r).data = 2; }, {[](auto& r) { r.zero.level = 2; }}},
+        {"--zero", [](auto& r) { parallel(r).data = 2; }, {[](auto& r) { r.zero.level = 3; }}},
+        {"--reshard", shared, {[](auto& r) { r.reshard = {.every = true}; }}},
+        {"--prefetch", shared, {[](auto& r) { r.zero.prefetch = 2; }}},
+        {"--reduce", shared, {[](auto& r) { r.zero.reduce = Zero::Reduce::Each; }}},
+        {"--reduce", nothing, {[](auto& r) { r.zero.reduce = Zero::Reduce::Each; }}},
         {"--chunks", nothing, {[](auto& r) { r.chunks = 3; }}},
         {"--group", nothing, {[](auto& r) { r.group = 6; }}},
         {"--pieces", nothing, {[](auto& r) { r.pieces = 2; }}},

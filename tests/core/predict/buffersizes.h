@@ -59,6 +59,11 @@ public:
                           b.microbatch);
         case BufferKind::Workspace: return b.bytes; // a buffer does not state its operation
         case BufferKind::ReduceInbox: return b.bytes;
+        case BufferKind::GatheredParameters: return held(b.stage, b.replica, stage.gatheredParameters);
+        case BufferKind::WholeGradients: // summed once, the device's share is a part of it
+            return held(b.stage, b.replica, stage.wholeGradients)
+                   - (m_design.schedule.zero.reduce == Zero::Reduce::Last ? held(b.stage, b.replica, stage.gradients)
+                                                                          : 0);
         }
         return -1;
     }
@@ -98,7 +103,8 @@ private:
         const auto deviceOf = [&](int of) {
             return m_design.schedule.placement(replica)[static_cast<std::size_t>(of)];
         };
-        const Bytes gradients = m_costs.stages[static_cast<std::size_t>(stage)].gradients;
+        const StageCosts& costs = m_costs.stages[static_cast<std::size_t>(stage)];
+        const Bytes gradients = std::max(costs.gradients, costs.wholeGradients);
         Bytes bytes = whole;
         for (const SharedParameter& shared : m_design.dataflow.shared)
             if (shared.otherStage == stage && gradients > 0 && !shared.copied

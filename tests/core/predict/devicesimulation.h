@@ -8,6 +8,8 @@
 #include "core/design/design.h"
 #include "core/program/program.h"
 #include "devicestreams.h"
+#include "exchangesimulation.h"
+#include "listpeaks.h"
 #include "partsimulation.h"
 
 #include <algorithm>
@@ -27,7 +29,7 @@ public:
     DeviceSimulation(const Program& program, const Design& design)
         : start(program.tasks.size(), never), end(program.tasks.size(), never), m_program(program), m_design(design),
           m_costs(design.costs), m_sizes(design), m_available(program.buffers.size(), 0),
-          m_lanes(program.devices.size()), m_streams(program)
+          m_lanes(program.devices.size()), m_streams(program), m_exchanges(program, design.costs)
     {
         for (TaskId t = 0; t < program.tasks.size(); ++t)
             for (const BufferId b : program.writes(t))
@@ -45,7 +47,7 @@ public:
     {
         for (Nanoseconds next = 0; next != never; next = nextEvent()) {
             m_now = next;
-            while (advanceDevices() || advanceTransfers() || serveABus() || advanceHostWires())
+            while (advanceDevices() || advanceTransfers() || serveABus() || advanceHostWires() || advanceExchanges())
                 ;
         }
         return std::find(end.begin(), end.end(), never) == end.end();
@@ -53,67 +55,11 @@ public:
 
     std::vector<Nanoseconds> start, end; ///< per task; never: it has not run
 
-    struct Peaks {
-        Bytes onDevice = 0, onHost = 0;
-    };
-    /// The highest sums of live bytes of a device, which follow from its list alone. `fault` is empty when every buffer
-    /// is defined once, read only while it lives, and freed at the end.
-    Peaks peaksOf(std::size_t device, std::string& fault) const
+    /// See listpeaks.h.
+    ListPeaks peaksOf(std::size_t device, std::string& fault) const
     {
-        const auto& list = m_program.devices[device].instructions;
-        std::set<BufferId> live;
-        std::map<TaskId, Bytes> heldForPair; // workspace of a pair's first block
-        Bytes bytes = m_sizes.persistentBytes(static_cast<int>(device)), onHost = 0;
-        Peaks peaks{bytes, 0};
-        const Bytes atFirst = bytes;
-        for (const Instruction& instruction : list) {
-            Bytes transient = 0;
-            const auto define = [&](BufferId b) {
-                const Buffer& buffer = m_program.buffers[b];
-                if (buffer.device != static_cast<int>(device))
-                    return;
-                if (buffer.kind == BufferKind::Workspace && !m_pairs.contains(instruction.task)) {
-                    transient += m_sizes.sizeOf(buffer);
-                } else {
-                    (isOnHost(buffer) ? onHost : bytes) += m_sizes.sizeOf(buffer);
-                    if (!live.insert(b).second)
-                        fault = "a buffer is defined twice";
-                }
-            };
-            switch (instruction.kind) {
-            case InstructionKind::Collective: fault = "a collective in a program without members"; break;
-            case InstructionKind::Compute:
-            case InstructionKind::Update:
-            case InstructionKind::Offload:
-            case InstructionKind::Reload:
-            case InstructionKind::Send:
-                for (const BufferId b : m_program.reads(instruction.task))
-                    if (!live.contains(b))
-                        fault = m_program.label(instruction.task) + " reads what is not there";
-                if (instruction.kind != InstructionKind::Send)
-                    for (const BufferId b : m_program.writes(instruction.task))
-                        define(b);
-                break;
-            case InstructionKind::Receive:
-            case InstructionKind::Reduce:
-                for (const BufferId b : m_program.writes(instruction.task))
-                    define(b);
-                break;
-            case InstructionKind::Free:
-                if (instruction.buffer != none) {
-                    const Buffer& buffer = m_program.buffers[instruction.buffer];
-                    (isOnHost(buffer) ? onHost : bytes) -= m_sizes.sizeOf(buffer);
-                    if (live.erase(instruction.buffer) == 0)
-                        fault = "a buffer is freed that is not there";
-                }
-                break;
-            }
-            peaks.onDevice = std::max(peaks.onDevice, bytes + transient);
-            peaks.onHost = std::max(peaks.onHost, onHost);
-        }
-        if (bytes != atFirst || onHost != 0)
-            fault = "bytes are left over";
-        return peaks;
+        return listPeaks(
+            m_program, m_sizes, [this](TaskId t) { return m_pairs.contains(t); }, device, fault);
     }
 
     /// Without waiting for other transfers on the wire.
@@ -133,12 +79,6 @@ private:
         Nanoseconds freeFrom = 0;
         std::vector<TaskId> queue; ///< first come, first served
     };
-
-    static bool isOnHost(const Buffer& buffer)
-    {
-        return buffer.kind == BufferKind::OffloadedUntilInputGrad
-               || buffer.kind == BufferKind::OffloadedUntilWeightGrad;
-    }
 
     struct Bus {
         Nanoseconds freeFrom = 0;
@@ -173,7 +113,9 @@ private:
         case Op::B: time = stage.backward; break;
         case Op::I: time = stage.inputGrad; break;
         case Op::W: time = stage.weightGrad; break;
-        case Op::U: return stage.update;
+        case Op::U: // with update blocks, or drawn replicas, the exchanges with copies are part of it
+            return stage.update
+                   + (m_program.versioned() || m_program.replicas() > 1 ? stage.reduceGradients + stage.gather : 0);
         case Op::R: time = stage.recompute; break;
         }
         if (!m_costs.microbatches.empty())
@@ -234,6 +176,8 @@ private:
                    : m_costs.hostGaps[device].before[static_cast<std::size_t>(task.op)];
     }
 
+    bool heldBack(TaskId t) const { return m_exchanges.holdBack(m_program.tasks[t], end, m_now); }
+
     void begin(TaskId task, Nanoseconds duration)
     {
         start[task] = m_now;
@@ -260,9 +204,17 @@ private:
         switch (instruction.kind) {
         case InstructionKind::Collective: break;
         case InstructionKind::Free:
-            // Waits for an offload to the host, since its memory is reused.
-            if (t != none && m_program.tasks[t].kind == TaskKind::Offload && end[t] > m_now)
+            // Waits for an offload to the host, or a sum over copies, since its memory is reused.
+            if (t != none && m_program.tasks[t].kind != TaskKind::Transfer && end[t] > m_now)
                 return false;
+            break;
+        case InstructionKind::Gather:
+        case InstructionKind::ReduceGradients:
+            m_exchanges.issue(t);
+            if (m_costs.communication == Communication::Blocking) {
+                advanceExchanges();
+                lane.freeFrom = end[t];
+            }
             break;
         case InstructionKind::Offload: m_hostWires[static_cast<std::size_t>(device)].first.queue.push_back(t); break;
         case InstructionKind::Reload: m_hostWires[static_cast<std::size_t>(device)].second.queue.push_back(t); break;
@@ -274,7 +226,7 @@ private:
             }
             const auto pair = m_pairs.find(t);
             const TaskId second = pair == m_pairs.end() ? none : pair->second;
-            if (!areThere(t) || pinned(m_program.tasks[t])
+            if (!areThere(t) || pinned(m_program.tasks[t]) || heldBack(t) || (second != none && heldBack(second))
                 || (second != none && (!areThere(second) || pinned(m_program.tasks[second]))))
                 return false;
             if (lane.launch == never)
@@ -302,6 +254,8 @@ private:
             meet(t, lane);
             break;
         case InstructionKind::Reduce:
+            if (heldBack(t))
+                return false;
             if (m_program.tasks[t].peer == device && m_program.tasks[t].device == device) {
                 begin(t, reduceTime(m_program.tasks[t]));
                 lane.freeFrom = end[t];
@@ -421,6 +375,12 @@ private:
         return moved;
     }
 
+    bool advanceExchanges()
+    {
+        return m_exchanges.advance(m_now, m_costs.communication == Communication::OneStream ? &m_streams : nullptr, end,
+                                   [this](TaskId t) { begin(t, m_exchanges.timeOf(t)); });
+    }
+
     bool serveABus()
     {
         for (auto& [name, bus] : m_buses) {
@@ -475,6 +435,7 @@ private:
         for (const Nanoseconds time : m_available)
             see(time);
         m_streams.eachEnd(see);
+        m_exchanges.eachEnd(see);
         for (const auto& [name, bus] : m_buses)
             see(bus.freeFrom);
         for (const Pin& pin : m_design.schedule.pins)
@@ -493,6 +454,7 @@ private:
     std::map<TaskId, std::vector<Lane*>> m_meeting; ///< devices that have reached the task
     std::set<TaskId> m_waitingTransfers, m_issued;
     DeviceStreams m_streams;
+    ExchangeSimulation m_exchanges;
     std::map<std::string, Bus> m_buses;
     std::vector<std::pair<HostWire, HostWire>> m_hostWires; ///< per device, to the host and from it
 };

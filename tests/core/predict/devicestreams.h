@@ -16,27 +16,30 @@ public:
     {
         for (const Program::Device& device : program.devices)
             for (Stream& stream = m_streams.emplace_back(); const Instruction& instruction : device.instructions)
-                if (instruction.kind == InstructionKind::Send || instruction.kind == InstructionKind::Receive)
+                if (instruction.kind == InstructionKind::Send || instruction.kind == InstructionKind::Receive
+                    || instruction.kind == InstructionKind::Gather
+                    || instruction.kind == InstructionKind::ReduceGradients)
                     stream.transfers.push_back(instruction.task);
     }
 
-    /// Whether both devices of the transfer have come to it.
+    /// Whether both devices of the transfer have come to it, or the one of an exchange with copies.
     bool comeTo(TaskId transfer, const Task& task, Nanoseconds now) const
     {
         const auto comes = [&](const Stream& stream) {
             return stream.freeFrom <= now && stream.transfers[stream.next] == transfer;
         };
-        return comes(of(task.device)) && comes(of(task.peer));
+        return comes(of(task.device)) && comes(of(peerOf(task)));
     }
     /// It leaves the queues; it may still wait for a bus.
     void take(const Task& task)
     {
-        for (const int device : {task.device, task.peer}) {
-            ++of(device).next;
-            of(device).freeFrom = std::numeric_limits<Nanoseconds>::max();
-        }
+        for (Stream* stream : {&of(task.device), task.peer < 0 ? nullptr : &of(task.peer)})
+            if (stream) {
+                ++stream->next;
+                stream->freeFrom = std::numeric_limits<Nanoseconds>::max();
+            }
     }
-    void end(const Task& task, Nanoseconds at) { of(task.device).freeFrom = of(task.peer).freeFrom = at; }
+    void end(const Task& task, Nanoseconds at) { of(task.device).freeFrom = of(peerOf(task)).freeFrom = at; }
     template<typename See>
     void eachEnd(See see) const
     {
@@ -50,6 +53,7 @@ private:
         std::size_t next = 0;
         Nanoseconds freeFrom = 0;
     };
+    static int peerOf(const Task& task) { return task.peer < 0 ? task.device : task.peer; }
     Stream& of(int device) { return m_streams[static_cast<std::size_t>(device)]; }
     const Stream& of(int device) const { return m_streams[static_cast<std::size_t>(device)]; }
 

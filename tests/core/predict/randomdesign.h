@@ -39,6 +39,7 @@ public:
             stateAnOrder(design);
         statePartOrders(design);
         offload(design);
+        shareStates(design);
         return compiles(design) ? std::optional(design) : std::nullopt;
     }
 
@@ -164,6 +165,30 @@ private:
                 *at = bytes();
         }
         design.schedule = withRecompute(schedule, ofStage);
+    }
+
+    /// With copies that are only counted.
+    void shareStates(Design& design)
+    {
+        if (chance(2))
+            return;
+        Zero& zero = design.schedule.zero;
+        const bool whole = hasUpdates(design.schedule) || design.schedule.replicas() > 1;
+        zero.level = whole ? 0 : static_cast<int>(upTo(Zero::highestLevel));
+        zero.prefetch = static_cast<int>(upTo(3));
+        zero.reduce = chance(2) ? Zero::Reduce::Each : Zero::Reduce::Last;
+        zero.reshard.every = chance(2);
+        for (int stage = 0; stage < design.schedule.stages() && !zero.reshard.every; ++stage)
+            if (chance(2))
+                zero.reshard.stages.push_back(stage);
+        for (StageCosts& stage : design.costs.stages) {
+            stage.reduceGradients = chance(4) ? 0 : time();
+            stage.gather = zero.level < 3 && chance(4) ? 0 : time();
+            if (zero.level >= 2 && !chance(5))
+                stage.wholeGradients = stage.gradients + bytes();
+            if (zero.level >= 3 && !chance(5))
+                stage.gatheredParameters = stage.parameters + bytes();
+        }
     }
 
     void offload(Design& design)

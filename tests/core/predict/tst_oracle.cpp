@@ -43,6 +43,12 @@ enum Feature {
     OffloadedPairs,
     PairsWithParts,
     StatedParts,
+    SumsOverCopies,
+    GatheredAfterUpdates,
+    SharedGradients,
+    GradientsAfterEach,
+    SharedParametersOut,
+    FreedAfterVisits,
     features
 };
 const char* const featureNames[] = {"replicas",
@@ -68,7 +74,13 @@ const char* const featureNames[] = {"replicas",
                                     "offloads",
                                     "offloads beside pairs",
                                     "pairs with parts",
-                                    "stated orders of parts"};
+                                    "stated orders of parts",
+                                    "sums over copies",
+                                    "updated parameters to gather",
+                                    "gradients that copies share out",
+                                    "sums over copies after each microbatch",
+                                    "parameters that copies share out",
+                                    "parameters freed after visits"};
 
 void note(const Design& design, std::array<int, features>& seen)
 {
@@ -77,6 +89,10 @@ void note(const Design& design, std::array<int, features>& seen)
     const bool bus = !program.busOfLink.empty();
     const bool offloads = std::any_of(program.tasks.begin(), program.tasks.end(),
                                       [](const Task& task) { return task.kind == TaskKind::Offload; });
+    const auto count = [&program](TaskKind kind) {
+        return std::count_if(program.tasks.begin(), program.tasks.end(),
+                             [kind](const Task& task) { return task.kind == kind; });
+    };
     const auto sums = [&program](TaskKind kind) {
         return std::any_of(program.tasks.begin(), program.tasks.end(),
                            [&](const Task& task) { return task.kind == kind && busesOf(program, task).any(); });
@@ -104,7 +120,13 @@ void note(const Design& design, std::array<int, features>& seen)
                                 offloads,
                                 offloads && !s.overlaps.empty(),
                                 !s.overlaps.empty() && design.costs.hasParts(),
-                                !s.partOrders.empty()};
+                                !s.partOrders.empty(),
+                                count(TaskKind::ReduceGradients) > 0,
+                                s.zero.level < 3 && count(TaskKind::Gather) > 0,
+                                s.zero.level == 2,
+                                count(TaskKind::ReduceGradients) > s.stages(),
+                                s.zero.level == 3,
+                                s.zero.level == 3 && count(TaskKind::Gather) > s.stages()};
     for (int f = 0; f < features; ++f)
         seen[static_cast<std::size_t>(f)] += has[f];
 }

@@ -57,11 +57,14 @@ inline QString checkLifetimes(const Program& program)
             case InstructionKind::Update:
             case InstructionKind::Offload:
             case InstructionKind::Reload:
+            case InstructionKind::Gather:
+            case InstructionKind::ReduceGradients:
             case InstructionKind::Send:
                 for (const BufferId b : program.reads(i.task))
                     if (!isPersistent(program.buffers[b].kind) && (!live.count(b) || !live[b]))
                         return QString("%1 reads dead %2").arg(QString::fromStdString(program.label(i.task)), name(b));
-                if (i.kind == InstructionKind::Send || i.kind == InstructionKind::Offload)
+                if (i.kind == InstructionKind::Send || i.kind == InstructionKind::Offload
+                    || (i.kind == InstructionKind::ReduceGradients && !program.reads(i.task).empty()))
                     posted.insert(i.task);
                 if (i.kind != InstructionKind::Send)
                     for (const BufferId b : program.writes(i.task))

@@ -96,6 +96,8 @@ inline double LogicalClock::runStep(int step)
         case TaskKind::Collective:
         case TaskKind::Offload:
         case TaskKind::Reload:
+        case TaskKind::Gather:
+        case TaskKind::ReduceGradients:
         case TaskKind::Reduce:
         case TaskKind::ReplicaSum: break; // refused at the start
         }

@@ -14,7 +14,6 @@
 
 #include <QAction>
 #include <QApplication>
-#include <QCheckBox>
 #include <QComboBox>
 #include <QDialogButtonBox>
 #include <QFile>
@@ -99,9 +98,9 @@ private Q_SLOTS:
         dialog.show();
         auto* family = named<QComboBox>(dialog, "Family");
         family->setCurrentIndex(family->findData(QStringLiteral("1f1b")));
-        auto* share = named<QCheckBox>(dialog, "Replicas share the optimizer state");
+        auto* share = named<QComboBox>(dialog, "States that copies share out");
         QPushButton* create = button(dialog, QStringLiteral("Create"));
-        share->setChecked(true);
+        share->setCurrentIndex(1);
         QTRY_VERIFY(!named<QLabel>(dialog, "What is wrong")->text().isEmpty()); // with whom?
         QVERIFY(!create->isEnabled());
         named<QSpinBox>(dialog, "Replicas")->setValue(2);

@@ -188,7 +188,7 @@ private Q_SLOTS:
         QCOMPARE(cards->value(), 8);
         cards->setValue(1);
         QCOMPARE(fixture.document.design().cluster.nodes.cards, 1);
-        QVERIFY(fixture.document.design().costs.stages[1].update > before.costs.stages[1].update);
+        QVERIFY(fixture.document.design().costs.stages[1].reduceGradients > before.costs.stages[1].reduceGradients);
         named<QSpinBox>(nodes, "Nodes under one switch")->setValue(2);
         named<QDoubleSpinBox>(nodes, "Oversubscription")->setValue(4);
         QCOMPARE(fixture.document.design().cluster.nodes.perSwitch, 2);
@@ -246,49 +246,6 @@ private Q_SLOTS:
         QVERIFY(fixture.window->fault().isEmpty());
         for (int i = 0; i < 2; ++i)
             fixture.document.undoStack()->undo();
-        QCOMPARE(fixture.document.design(), before);
-    }
-
-    void replicasShareTheOptimizersState()
-    {
-        ModelAndClusterFixture fixture;
-        auto* share = named<QCheckBox>(*fixture.window, "Replicas share the optimizer state");
-        QVERIFY(share && share->isVisible() && !share->isChecked());
-        // One replica: refused with the reason, and the box says what is.
-        QTest::mouseClick(share, Qt::LeftButton, {}, QPoint(8, share->height() / 2));
-        QVERIFY2(fixture.window->fault().contains(QLatin1String("nobody to share")),
-                 qPrintable(fixture.window->fault()));
-        QVERIFY(!share->isChecked());
-        QCOMPARE(fixture.document.undoStack()->count(), 0);
-
-        NewDesign choice;
-        const PresetLibrary presets;
-        choice.workload = presets.workload("llama-3-8b");
-        choice.cluster = presets.cluster("h200-node", 4);
-        choice.replicas = 2;
-        fixture.document.reset(designFromModel(choice));
-        const Design before = fixture.document.design();
-        const Bytes whole = before.costs.stages[0].optimizerState;
-        QCOMPARE(fixture.window->stages().text(0, 8), sizeText(whole));
-        QVERIFY2(share->text().contains(QLatin1String("would save ") + sizeText(savedByShardedOptimizer(before))),
-                 qPrintable(share->text()));
-        const Bytes peak = memoryBreakdown(before, *fixture.document.prediction()).devices[0].optimizer;
-        QTest::mouseClick(share, Qt::LeftButton, {}, QPoint(8, share->height() / 2));
-        QVERIFY2(fixture.window->fault().isEmpty(), qPrintable(fixture.window->fault()));
-        QVERIFY(share->isChecked() && fixture.document.design().schedule.sharesOptimizer());
-        QCOMPARE(fixture.window->stages().text(0, 8), sizeText(whole / 2));
-        QCOMPARE(memoryBreakdown(fixture.document.design(), *fixture.document.prediction()).devices[0].optimizer,
-                 peak / 2);
-        QCOMPARE(fixture.document.undoStack()->undoText(), QStringLiteral("Share the optimizer state among copies"));
-        // By key, and back.
-        share->setFocus();
-        QTest::keyClick(share, Qt::Key_Space);
-        QCOMPARE(fixture.document.design(), before);
-        QCOMPARE(fixture.document.undoStack()->count(), 2);
-        fixture.document.undoStack()->undo();
-        QVERIFY(share->isChecked() && fixture.document.design().schedule.sharesOptimizer());
-        fixture.document.undoStack()->undo();
-        QVERIFY(!share->isChecked());
         QCOMPARE(fixture.document.design(), before);
     }
 
