@@ -186,7 +186,14 @@ ExportedText pytorchCommsCsv(const Design& given, PytorchVersion version)
         costs.communication = Communication::OneStream;
     const Program program = compile(design.schedule, costs);
     PytorchRows rows = communicationOrder(program, costs);
-    addBookkeeping(rows, design.schedule, version);
+    addBookkeeping(rows, program, version);
+    if (design.schedule.zero.sharesParameters()) // the file says where parameters are gathered and freed
+        std::erase_if(result.diagnostics, [](const Diagnostic& each) { return each.where == "schedule.zero"; });
+    if (design.schedule.zero.reduce == Zero::Reduce::Each)
+        result.diagnostics.push_back({Severity::Warning, "schedule.zero",
+                                      "gradients are summed over the copies after each microbatch, and by this file "
+                                      "once, after the last",
+                                      "PyTorch's pipeline schedules sum them once; predict it with --reduce last"});
     for (const Communication communication : {Communication::Blocking, Communication::Overlapped}) {
         Diagnostics diagnostics = checkRowsForDeadlock(program, rows, communication);
         if (hasErrors(diagnostics))

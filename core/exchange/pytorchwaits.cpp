@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -24,10 +25,10 @@ using Type = PytorchAction::Type;
 /// before.
 class Arrivals {
 public:
-    Arrivals(const PytorchRows& rows, const Schedule& schedule) : m_stages(schedule.stages())
+    Arrivals(const PytorchRows& rows, const PipelineShape& shape) : m_stages(shape.stages())
     {
         for (Places* places : {&m_sent[0], &m_sent[1], &m_used[0], &m_used[1]})
-            *places = Places(m_stages, schedule.microbatches);
+            *places = Places(m_stages, shape.microbatches);
         for (std::size_t rank = 0; rank < rows.size(); ++rank)
             for (std::size_t i = 0; i < rows[rank].size(); ++i)
                 note(rows[rank][i], {static_cast<std::int64_t>(rank), static_cast<std::int64_t>(i)});
@@ -129,22 +130,61 @@ private:
     std::vector<Send> m_sends;
 };
 
+/// Where a device gathers parameters and frees them, by the blocks before and after; empty where it holds all.
+class Gathers {
+public:
+    Gathers(const Program& program, std::size_t device)
+    {
+        std::vector<int> gathered;
+        std::map<int, Block> last; // reader
+        for (const Instruction& instruction : program.devices[device].instructions) {
+            if (instruction.task == none)
+                continue;
+            const Task& task = program.tasks[instruction.task];
+            if (instruction.kind == InstructionKind::Gather && task.op != Op::U) {
+                gathered.push_back(task.stage);
+                if (const auto reader = last.find(task.stage); reader != last.end())
+                    m_freed[reader->second].push_back(task.stage);
+            } else if (instruction.kind == InstructionKind::Compute) {
+                last[task.stage] = task.block();
+                if (!gathered.empty())
+                    m_gathered[task.block()] = std::exchange(gathered, {});
+            }
+        }
+    }
+    bool any() const { return !m_gathered.empty(); }
+    std::span<const int> before(const Block& block) const { return at(m_gathered, block); }
+    std::span<const int> freedAfter(const Block& block) const { return at(m_freed, block); }
+
+private:
+    using Stages = std::map<Block, std::vector<int>>;
+    static std::span<const int> at(const Stages& stages, const Block& block)
+    {
+        const auto found = stages.find(block);
+        return found == stages.end() ? std::span<const int>() : found->second;
+    }
+    Stages m_gathered, m_freed;
+};
+
 std::vector<PytorchAction> completed(const std::vector<PytorchAction>& row, const Arrivals& arrivals,
-                                     const Schedule& schedule, PytorchVersion version)
+                                     const PipelineShape& shape, const Gathers& gathers, PytorchVersion version)
 {
-    const std::size_t stages = schedule.stages();
+    const std::size_t stages = shape.stages();
     std::vector<std::uint8_t> gathered(stages, 0);
-    std::vector<int> backwardsLeft(stages, schedule.microbatches);
+    std::vector<int> backwardsLeft(stages, shape.microbatches);
     std::vector<PytorchAction> result, due;
     Outstanding outstanding(arrivals);
     result.reserve(2 * row.size());
     for (const PytorchAction& a : row)
-        if (!std::exchange(gathered[a.stage], 1))
+        if (!gathers.any() && !std::exchange(gathered[a.stage], 1))
             result.push_back({Type::Unshard, a.stage, -1});
     for (std::size_t i = 0; i < row.size(); ++i) {
         const PytorchAction& a = row[i];
         if (version >= PytorchVersion::V2_15 && a.isSend())
             outstanding.makeRoomFor(a, result);
+        if (a.isCompute())
+            for (const int stage : gathers.before(a.block()))
+                result.push_back({Type::Unshard, stage, -1});
         result.push_back(a);
         if (version >= PytorchVersion::V2_15) {
             if (a.isSend())
@@ -152,6 +192,9 @@ std::vector<PytorchAction> completed(const std::vector<PytorchAction>& row, cons
             else if (a.isCompute())
                 outstanding.arrived(a, due);
         }
+        if (a.isCompute())
+            for (const int stage : gathers.freedAfter(a.block()))
+                due.push_back({Type::Reshard, stage, -1});
         if ((a.type == Type::B || a.type == Type::W) && --backwardsLeft[a.stage] == 0) {
             if (version >= PytorchVersion::V2_10)
                 due.push_back({Type::ReduceGrad, a.stage, -1});
@@ -256,11 +299,11 @@ private:
 
 } // namespace
 
-void addBookkeeping(PytorchRows& rows, const Schedule& schedule, PytorchVersion version)
+void addBookkeeping(PytorchRows& rows, const Program& program, PytorchVersion version)
 {
-    const Arrivals arrivals(rows, schedule);
-    for (std::vector<PytorchAction>& row : rows)
-        row = completed(row, arrivals, schedule, version);
+    const Arrivals arrivals(rows, program);
+    for (std::size_t device = 0; device < rows.size(); ++device)
+        rows[device] = completed(rows[device], arrivals, program, Gathers(program, device), version);
 }
 
 void checkWaits(const PytorchRows& rows, const std::vector<std::vector<int>>& cells, const std::vector<int>& lines,

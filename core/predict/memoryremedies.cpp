@@ -45,6 +45,31 @@ std::set<int> devicesOver(const Design& design)
     return devices;
 }
 
+/// More of what copies of the pipeline can share out, least first.
+std::vector<std::pair<std::string, Zero>> sharingMore(const Design& design)
+{
+    const Zero& now = design.schedule.zero;
+    std::vector<std::pair<std::string, Zero>> more;
+    if (copiesSharing(design) == 1)
+        return more;
+    Zero zero = now;
+    const auto offer = [&](const char* what) {
+        if (zero != now)
+            more.emplace_back(what, zero);
+    };
+    zero.level = std::max(now.level, 1);
+    offer("share the optimizer's state among copies (ZeRO 1)");
+    zero.level = std::max(now.level, 2);
+    zero.reduce = Zero::Reduce::Each;
+    offer("share gradients too and sum them after each microbatch (ZeRO 2)");
+    zero.level = 3;
+    offer("share parameters too (ZeRO 3)");
+    zero.reshard = {true, {}};
+    zero.prefetch = 0;
+    offer("share parameters too and free them after each visit (ZeRO 3)");
+    return more;
+}
+
 std::vector<Change> changesOf(const Design& design)
 {
     const std::set<int> over = devicesOver(design);
@@ -59,6 +84,8 @@ std::vector<Change> changesOf(const Design& design)
     };
     if (!over.empty() && std::ssize(over) < design.schedule.devices())
         changes.push_back({"recompute the stages of the devices that are over", recompute(Recompute::Full, over)});
+    for (const auto& [name, zero] : sharingMore(design))
+        changes.push_back({name, [zero](const Design& base) { return withZero(base, zero); }});
     for (const Family& family : families())
         for (const char* lean : {"1f1b", "v-half", "v-min"}) // that keep few activations, and search nothing
             if (family.name == lean && design.schedule.family != lean)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+#include "core/design/designbuilder.h"
 #include "core/design/redesign.h"
 #include "core/families/family.h"
 #include "core/predict/designcheck.h"
@@ -47,6 +48,31 @@ private Q_SLOTS:
             QVERIFY(remedy.makespan >= last);
             last = remedy.makespan;
         }
+    }
+
+    /// Of copies that are only counted, up to the level that is enough.
+    void copiesShareOutTheirStates()
+    {
+        DesignRequest request = test::requestFor("interleaved-1f1b", 2, 8);
+        request.model = "llama-3-8b";
+        request.cluster = "h100-nodes";
+        request.chunks = 4;
+        request.parallel = Parallelism{.data = 8};
+        Design design = makeDesign(request);
+        const auto offersWithin = [&](const Zero& zero) {
+            const std::vector<Bytes> peaks = devicePeaks(predict(withZero(design, zero)).metrics);
+            for (DeviceSpec& device : design.cluster.devices)
+                device.memory = *std::max_element(peaks.begin(), peaks.end());
+            QStringList names;
+            for (const MemoryRemedy& remedy : memoryRemedies(design, 20))
+                names << QString::fromStdString(remedy.name);
+            return names.join("; ");
+        };
+        const QString first = offersWithin({.level = 1});
+        QVERIFY2(first.contains("(ZeRO 1)"), qPrintable(first));
+        const Zero all{.level = 3, .reshard = {true, {}}, .prefetch = 0, .reduce = Zero::Reduce::Each};
+        const QString last = offersWithin(all);
+        QVERIFY2(last.contains("free them after each visit") && !last.contains("(ZeRO 1)"), qPrintable(last));
     }
 
     void whereNothingFitsNothingIsOffered()
