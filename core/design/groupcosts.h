@@ -22,6 +22,7 @@ inline constexpr Bytes StageCosts::*bytesOnMembers[] = {
     &StageCosts::savedUntilWeightGrad,
     &StageCosts::savedFromInputGrad,
     &StageCosts::sparedByBackward,
+    &StageCosts::sequenceGradient,
     &StageCosts::recomputedUntilInputGrad,
     &StageCosts::recomputedUntilWeightGrad,
     &StageCosts::workspaceRecompute,

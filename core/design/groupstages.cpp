@@ -368,8 +368,8 @@ Diagnostics whyNoMembers(const Design& design)
                                    unlike),
                        "give every replica of a stage a group of the same devices and link, or make the design "
                        "without --zero"});
-    refuse(schedule.sequencePieces > 1, "schedule.sequence_pieces", "groups do not run pieces of sequences",
-           "use a family with whole sequences");
+    refuse(schedule.sequencePieces != design.workload->shape.sequencePieces, "schedule.sequence_pieces",
+           "the model's sequences are cut into another number of pieces", "make the design from the model again");
     for (const Recompute recompute : schedule.recompute)
         if (const std::string_view reason = whyGroupsDoNotRecompute(recompute); !reason.empty()) {
             refuse(true, "schedule.recompute", reason.data(), "use block or none: --recompute block");
@@ -380,8 +380,9 @@ Diagnostics whyNoMembers(const Design& design)
     takeOut(rest.microbatches, rest.deviceOfStage, rest.replicaPlacements, rest.recompute, rest.offload, rest.zero);
     takeOut(rest.family, rest.backward, rest.firstStageMaySplit, rest.order, rest.pins, rest.transferOrder);
     takeOut(rest.overlaps, rest.partOrders); // refused below
+    rest.sequencePieces = Schedule{}.sequencePieces;
     refuse(why.empty() && !(rest == Schedule{}), "schedule", "it holds what groups do not run",
-           "use a synchronous family on whole sequences, such as 1f1b");
+           "use a synchronous family, such as 1f1b");
     refuse(!schedule.overlaps.empty(), "schedule.overlaps", "groups do not run overlapped pairs",
            "take the pairs apart");
     if (!design.dataflow.skips.empty() && static_cast<int>(design.layersPerStage.size()) == schedule.stages()) {
@@ -439,6 +440,7 @@ GroupStages groupStages(const Design& design)
     Costs whole;
     applyBytes(*design.workload, design.layersPerStage, design.schedule.memoryChoices(), whole);
     groups.perReplica = design.schedule.stages();
+    groups.sequencePieces = design.schedule.sequencePieces;
     sharding::SharedStages known;
     for (int r = 0; r < design.schedule.replicas(); ++r) {
         int first = 0;

@@ -60,6 +60,7 @@ struct GroupStages {
     std::vector<int> membersOfDevice;  ///< per device of the schedule, at least 1
     std::vector<LinkCosts> linkInside; ///< per device: between its members
     int perReplica = 0;                ///< stages
+    int sequencePieces = 1;
     // Per copy of a stage, those of replica 0 first.
     std::vector<int> deviceOfCopy;
     std::vector<GroupStage> stages;
@@ -85,9 +86,8 @@ struct CopyEdges {
 
 bool hasGroups(const Design& design);
 
-/// Why a design with groups cannot be divided into members: update blocks, selective recomputation, pieces of
-/// sequences, buses, host gaps, overlapped pairs, or an optimizer state that is sharded over replicas with different
-/// groups. Empty: it can.
+/// Why a design with groups cannot be divided into members: update blocks, selective recomputation, buses, host gaps,
+/// overlapped pairs, or an optimizer state that is sharded over replicas with different groups. Empty: it can.
 Diagnostics whyNoMembers(const Design& design);
 
 /// True when the design has groups and nothing prevents running it member by member.

@@ -184,10 +184,11 @@ TensorGraph attentionGraph(const ModelShape& shape)
     return ModelBuilder(shape, {}, 1).buildAttention();
 }
 
-TensorGraph stageGraph(const ModelShape& shape, const StateBytesPerParameter& state, const LayerRange& range)
+TensorGraph stageGraph(const ModelShape& shape, const StateBytesPerParameter& state, const LayerRange& range,
+                       const std::vector<LayerSkip>& skips)
 {
     requireGraph(shape);
-    return ModelBuilder(shape, state, 1).build(range);
+    return ModelBuilder(shape, state, 1, skips).build(range);
 }
 
 } // namespace pipewright

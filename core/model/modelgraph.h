@@ -39,7 +39,8 @@ inline constexpr const char *inputName = "tokens", *targetName = "targets";
 
 /// The part of a model that one stage holds. Without the embedding it begins with a received activation; without the
 /// head it ends with hand_over. Throws as transformerGraph.
-TensorGraph stageGraph(const ModelShape& shape, const StateBytesPerParameter& state, const LayerRange& range);
+TensorGraph stageGraph(const ModelShape& shape, const StateBytesPerParameter& state, const LayerRange& range,
+                       const std::vector<LayerSkip>& skips = {});
 
 /// The attention of a model's first layer by itself, with the norm before it.
 TensorGraph attentionGraph(const ModelShape& shape);

@@ -239,8 +239,11 @@ private:
                     readArrived(id, task, m);
                     waitForOffloads(id, m);
                 }
-                if (isFirst || isLast)
-                    readKept(id, task, m);
+                if (isFirst || isLast) {
+                    if (isFirst || task.op != Op::R) // which then has its own in their place
+                        readKept(id, task, m);
+                    readOtherPieces(id, task, m);
+                }
                 if (isLast && !isFirst)
                     for (const BufferId buffer : used[static_cast<std::size_t>(m)])
                         operand(buffer);
@@ -304,17 +307,18 @@ private:
                 read(arrivedOf(*edge, task.microbatch, false));
     }
 
-    std::vector<MemberCell>& cells(const Task& task)
+    std::vector<MemberCell>& cells(const Task& task) { return cells(task, task.microbatch); }
+    std::vector<MemberCell>& cells(const Task& task, int microbatch)
     {
         const int copy = copyOf(task);
-        std::vector<MemberCell>& found = m_cells[cellOf(static_cast<std::size_t>(copy), task.microbatch)];
+        std::vector<MemberCell>& found = m_cells[cellOf(static_cast<std::size_t>(copy), microbatch)];
         found.resize(static_cast<std::size_t>(m_stages.membersOf(copy)));
         return found;
     }
 
     void readKept(TaskId id, const Task& task, int member)
     {
-        if (runsForward(task.op))
+        if (task.op == Op::F)
             return;
         const MemberCell& cell = cells(task)[static_cast<std::size_t>(member)];
         waitFor(id, cell.reload);
@@ -326,6 +330,27 @@ private:
         operand(cell.onHost[1]);
         if (!makesInputGrad(task.op))
             operand(cell.savedFromInputGrad);
+    }
+
+    /// Attention looks back at what the earlier pieces of a sequence kept, and takes what later ones found for it.
+    void readOtherPieces(TaskId id, const Task& task, int member)
+    {
+        const int pieces = m_groups.sequencePieces, piece = task.microbatch % pieces;
+        if (!runsForward(task.op) && !makesInputGrad(task.op))
+            return;
+        for (int earlier = task.microbatch - piece; earlier < task.microbatch; ++earlier) {
+            const MemberCell& cell = cells(task, earlier)[static_cast<std::size_t>(member)];
+            waitFor(id, cell.reload);
+            operand(cell.savedUntilInputGrad);
+            operand(cell.savedUntilWeightGrad);
+        }
+        if (makesInputGrad(task.op) && piece + 1 < pieces)
+            operand(sequenceGradient(task, member));
+    }
+    BufferId& sequenceGradient(const Task& task, int member)
+    {
+        return m_sequenceGradients.try_emplace({copyOf(task), task.microbatch / m_groups.sequencePieces, member}, none)
+            .first->second;
     }
 
     /// The block's buffers for later blocks, and its workspace.
@@ -345,6 +370,8 @@ private:
             cell.savedUntilWeightGrad = kept(BufferKind::RecomputedUntilWeightGrad, bytes.recomputedUntilWeightGrad);
         } else if (makesInputGrad(task.op)) {
             cell.savedFromInputGrad = kept(BufferKind::SavedFromInputGrad, bytes.madeForWeightGrad(task.op));
+            if ((task.microbatch + 1) % m_groups.sequencePieces == 0)
+                sequenceGradient(task, member) = kept(BufferKind::SequenceGradient, bytes.sequenceGradient);
         }
         kept(BufferKind::Workspace, bytes.workspace(task.op));
     }
@@ -374,15 +401,16 @@ private:
     }
 
     CollectiveOrder m_order;
-    std::set<TaskId> m_left;                                  ///< the groups' transfers that were sent inside a block
-    std::vector<TaskId> m_makerOf;                            ///< per buffer that is handed over
-    std::vector<CopyEdges> m_edges;                           ///< per copy of a stage
-    std::vector<std::vector<MemberCell>> m_cells;             ///< per copy and microbatch, then member
-    std::vector<std::array<TaskId, 2>> m_lastCopy;            ///< per member: to the host's memory, and back
-    std::multimap<TaskId, TaskId> m_offloadsBefore;           ///< of the groups' tasks
-    std::map<TaskId, Nanoseconds> m_pins;                     ///< per task of the groups
-    std::map<std::pair<TaskId, int>, TaskId> m_offloadOf;     ///< a member's, of the groups'
-    std::vector<std::vector<Arrived>> m_outputs, m_gradients; ///< per edge and microbatch
+    std::set<TaskId> m_left;                                    ///< the groups' transfers that were sent inside a block
+    std::vector<TaskId> m_makerOf;                              ///< per buffer that is handed over
+    std::vector<CopyEdges> m_edges;                             ///< per copy of a stage
+    std::vector<std::vector<MemberCell>> m_cells;               ///< per copy and microbatch, then member
+    std::map<std::array<int, 3>, BufferId> m_sequenceGradients; ///< per copy, sequence and member
+    std::vector<std::array<TaskId, 2>> m_lastCopy;              ///< per member: to the host's memory, and back
+    std::multimap<TaskId, TaskId> m_offloadsBefore;             ///< of the groups' tasks
+    std::map<TaskId, Nanoseconds> m_pins;                       ///< per task of the groups
+    std::map<std::pair<TaskId, int>, TaskId> m_offloadOf;       ///< a member's, of the groups'
+    std::vector<std::vector<Arrived>> m_outputs, m_gradients;   ///< per edge and microbatch
 };
 
 } // namespace

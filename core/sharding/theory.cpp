@@ -189,6 +189,11 @@ std::vector<Triple> Theory::findTriples(int index, RuleSet allowed) const
                     return identityRelation;
                 const int dim = dimOf(token, form, stars, star);
                 possible = possible && parts(tensor, dim) > 1;
+                // A share of a longer table has not the rows that the share of a piece of a sequence reads.
+                if (!operation.atLeast.empty() && token.letter == operation.atLeast.front())
+                    possible = possible
+                               && m_graph.node(tensor).shape[static_cast<std::size_t>(dim)]
+                                      == letterSizes(m_graph, node).sizes.at(operation.atLeast.back());
                 return gatherRelation(dim, cut);
             };
             for (std::size_t o = 0; o < node.operands.size(); ++o) {

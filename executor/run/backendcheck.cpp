@@ -196,7 +196,7 @@ Diagnostics whyNotTrainable(const Design& design)
         why.push_back({Severity::Error, "costs.microbatches",
                        "microbatches of different length are for timed runs: the built-in models' are all alike",
                        "use timed maths, or leave the scales out"});
-    if (design.workload->shape.sequencePieces != design.schedule.sequencePieces)
+    if (!groups && design.workload->shape.sequencePieces != design.schedule.sequencePieces)
         why.push_back({Severity::Error, "model.sequence_pieces",
                        fmt::format("the model is cut for {} pieces of a sequence, the schedule for {}",
                                    design.workload->shape.sequencePieces, design.schedule.sequencePieces),

@@ -63,10 +63,10 @@ class Measurement {
 public:
     Measurement(int member, const GroupStages& stages, std::size_t copy, const Theory& theory, bool recomputes,
                 ImaginedOthers others)
-        : m_recomputes(recomputes), m_device(m_dry),
+        : m_recomputes(recomputes), m_pieces(stages.sequencePieces), m_device(m_dry),
           m_collectives(createLoneCollectives(m_device, theory.machine().devices(), std::move(others))),
           m_stage(stages.stages[copy]), m_edges(stages, static_cast<int>(copy)), m_index(member),
-          m_member(member, m_device, theory, stages.plans[copy], *m_collectives, m_edges, 1)
+          m_member(member, m_device, theory, stages.plans[copy], *m_collectives, m_edges, m_pieces, m_pieces)
     {
         m_member.setData([](const Property&, int, std::size_t count) {
             return std::span(reinterpret_cast<const float*>(nowhere(5).data), count);
@@ -79,37 +79,53 @@ public:
         found.parameters = m_member.bytesOf(m_member.parameterCount());
         found.gradients = static_cast<Bytes>(m_member.parameterCount() * sizeof(float));
         found.optimizerState = found.gradients * (stateValues + (m_member.isNarrow() ? 1 : 0)); // and master copies
-        found.workspaceForward = run(Op::F);
-        (m_recomputes ? found.recomputedUntilWeightGrad : found.savedUntilWeightGrad) = recompute(found);
+        found.sequenceGradient = m_member.sequenceGradientUsed();
+        found.workspaceForward = forward();
+        found.savedUntilWeightGrad = m_member.savedUsed();
+        recompute(found);
         found.workspaceInputGrad = run(Op::I);
         found.savedFromInputGrad = m_member.savedFromInputGradUsed();
         found.workspaceWeightGrad = run(Op::W);
-        run(Op::F);
+        forward();
         recompute(found);
         found.workspaceBackward = run(Op::B);
         return found;
     }
 
 private:
-    /// Runs R where the stage recomputes. Returns the bytes that the backward finds kept.
-    Bytes recompute(StageCosts& found)
+    /// Of all pieces of a sequence. Returns the workspace of the last one, which needs most.
+    Bytes forward()
     {
-        if (m_recomputes)
-            found.workspaceRecompute = run(Op::R);
-        return m_member.savedUsed();
+        Bytes workspace = 0;
+        for (int piece = 0; piece < m_pieces; ++piece)
+            workspace = run(Op::F, piece);
+        return workspace;
     }
 
+    /// Runs R where the stage recomputes.
+    void recompute(StageCosts& found)
+    {
+        if (!m_recomputes)
+            return;
+        found.workspaceRecompute = run(Op::R);
+        found.recomputedUntilWeightGrad = m_member.savedUsed();
+    }
+
+    Bytes run(Op op) { return run(op, m_pieces - 1); }
     /// Runs one pass and returns the workspace that it used.
-    Bytes run(Op op)
+    Bytes run(Op op, int piece)
     {
         GroupMember::Block block;
         block.op = op;
+        block.microbatch = piece;
         block.parameters = nowhere(0);
         block.gradients = {reinterpret_cast<float*>(block.parameters.data), m_member.parameterCount()};
         block.saved = nowhere(1);
         block.savedFromInputGrad = nowhere(2);
         block.workspace = nowhere(3);
         block.loss = {reinterpret_cast<float*>(nowhere(6).data), 1};
+        block.sequenceGradient = {reinterpret_cast<float*>(nowhere(7).data),
+                                  static_cast<std::size_t>(m_member.sequenceGradientUsed()) / sizeof(float)};
         block.keepsNothing = op == Op::F && m_recomputes;
         const auto add = [&](const std::vector<BoundaryPiece>& pieces, bool arriving, std::vector<Region>& regions) {
             for (const BoundaryPiece& piece : pieces)
@@ -140,6 +156,7 @@ private:
     }
 
     bool m_recomputes;
+    int m_pieces;
     DryDevice m_dry;
     MemberDevice m_device;
     std::unique_ptr<MemberCollectives> m_collectives;
@@ -200,7 +217,7 @@ void measureMembers(GroupStages& stages, int stateValues, const std::vector<Reco
     for (std::size_t copy = 0; copy < stages.stages.size(); ++copy) {
         const SharedStage& plan = stages.plans[copy];
         const std::size_t s = copy % static_cast<std::size_t>(stages.perReplica);
-        if (Diagnostics why = whyNotRunnable(plan.graph); !why.empty())
+        if (Diagnostics why = whyNotRunnable(plan.graph, stages.sequencePieces); !why.empty())
             throw Error(std::move(why));
         const Theory theory(plan.graph, plan.machine, plan.plan.ratios);
         for (int m = 0; m < plan.machine.devices(); ++m) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Each step is an instruction's forward, or one of its two backward counterparts (arXiv 2401.05965). A tensor that is
-// whole on every member has a gradient that is a sum over members, and the reverse; pieces stay pieces.
+// How a member is made, how its blocks begin and end, and the forwards of instructions. What they have for the two
+// backward passes is in memberbackward.cpp.
 #include "executor/sharding/groupmember.h"
 
 #include "core/sharding/shards.h"
+#include "executor/sharding/instructionfacts.h"
 #include "executor/stage/kernelsettings.h"
 
 #include <fmt/format.h>
@@ -12,43 +13,21 @@
 
 namespace pipewright::sharding {
 
-namespace {
-
-/// Whether the program chose to move pieces of exact sizes at this site.
-bool movesExactPieces(const ShardingInstruction& instruction, bool forwards)
-{
-    return std::any_of(instruction.charges.begin(), instruction.charges.end(), [forwards](const Charge& charge) {
-        return charge.communicates && (charge.pass == Pass::Forward) == forwards
-               && (charge.collective == Collective::GroupedBroadcast || charge.collective == Collective::GroupedReduce);
-    });
-}
-
-bool countsOnce(const ShardingInstruction& instruction, std::size_t operand)
-{
-    return sharingRules()[static_cast<std::size_t>(instruction.rule)].operands[operand].need == Need::Once;
-}
-
-Operands pointersTo(const std::vector<Tensor>& tensors)
-{
-    Operands pointers;
-    for (const Tensor& tensor : tensors)
-        pointers.push_back(&tensor);
-    return pointers;
-}
-
-} // namespace
-
 GroupMember::GroupMember(int member, MemberDevice& device, const Theory& theory, const SharedStage& stage,
-                         MemberCollectives& collectives, CopyEdges edges, int microbatches)
+                         MemberCollectives& collectives, CopyEdges edges, int microbatches, int pieces)
     : m_member(member), m_device(device), m_theory(theory), m_stage(stage), m_collectives(collectives),
       m_narrow(stage.graph.bytesPerElement == pipewright::bytesOf(DataType::Bf16)), m_edges(std::move(edges)),
-      m_passes(memberPasses(stage.plan.program, stage.graph)), m_full(m_passes.inputGrad),
+      m_passes(memberPasses(stage.plan.program, stage.graph)), m_full(m_passes.inputGrad), m_pieces(pieces),
       m_microbatches(static_cast<std::size_t>(microbatches))
 {
     m_full.insert(m_full.end(), m_passes.weightGrad.begin(), m_passes.weightGrad.end());
+    for (const ShardingInstruction& instruction : stage.plan.program.instructions)
+        if (instruction.computes() && !isHandOver(instruction))
+            resolve(instruction);
     // The value that is handed over, or the loss, is read after the last step.
     const ShardingInstruction& last = stage.plan.program.instructions.back();
-    std::set<Property> seen(last.before.begin(), last.before.end());
+    std::set<Property> seen = m_readLater;
+    seen.insert(last.before.begin(), last.before.end());
     seen.insert(last.after);
     m_lastReadBy.resize(m_passes.forward.size());
     for (std::size_t i = m_passes.forward.size(); i-- > 0;) {
@@ -61,8 +40,6 @@ GroupMember::GroupMember(int member, MemberDevice& device, const Theory& theory,
     }
     std::set<int> loaded;
     for (const ShardingInstruction& instruction : stage.plan.program.instructions) {
-        if (instruction.computes() && !isHandOver(instruction))
-            resolve(instruction);
         if (instruction.computes() || instruction.action != Action::Load)
             continue;
         if (!loaded.insert(instruction.tensor).second)
@@ -119,8 +96,10 @@ void GroupMember::begin(const Block& block)
         kept().region = block.saved;
         m_kept.rewind(block.saved);
     }
+    for (const auto& [microbatch, region] : block.earlier)
+        moveKept(microbatch, region);
     if (makesInputGrad(block.op) || makesWeightGrad(block.op))
-        moveKept(block.saved);
+        moveKept(block.microbatch, block.saved);
     if (makesInputGrad(block.op))
         m_keptGradients.rewind(block.savedFromInputGrad);
     if (makesInputGrad(block.op)) {
@@ -188,7 +167,7 @@ void GroupMember::end()
                 m_device.operations().copy(std::span<const float>(value(loss).data), m_block.loss);
         }
         if (m_block.keepsNothing)
-            kept() = {};
+            std::erase_if(kept().values, [this](const auto& value) { return !m_readLater.contains(value.first); });
     }
     if (makesInputGrad(m_block.op) && !m_block.handsEarly)
         handBack();
@@ -304,12 +283,43 @@ void GroupMember::resolve(const ShardingInstruction& instruction)
     std::vector<Shape> shapes;
     for (const Property& operand : instruction.before)
         shapes.push_back(shapeOf(operand));
+    std::optional<NodeMaths> ofFactors;
     if (sharingRules()[static_cast<std::size_t>(instruction.rule)].factors()) {
         std::vector<Shape> whole = shapes;
         whole.front() = m_stage.graph.node(instruction.before.front().tensor).shape;
-        m_factorMaths.emplace(&instruction, NodeMaths(node, std::move(whole), node.shape));
+        ofFactors.emplace(node, std::move(whole), node.shape);
     }
-    m_maths.emplace(&instruction, NodeMaths(node, std::move(shapes), shapeOf(instruction.after), partOf(instruction)));
+    NodeMaths maths(node, std::move(shapes), shapeOf(instruction.after), partOf(instruction));
+    const std::size_t shared = maths.sequenceGradient();
+    m_maths.emplace(&instruction, Resolved{std::move(maths), std::move(ofFactors), m_sequenceGradient});
+    m_sequenceGradient += shared;
+    if (shared > 0)
+        m_readLater.insert({instruction.before[1], instruction.before[2]});
+}
+
+/// What a node's attention shares with the other pieces of its sequences.
+SequencePiece GroupMember::pieceFor(const ShardingInstruction& instruction)
+{
+    SequencePiece piece{.index = m_block.microbatch % m_pieces};
+    const Resolved& of = mathsOf(instruction);
+    if (of.maths.sequenceGradient() == 0)
+        return piece;
+    if (makesInputGrad(m_block.op))
+        piece.gradients = m_block.sequenceGradient.subspan(of.sequenceGradient, of.maths.sequenceGradient());
+    const std::int64_t each =
+        static_cast<std::int64_t>(of.maths.sequenceGradient()) / (m_pieces - 1); // keys and values of a piece
+    piece.earlier = m_device.make({piece.index, each});
+    std::span<float> left = piece.earlier.data;
+    for (int before = piece.index; before > 0; --before)
+        for (const std::size_t operand : {1, 2}) {
+            const Property& property = instruction.before[operand];
+            const auto microbatch = static_cast<std::size_t>(m_block.microbatch - before);
+            const KeptTensor& tensor = m_microbatches[microbatch].values.at(property);
+            const std::size_t count = product(tensor.wide.shape.begin(), tensor.wide.shape.end());
+            read(tensor, left.first(count));
+            left = left.subspan(count);
+        }
+    return piece;
 }
 
 void GroupMember::load(const ShardingInstruction& instruction)
@@ -344,7 +354,8 @@ void GroupMember::compute(const ShardingInstruction& instruction)
         return;
     const std::vector<Tensor> operands = operandsOf(instruction);
     kept().values[instruction.after] =
-        keep(m_maths.at(&instruction).forward(m_device, pointersTo(operands)), instruction.after, m_kept);
+        keep(mathsOf(instruction).maths.forward(m_device, pointersTo(operands), pieceFor(instruction)),
+             instruction.after, m_kept);
 }
 
 void GroupMember::exchange(const ShardingInstruction& instruction)
@@ -363,137 +374,6 @@ void GroupMember::exchange(const ShardingInstruction& instruction)
     case Action::Slice: break;
     }
     kept().values[to] = keep(std::move(result), to, m_kept);
-}
-
-void GroupMember::exchangeGrad(const ShardingInstruction& instruction)
-{
-    const Property &from = instruction.before.front(), &to = instruction.after;
-    const Tensor grad = takeGradient(to);
-    const bool exact = movesExactPieces(instruction, false);
-    m_collectives.narrow(m_member) = hasRoundedGradient(to);
-    switch (instruction.action) {
-    case Action::AllGather: addGradient(from, m_collectives.reduceScatter(m_member, grad, cutOf(from, exact))); break;
-    case Action::AllReduce: addGradient(from, m_collectives.allReduce(m_member, grad)); break;
-    case Action::ReduceScatter: addGradient(from, m_collectives.allGather(m_member, grad, cutOf(to, exact))); break;
-    case Action::AllToAll: addGradient(from, m_collectives.allToAll(m_member, grad, cutOf(to), cutOf(from))); break;
-    case Action::Load:
-    case Action::Slice: break;
-    }
-}
-
-void GroupMember::sliceGrad(const ShardingInstruction& instruction)
-{
-    const Property &from = instruction.before.front(), &to = instruction.after;
-    const Tensor grad = takeGradient(to);
-    Tensor whole = m_device.zeros(m_stage.graph.node(from.tensor).shape);
-    paste(m_device, whole, grad, to.relation.dim, cutOf(to).first(m_member));
-    addGradient(from, std::move(whole));
-}
-
-Tensor GroupMember::takeGradient(const Property& property)
-{
-    const auto found = m_gradients.find(property);
-    Tensor gradient; // zeros when nothing came back this way
-    if (found == m_gradients.end()) {
-        gradient = m_device.zeros(shapeOf(property));
-    } else {
-        gradient = std::move(found->second);
-        m_gradients.erase(found);
-    }
-    if (hasRoundedGradient(property) && gradient.elements() > 0)
-        m_device.operations().run(kernels::RoundToBf16{gradient.data});
-    if (m_observer)
-        m_observer->gradient(m_device, property, gradient);
-    return gradient;
-}
-
-void GroupMember::addGradient(const Property& property, Tensor gradient)
-{
-    const auto [found, isNew] = m_gradients.try_emplace(property, std::move(gradient));
-    if (!isNew)
-        accumulate(m_device, found->second, gradient);
-}
-
-void GroupMember::addOperandGradients(const ShardingInstruction& instruction, std::vector<Tensor> found,
-                                      bool ofParameters)
-{
-    for (std::size_t o = 0; o < found.size(); ++o) {
-        const Leaf leaf = leafOf(instruction.before[o]);
-        if (leaf == Leaf::Input || (leaf == Leaf::Parameter) != ofParameters)
-            continue;
-        // An operand that only the first member counted has its gradient there alone, unless it is kept as Once on
-        // every member.
-        if (countsOnce(instruction, o) && instruction.kinds[o] != Need::Once && m_member != 0)
-            continue;
-        addGradient(instruction.before[o], std::move(found[o]));
-    }
-}
-
-void GroupMember::inputGrad(const ShardingInstruction& instruction)
-{
-    if (isHandOver(instruction)) {
-        addGradient(instruction.before.front(),
-                    assembled(instruction.before.front(), m_edges.out, &StageEdge::gradients));
-        return;
-    }
-    Tensor grad = takeGradient(instruction.after);
-    bool inputs = false, parameters = false;
-    for (const Property& operand : instruction.before) {
-        parameters = parameters || leafOf(operand) == Leaf::Parameter;
-        inputs = inputs || leafOf(operand) == Leaf::None || leafOf(operand) == Leaf::Received;
-    }
-    if (inputs) {
-        const std::vector<Tensor> operands = operandsOf(instruction);
-        addOperandGradients(
-            instruction,
-            m_maths.at(&instruction)
-                .backward(m_device, pointersTo(operands), value(instruction.after), grad, {.parameters = false}),
-            false);
-    }
-    if (parameters)
-        kept().gradients[instruction.after] = keep(std::move(grad), instruction.after, m_keptGradients);
-}
-
-void GroupMember::weightGrad(const ShardingInstruction& instruction)
-{
-    const std::vector<Tensor> operands = operandsOf(instruction);
-    addOperandGradients(instruction,
-                        m_maths.at(&instruction)
-                            .backward(m_device, pointersTo(operands), value(instruction.after),
-                                      widened(kept().gradients.at(instruction.after)), {.inputs = false}),
-                        true);
-}
-
-void GroupMember::gatherFactors(const ShardingInstruction& instruction)
-{
-    const bool exact = movesExactPieces(instruction, false);
-    const Property& input = instruction.before.front();
-    m_collectives.narrow(m_member) = m_narrow;
-    m_factorRows = m_collectives.allGather(m_member, value(input), cutOf(input, exact));
-    m_factorGrads = m_collectives.allGather(m_member, widened(kept().gradients.at(instruction.after)),
-                                            cutOf(instruction.after, exact));
-}
-
-/// Every member has all rows of the input and of the result's gradient, and computes the whole weight gradient from
-/// them.
-void GroupMember::factorGrad(const ShardingInstruction& instruction)
-{
-    std::vector<Tensor> operands = operandsOf(instruction);
-    operands[0] = m_factorRows;
-    std::vector<Tensor> found =
-        m_factorMaths.at(&instruction).backward(m_device, pointersTo(operands), {}, m_factorGrads, {.inputs = false});
-    for (std::size_t o = 1; o < found.size(); ++o)
-        addGradient(instruction.before[o], std::move(found[o]));
-    m_factorRows = m_factorGrads = {};
-}
-
-void GroupMember::storeParameter(const ShardingInstruction& instruction)
-{
-    const Tensor grad = takeGradient(instruction.after);
-    const MemberParameter& place = m_parameters[m_parameterAt.at(instruction.after)];
-    if (place.count > 0)
-        m_device.operations().run(
-            kernels::Add{m_block.gradients.subspan(place.offset, place.count), std::span<const float>(grad.data)});
 }
 
 } // namespace pipewright::sharding

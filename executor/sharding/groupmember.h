@@ -4,6 +4,9 @@
 // until the weight gradient; where the stage recomputes, R makes them again before it. Gradients live in the workspace,
 // except those that the weight gradient needs.
 //
+// A microbatch may be a piece of its sequences. Its attention also reads the keys and values that the members kept of
+// earlier pieces, and adds to their gradients; these are handed from the last piece to the first in a buffer.
+//
 // The same steps on a device that computes nothing (drydevice.h) tell how large the buffers must be. A stage may also
 // stand alone, without a pipeline around it: then its received values are data, and the values that it would hand over
 // are summed up.
@@ -56,9 +59,10 @@ Shape shapeOfPiece(const Theory& theory, const Property& property, int member);
 
 class GroupMember {
 public:
-    /// `theory` is for the plan's ratios; all must outlive this. Throws Error for a program that loads a tensor twice.
+    /// `theory` is for the plan's ratios; all must outlive this. Microbatches are `pieces` of every sequence, one after
+    /// another. Throws Error for a program that loads a tensor twice.
     GroupMember(int member, MemberDevice& device, const Theory& theory, const SharedStage& stage,
-                MemberCollectives& collectives, CopyEdges edges, int microbatches);
+                MemberCollectives& collectives, CopyEdges edges, int microbatches, int pieces);
 
     const std::vector<MemberParameter>& parameters() const { return m_parameters; }
     std::size_t parameterCount() const { return m_parameterCount; }
@@ -82,6 +86,8 @@ public:
         Region parameters; ///< as they are stored
         std::span<float> gradients;
         Region saved, savedFromInputGrad, workspace;
+        std::vector<std::pair<int, Region>> earlier; ///< by microbatch: `saved` of pieces that came before this one
+        std::span<float> sequenceGradient;
         std::vector<Region> arrived, handed;
         std::span<float> loss;     ///< where F in the stage with the loss writes this member's share of it
         float lossWeight = 1;      ///< weight of this loss in the quantity that is differentiated
@@ -105,11 +111,18 @@ public:
     Bytes workspaceUsed() const { return m_passing.highest(); }
     Bytes savedUsed() const { return m_kept.used(); }
     Bytes savedFromInputGradUsed() const { return m_keptGradients.used(); }
+    Bytes sequenceGradientUsed() const { return static_cast<Bytes>(m_sequenceGradient * sizeof(float)); }
 
 private:
     struct Kept { ///< of a microbatch
         std::map<Property, KeptTensor> values, gradients;
         Region region; ///< where the values lie
+    };
+    /// An instruction that computes.
+    struct Resolved {
+        NodeMaths maths;
+        std::optional<NodeMaths> ofFactors; ///< on all rows
+        std::size_t sequenceGradient;       ///< where its part of the buffer begins
     };
     const ShardingInstruction& at(const MemberStep& step) const
     {
@@ -143,14 +156,18 @@ private:
     std::vector<std::int64_t> firstOf(const Property& property) const;
     std::vector<Tensor> operandsOf(const ShardingInstruction& instruction);
     LocalPart partOf(const ShardingInstruction& instruction) const;
+    SequencePiece pieceFor(const ShardingInstruction& instruction);
+    const Resolved& mathsOf(const ShardingInstruction& instruction) const { return m_maths.at(&instruction); }
     void resolve(const ShardingInstruction& instruction);
     bool isRounded(int tensor) const { return m_narrow && !staysExact(m_stage.graph.node(tensor)); }
     bool hasRoundedGradient(const Property& property) const
     {
         return isRounded(property.tensor) && leafOf(property) != Leaf::Parameter;
     }
-    void moveKept(Region to);
+    void moveKept(int microbatch, Region to);
     KeptTensor keep(Tensor tensor, const Property& property, KeptMemory& memory);
+    KeptTensor keepExact(Tensor tensor, KeptMemory& memory); ///< what is not empty
+    void read(const KeptTensor& tensor, std::span<float> to);
     Tensor widened(const KeptTensor& tensor);
     Tensor widened(Shape shape, std::span<const std::uint16_t> values);
     void narrow(const Tensor& tensor, std::span<std::uint16_t> values);
@@ -170,9 +187,11 @@ private:
     CopyEdges m_edges;
     MemberPasses m_passes;
     MemberPass m_full; ///< input gradient, then weight gradient
-    using Resolved = std::map<const ShardingInstruction*, NodeMaths>;
-    Resolved m_maths, m_factorMaths;                 ///< the latter on all rows
-    std::vector<std::vector<Property>> m_lastReadBy; ///< per step of the forward: values that no later step reads
+    int m_pieces;
+    std::map<const ShardingInstruction*, Resolved> m_maths;
+    std::size_t m_sequenceGradient = 0;              ///< elements
+    std::set<Property> m_readLater;                  ///< keys and values, which later pieces read
+    std::vector<std::vector<Property>> m_lastReadBy; ///< per step of the forward: values that nothing reads behind it
     std::vector<MemberParameter> m_parameters;
     std::map<Property, std::size_t> m_parameterAt;
     std::size_t m_parameterCount = 0;

@@ -69,11 +69,9 @@ Diagnostics whyGroupsDoNotTrain(const ModelShape& shape)
     Diagnostics why = pipewright::whyNotRunnable(shape);
     if (!why.empty())
         return why;
-    if (shape.sequencePieces > 1)
-        return {{Severity::Error, "model.sequence_pieces", "groups train whole sequences", "use 1"}};
     // Further layers have the operations of these.
     for (const LayerRange& range : {LayerRange{0, 1, true, true}, LayerRange{shape.layers - 1, 1, false, false}})
-        for (const Diagnostic& fault : whyNotRunnable(stageGraph(shape, {}, range))) {
+        for (const Diagnostic& fault : whyNotRunnable(stageGraph(shape, {}, range), shape.sequencePieces)) {
             why.push_back({Severity::Error, "model", fmt::format("groups do not train {}: {}", fault.where, fault.what),
                            "leave it out of the model, or use single devices"});
         }
@@ -97,7 +95,8 @@ ReferenceStep referenceStep(const Design& design, const WholeTensors& parameters
                             const FollowedGroups* followed)
 {
     const Workload& workload = *design.workload;
-    const TensorGraph graph = transformerGraph(workload.shape, workload.state, 1, skipsOf(design));
+    const TensorGraph graph =
+        stageGraph(workload.shape, workload.state, {0, workload.shape.layers, true, true}, skipsOf(design));
     const auto host = createHostBackend(1);
     MemberDevice member(host->device(0));
     LeafValues leaves;
@@ -106,14 +105,19 @@ ReferenceStep referenceStep(const Design& design, const WholeTensors& parameters
     ReferenceStep result;
     const int microbatches = static_cast<int>(data.inputs.size());
     const float weight = lossWeight(workload.shape, microbatches);
-    for (std::size_t m = 0; m < data.inputs.size(); ++m) {
-        leaves[graph.find(inputName)] = data.inputs[m];
-        leaves[graph.find(targetName)] = data.targets[m];
-        OneDevice device(member, graph, leaves, workload.shape.dataType == DataType::Bf16);
+    const auto pieces = static_cast<std::size_t>(workload.shape.sequencePieces);
+    for (std::size_t first = 0; first < data.inputs.size(); first += pieces) {
+        leaves[graph.find(inputName)] = data.inputs[first];
+        leaves[graph.find(targetName)] = data.targets[first];
+        std::vector<LeafValues> later;
+        for (std::size_t m = first + 1; m < first + pieces; ++m)
+            later.push_back({{graph.find(inputName), data.inputs.at(m)}, {graph.find(targetName), data.targets.at(m)}});
+        OneDevice device(member, graph, leaves, workload.shape.dataType == DataType::Bf16, later);
         if (followed)
-            device.forwardWith([&, m](const Node& node) -> std::unique_ptr<kernels::Operations> {
+            device.forwardWith([&, first](const Node& node, int piece) -> std::unique_ptr<kernels::Operations> {
                 if (!routesTokens(node))
                     return nullptr;
+                const std::size_t m = first + static_cast<std::size_t>(piece);
                 const auto& choices = followed->choices.at(m);
                 const auto kept = choices.find(node.name);
                 return std::make_unique<FollowingChoices>(

@@ -76,7 +76,8 @@ void GroupTraining::prepare(const Program& program, std::span<const Region> regi
             const auto device = static_cast<std::size_t>(m_stages.firstOf(static_cast<int>(group)) + m);
             // For another process's member only the places of its parameters are needed here.
             GroupMember work(m, m_devices[device] ? *m_devices[device] : *here, *m_theories[s], m_stages.plans[s],
-                             *m_collectives[group], CopyEdges(m_stages, static_cast<int>(s)), program.microbatches);
+                             *m_collectives[group], CopyEdges(m_stages, static_cast<int>(s)), program.microbatches,
+                             program.sequencePieces);
             std::vector<StageOptimizer::Range> ranges;
             for (const MemberParameter& parameter : work.parameters())
                 ranges.push_back({parameter.offset, parameter.count, parameter.isMatrix, parameter.isCorrection,
@@ -204,7 +205,9 @@ void GroupTraining::bind(const Buffer& buffer, Region region, GroupMember::Block
 {
     using enum BufferKind;
     const BufferKind kind = buffer.kind;
-    if (kind == Output || kind == ReceivedOutput || kind == Gradient || kind == ReceivedGradient)
+    if (buffer.microbatch != block.microbatch && kind != SequenceGradient)
+        block.earlier.emplace_back(buffer.microbatch, region);
+    else if (kind == Output || kind == ReceivedOutput || kind == Gradient || kind == ReceivedGradient)
         (read ? block.arrived : block.handed).push_back(region);
     else if (kind == SavedUntilWeightGrad || kind == RecomputedUntilWeightGrad || kind == ReloadedUntilWeightGrad)
         block.saved = region;
@@ -212,6 +215,8 @@ void GroupTraining::bind(const Buffer& buffer, Region region, GroupMember::Block
         block.savedFromInputGrad = region;
     else if (kind == Workspace)
         block.workspace = region;
+    else if (kind == SequenceGradient)
+        block.sequenceGradient = floats(region);
     else if (kind != OffloadedUntilWeightGrad) // no pass uses this kind
         throw Error("group", "a member's block has a buffer that it does not know",
                     "this is a fault of the program: please report it with the design");

@@ -45,6 +45,13 @@ Place LonePlan::workspace(std::string_view name, std::int64_t elements) const
     return {.slice = {.elements = elements}, .tensor = number};
 }
 
+Place LonePlan::sequenceGradient(std::int64_t elements) const
+{
+    const Place place = workspace("sequence gradient", elements);
+    m_scratch[std::size_t(place.tensor - 2 * firstGradient())].ofSequence = true;
+    return place;
+}
+
 ParameterPlace LonePlan::parameter(int operand) const
 {
     m_isParameter[std::size_t(operand)] = true;

@@ -40,6 +40,7 @@ public:
     Place keptResult(int tensor, std::string_view) const override { return value(tensor); }
     Place gradient(int tensor) const override { return {.tensor = firstGradient() + tensor}; }
     Place workspace(std::string_view name, std::int64_t elements) const override;
+    Place sequenceGradient(std::int64_t elements) const override;
     ParameterPlace parameter(int operand) const override;
 
     int firstGradient() const { return result() + 1; }
@@ -51,6 +52,7 @@ public:
         std::string name;
         std::int64_t elements;
         bool ofForward, ofBackward;
+        bool ofSequence = false; ///< no scratch: it lasts from piece to piece of a sequence
     };
     void beginBackward() { m_isForward = false; }
     const std::vector<Scratch>& scratch() const { return m_scratch; }

@@ -11,7 +11,7 @@ namespace pipewright::sharding {
 KeptTensor GroupMember::keep(Tensor tensor, const Property& property, KeptMemory& memory)
 {
     const bool rounded = isRounded(property.tensor);
-    if (m_block.keepsNothing) {
+    if (m_block.keepsNothing && !m_readLater.contains(property)) {
         if (rounded && tensor.elements() > 0)
             m_device.operations().run(kernels::RoundToBf16{tensor.data});
         return {std::move(tensor)};
@@ -28,6 +28,11 @@ KeptTensor GroupMember::keep(Tensor tensor, const Property& property, KeptMemory
         narrow(tensor, here);
         return {{std::move(tensor.shape), {}, nullptr}, here};
     }
+    return keepExact(std::move(tensor), memory);
+}
+
+KeptTensor GroupMember::keepExact(Tensor tensor, KeptMemory& memory)
+{
     std::byte* const place = memory.take(tensor.data.size_bytes());
     const std::span<float> here(reinterpret_cast<float*>(place), tensor.elements());
     m_device.operations().copy(std::span<const float>(tensor.data), here);
@@ -35,9 +40,10 @@ KeptTensor GroupMember::keep(Tensor tensor, const Property& property, KeptMemory
 }
 
 /// Kept values that were offloaded to the host have come back to another place.
-void GroupMember::moveKept(Region to)
+void GroupMember::moveKept(int microbatch, Region to)
 {
-    Region& from = kept().region;
+    Kept& of = m_microbatches[static_cast<std::size_t>(microbatch)];
+    Region& from = of.region;
     if (!to.data || to.data == from.data)
         return;
     const auto move = [&]<class T>(std::span<T>& values) {
@@ -45,7 +51,7 @@ void GroupMember::moveKept(Region to)
         if (data >= from.data && data < from.data + from.bytes)
             values = {reinterpret_cast<T*>(to.data + (data - from.data)), values.size()};
     };
-    for (auto& [property, tensor] : kept().values) {
+    for (auto& [property, tensor] : of.values) {
         move(tensor.wide.data);
         move(tensor.narrow);
     }
@@ -55,6 +61,14 @@ void GroupMember::moveKept(Region to)
 Tensor GroupMember::widened(const KeptTensor& tensor)
 {
     return tensor.narrow.empty() ? tensor.wide : widened(tensor.wide.shape, tensor.narrow);
+}
+
+void GroupMember::read(const KeptTensor& tensor, std::span<float> to)
+{
+    if (tensor.narrow.empty())
+        m_device.operations().copy(std::span<const float>(tensor.wide.data), to);
+    else
+        m_device.operations().run(kernels::Widen{tensor.narrow, to});
 }
 
 Tensor GroupMember::widened(Shape shape, std::span<const std::uint16_t> values)

@@ -3,6 +3,7 @@
 
 #include "core/base/diagnostic.h"
 #include "executor/sharding/lonesteps.h"
+#include "executor/stage/kernelsettings.h"
 
 #include <algorithm>
 #include <utility>
@@ -76,8 +77,8 @@ void NodeMaths::addRow()
 /// The tensors of a pass, by their numbers.
 class NodeMaths::Pass {
 public:
-    Pass(const NodeMaths& of, MemberDevice& member, const Operands& operands)
-        : m_plan(of.m_plan), m_member(member),
+    Pass(const NodeMaths& of, MemberDevice& member, const Operands& operands, const SequencePiece& piece)
+        : m_plan(of.m_plan), m_member(member), m_piece(piece),
           m_tensors(std::size_t(2 * m_plan.firstGradient()) + m_plan.scratch().size())
     {
         for (int o = 0; o < m_plan.result(); ++o)
@@ -85,6 +86,8 @@ public:
                                                     : keep(member.zeros(m_plan.shape(o))));
         if (of.m_asWhole >= 0)
             makeWhole(of.m_asWhole);
+        if (piece.index > 0 && of.sequenceGradient() > 0)
+            findEarlier();
     }
 
     void set(int number, std::span<float> values) { m_tensors[std::size_t(number)] = values; }
@@ -95,14 +98,17 @@ public:
     {
         const std::vector<LonePlan::Scratch>& all = m_plan.scratch();
         for (std::size_t i = 0; i < all.size(); ++i)
-            if (isNeeded(all[i]))
-                set(2 * m_plan.firstGradient() + int(i), keep(m_member.make({all[i].elements})));
+            if (all[i].ofSequence || isNeeded(all[i]))
+                set(2 * m_plan.firstGradient() + int(i),
+                    all[i].ofSequence ? m_piece.gradients : keep(m_member.make({all[i].elements})));
     }
 
     void run(const std::vector<pipewright::Step>& steps) const
     {
         StageMemory memory;
         memory.operations = &m_member.operations();
+        memory.piece = m_piece.index;
+        memory.earlier = m_earlier;
         const std::span tensors(m_tensors);
         const StepContext pass{.memory = memory,
                                .inputs = m_whole,
@@ -115,6 +121,20 @@ public:
     }
 
 private:
+    /// The keys and values of every earlier piece lie side by side. The keys are as they were before their rotation.
+    void findEarlier()
+    {
+        const auto pieces = std::size_t(m_piece.index), each = m_piece.earlier.elements() / pieces,
+                   keys = std::size_t(m_plan.elements(1));
+        const Node& node = m_plan.node(m_plan.result());
+        for (std::size_t i = 0; i < pieces; ++i) {
+            const std::span<float> here = m_piece.earlier.data.subspan(i * each, each);
+            m_earlier.push_back(here.data());
+            if (const Shape& shape = m_plan.shape(1); isRotated(node))
+                m_member.operations().run(rotationOf(node, shape, false, here.first(keys), int(i) * int(shape[1])));
+        }
+    }
+
     void makeWhole(int operand)
     {
         const std::span<float> values = m_tensors[std::size_t(operand)],
@@ -131,21 +151,39 @@ private:
 
     const LonePlan& m_plan;
     MemberDevice& m_member;
+    const SequencePiece& m_piece;
+    std::vector<const float*> m_earlier; ///< oldest first
     std::span<std::int32_t> m_whole;
     std::vector<Tensor> m_own;
     std::vector<std::span<float>> m_tensors;
 };
 
-Tensor NodeMaths::forward(MemberDevice& member, const Operands& operands) const
+Tensor NodeMaths::forward(MemberDevice& member, const Operands& operands, const SequencePiece& piece) const
 {
     if (m_isEmpty)
         return forwardOfNothing(member, operands);
-    Pass pass(*this, member, operands);
+    Pass pass(*this, member, operands, piece);
     pass.makeScratch([](const LonePlan::Scratch& one) { return one.ofForward; });
     Tensor made = member.make(m_plan.shape(m_plan.result()));
     pass.set(m_plan.result(), made.data);
     pass.run(m_steps.forward);
     return made;
+}
+
+bool NodeMaths::makesAllAtOnce() const
+{
+    bool hasParameters = false;
+    for (int o = 0; o < m_plan.result(); ++o)
+        hasParameters = hasParameters || m_plan.isParameter(o);
+    return !m_isEmpty && hasParameters && m_steps.weightGrad.empty();
+}
+
+std::size_t NodeMaths::sequenceGradient() const
+{
+    for (const LonePlan::Scratch& one : m_plan.scratch())
+        if (one.ofSequence)
+            return std::size_t(one.elements);
+    return 0;
 }
 
 /// Where no step makes gradients of parameters alone, one pass makes all.
@@ -155,7 +193,8 @@ bool NodeMaths::isWanted(int operand, const Wanted& wanted) const
 }
 
 std::vector<Tensor> NodeMaths::backward(MemberDevice& member, const Operands& operands, const Tensor& result,
-                                        const Tensor& resultGrad, const Wanted& wanted) const
+                                        const Tensor& resultGrad, const Wanted& wanted,
+                                        const SequencePiece& piece) const
 {
     if (m_isEmpty)
         return backwardOfNothing(member, operands, resultGrad, wanted);
@@ -170,7 +209,7 @@ std::vector<Tensor> NodeMaths::backward(MemberDevice& member, const Operands& op
             grad = m_steps.inputGrad.empty() ? resultGrad : member.make(m_plan.shape(o));
     }
     const bool again = m_plan.isMadeAgain();
-    Pass pass(*this, member, operands);
+    Pass pass(*this, member, operands, piece);
     const int first = m_plan.firstGradient();
     for (int o = 0; o < m_plan.result(); ++o)
         pass.set(first + o, grads[std::size_t(o)].data);

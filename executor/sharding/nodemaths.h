@@ -19,6 +19,13 @@ struct Wanted {
     bool parameters = true; ///< of parameters
 };
 
+/// Which piece of its sequences a node works on, and what its attention shares with the other pieces.
+struct SequencePiece {
+    int index = 0;
+    Tensor earlier{};             ///< keys and values of each earlier piece, as F had them; a pass rotates the keys
+    std::span<float> gradients{}; ///< of these, collected from the last piece to the first (kernels/attention.h)
+};
+
 class NodeMaths {
 public:
     /// Of a member's share, with the shapes of its operands and its result. The node must outlive this. Throws Error
@@ -27,11 +34,16 @@ public:
     /// Of a whole node of a graph.
     NodeMaths(const TensorGraph& graph, const Node& node);
 
-    Tensor forward(MemberDevice& member, const Operands& operands) const;
+    Tensor forward(MemberDevice& member, const Operands& operands, const SequencePiece& piece = {}) const;
     /// Gradients of all operands, from the gradient of the result; empty tensors for operands without one (tokens,
     /// classes).
     std::vector<Tensor> backward(MemberDevice& member, const Operands& operands, const Tensor& result,
-                                 const Tensor& resultGrad, const Wanted& wanted = {}) const;
+                                 const Tensor& resultGrad, const Wanted& wanted = {},
+                                 const SequencePiece& piece = {}) const;
+    /// Whether the gradients of its parameters are made with those of its other operands, and not without.
+    bool makesAllAtOnce() const;
+    /// Elements of SequencePiece::gradients; 0: the node has nothing to do with other pieces.
+    std::size_t sequenceGradient() const;
 
 private:
     class Pass;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // A whole model on one device, forward and backward node by node: the reference for every shared run. Its duration
-// measures a device's rate.
+// measures a device's rate. Sequences may be cut into pieces: forwards run from the first to the last, backwards from
+// the last to the first.
 #pragma once
 
 #include "executor/sharding/nodemaths.h"
@@ -14,11 +15,13 @@ namespace pipewright::sharding {
 
 class OneDevice {
 public:
-    /// Throws Error with whyNotRunnable(). `rounds`: rounds to bf16 every value that groups store in bf16.
-    OneDevice(MemberDevice& member, const TensorGraph& graph, const LeafValues& leaves, bool rounds = false);
+    /// Throws Error with whyNotRunnable(). `rounds`: rounds to bf16 every value that groups store in bf16. `later`: the
+    /// inputs of the further pieces.
+    OneDevice(MemberDevice& member, const TensorGraph& graph, const LeafValues& leaves, bool rounds = false,
+              std::span<const LeafValues> later = {});
 
     /// From the next step on: replaces the operations for the forward of a node; null: the member's own operations.
-    using Operations = std::function<std::unique_ptr<kernels::Operations>(const Node& node)>;
+    using Operations = std::function<std::unique_ptr<kernels::Operations>(const Node& node, int piece)>;
     void forwardWith(Operations operations) { m_operations = std::move(operations); }
 
     /// Issues one step without waiting for it. `weight`: of the loss in the quantity that is differentiated.
@@ -27,8 +30,12 @@ public:
     SingleRun result();
 
 private:
-    Operands operandsOf(const Node& node) const;
-    Tensor forwardOf(int tensor);
+    using Tensors = std::vector<Tensor>; ///< of every tensor of the graph
+    Operands operandsOf(const Node& node, int piece) const;
+    SequencePiece pieceOf(int tensor, int piece);
+    Tensor forwardOf(int tensor, int piece);
+    void forward(int piece);
+    void backward(int piece, float weight);
     void round(const Node& node, Tensor& tensor) const;
 
     MemberDevice& m_member;
@@ -36,8 +43,9 @@ private:
     bool m_rounds;
     Operations m_operations;
     std::map<int, NodeMaths> m_maths; ///< of the tensors that are no leaves
-    std::vector<Tensor> m_values;     ///< of every tensor; leaves stay
-    std::vector<Tensor> m_gradients;  ///< of every tensor
+    std::vector<Tensors> m_values;    ///< per piece; leaves stay
+    Tensors m_gradients;              ///< of a piece; those of parameters, of all pieces
+    Tensors m_sequenceGradients;      ///< of attentions: those of earlier pieces' keys and values
 };
 
 } // namespace pipewright::sharding

@@ -32,7 +32,7 @@ struct Known {
 // What of the scores is kept is no question here: the backward computes them again. Which of these a node may have says
 // its row in core/model/operations.cpp.
 constexpr std::string_view attentionAttributes =
-    "heads key_value_heads query_size rotary_size window bidirectional stored streamed scale soft_cap rotary_base "
+    "heads key_value_heads keys query_size rotary_size window bidirectional stored streamed scale soft_cap rotary_base "
     "rotary_scaling rotary_factor rotary_low rotary_high rotary_original linear_biases";
 
 constexpr Known knownOperations[] = {
@@ -126,7 +126,7 @@ const char* whyNotRouted(const TensorGraph& graph, const Node& node)
 
 } // namespace
 
-Diagnostics whyNotRunnable(const TensorGraph& graph)
+Diagnostics whyNotRunnable(const TensorGraph& graph, int pieces)
 {
     Diagnostics found;
     const auto fault = [&found](const Node& node, std::string what, const char* hint) {
@@ -152,6 +152,10 @@ Diagnostics whyNotRunnable(const TensorGraph& graph)
                 node,
                 fmt::format("{} with {} can be shared out, but not run here", name, pipewright::joined(unknown, ", ")),
                 "leave this out");
+        if (const std::string_view is = name;
+            is.ends_with("attention") && keysOf(graph, node) != pieces * graph.node(node.operands[1]).shape[1])
+            fault(node, "it has not as many keys as the pieces of a sequence have together",
+                  "leave \"keys\" out, or cut sequences into as many pieces");
         if (const char* why = whyNotHeads(graph, node))
             fault(node, why, "give queries, keys and values heads of one size");
         if (const char* why = whyNotRouted(graph, node))
@@ -160,7 +164,7 @@ Diagnostics whyNotRunnable(const TensorGraph& graph)
         const auto rowsOf = [&](std::size_t operand, std::size_t dim) {
             return graph.node(node.operands[operand]).shape[dim];
         };
-        if (name == "positions" && rowsOf(1, 0) != rowsOf(0, 1))
+        if (name == "positions" && rowsOf(1, 0) != pieces * rowsOf(0, 1))
             fault(node, "its table has rows for later pieces of the sequence", "give a row for each position");
         if (name == "segments" && rowsOf(1, 0) != 2)
             fault(node, fmt::format("its table has {} rows", rowsOf(1, 0)), "give a row for each half of a sequence");

@@ -7,8 +7,8 @@
 
 namespace pipewright::sharding {
 
-/// The reasons why a graph cannot run here.
-Diagnostics whyNotRunnable(const TensorGraph& graph);
+/// The reasons why a graph cannot run here. `pieces`: its rows are one of so many pieces of their sequences.
+Diagnostics whyNotRunnable(const TensorGraph& graph, int pieces = 1);
 
 /// In a graph whose values are stored in bf16: whether this node's value stays fp32, as for tokens, losses and the
 /// experts' weights. Gradients of parameters stay fp32 as well.

@@ -25,7 +25,7 @@ struct Run {
 class TensorsOfParameters {
 public:
     explicit TensorsOfParameters(const ModelShape& shape)
-        : m_graph(transformerGraph(shape, {})), m_tied(hasTiedHead(shape))
+        : m_graph(stageGraph(shape, {}, {0, shape.layers, true, true})), m_tied(hasTiedHead(shape))
     {
         for (const Node& node : m_graph.nodes())
             if (node.leaf == Leaf::Parameter)

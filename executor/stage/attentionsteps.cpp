@@ -41,7 +41,9 @@ struct CorePlaces {
 
     kernels::EarlierPieces earlier(const StepContext& pass) const
     {
-        return pass.memory.earlierPieces(key.slice, value.slice);
+        if (key.tensor < 0)
+            return pass.memory.earlierPieces(key.slice, value.slice);
+        return {pass.memory.earlier, 0, shape.keys()}; // of a node alone: side by side
     }
 };
 
@@ -96,7 +98,7 @@ void attentionInputGrad(StepWriter& writer, int tensor)
     const Place outputGrad = plan.gradient(tensor), queryGrad = plan.gradient(plan.operand(tensor, 0)),
                 keyGrad = plan.gradient(plan.operand(tensor, 1)), valueGrad = plan.gradient(plan.operand(tensor, 2));
     const Place scratch = plan.workspace("d.scores", of.numbers.slice.elements),
-                between = plan.workspace("attention.sequenceGradient", std::int64_t(of.shape.sequenceGradient()));
+                between = plan.sequenceGradient(std::int64_t(of.shape.sequenceGradient()));
     if (plan.isPartOfPlain(plan.operand(tensor, 0))) {
         writer.inputGrad([of, outputGrad, all = queryGrad, scratch, between](const StepContext& pass) {
             pass.on().run(kernels::AttentionInputGrad{plainShape(of.shape), pass.at(of.query), pass.at(of.key),

@@ -54,6 +54,10 @@ public:
     Place gradient(int tensor) const override;
     std::optional<Slice> keptGradient(int tensor) const;
     Place workspace(std::string_view name, std::int64_t elements) const override;
+    Place sequenceGradient(std::int64_t elements) const override
+    {
+        return workspace("attention.sequenceGradient", elements);
+    }
     /// In which a stage with this layer has the stream's gradient: W reads it.
     Slice embeddingGradient() const;
     Place tableGradient(int) const override { return {.slice = embeddingGradient()}; }

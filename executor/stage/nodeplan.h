@@ -44,6 +44,8 @@ public:
     virtual Place keptResult(int tensor, std::string_view name) const = 0;
     virtual Place gradient(int tensor) const = 0;
     virtual Place workspace(std::string_view name, std::int64_t elements) const = 0;
+    /// Where an attention collects the gradients of earlier pieces' keys and values.
+    virtual Place sequenceGradient(std::int64_t elements) const = 0;
     virtual ParameterPlace parameter(int tensor) const = 0;
     /// Of an operand that may be absent.
     ParameterPlace optionalParameter(int tensor, std::size_t index) const

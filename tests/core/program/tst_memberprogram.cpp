@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 
 using namespace pipewright;
 using namespace pipewright::test;
@@ -445,6 +446,39 @@ private Q_SLOTS:
         QCOMPARE(putInPlace, sharded ? copies * (copies - 1) * 5 : 0);
     }
 
+    void piecesReadWhatEarlierOnesKept()
+    {
+        const Design design = groupDesign("seq1f1b", {{1e9, 5e8}, {1e9}}, 2);
+        const GroupStages stages = groupStages(design);
+        const Program program = memberProgram(compile(design.schedule, design.costs, design.dataflow), stages,
+                                              design.costs, design.schedule.transferOrder)
+                                    .program;
+        const int pieces = design.schedule.sequencePieces;
+        QCOMPARE(pieces, 4);
+        int gradients = 0;
+        for (TaskId t = 0; t < program.tasks.size(); ++t) {
+            const Task& task = program.tasks[t];
+            if (task.kind != TaskKind::Compute || program.partOfTask[t] != 0)
+                continue;
+            std::set<int> earlier;
+            bool readsGradient = false;
+            for (const BufferId b : program.reads(t)) {
+                const Buffer& buffer = program.buffers[b];
+                if (buffer.kind == BufferKind::SequenceGradient)
+                    readsGradient = true;
+                else if (buffer.microbatch != task.microbatch)
+                    earlier.insert(buffer.microbatch);
+            }
+            for (const BufferId b : program.writes(t))
+                gradients += program.buffers[b].kind == BufferKind::SequenceGradient;
+            const int piece = task.microbatch % pieces;
+            QCOMPARE(std::ssize(earlier), std::ptrdiff_t{piece});
+            QVERIFY(earlier.empty() || *earlier.begin() == task.microbatch - piece);
+            QCOMPARE(readsGradient, task.op == Op::B && piece < pieces - 1);
+        }
+        QCOMPARE(gradients, 3 * 2); // of every member, once per sequence
+    }
+
     void whatGroupsDoNotRunIsNamed()
     {
         Design design = groupDesign("1f1b", {{1e9, 5e8}, {1e9}}, 4);
@@ -457,6 +491,9 @@ private Q_SLOTS:
         QVERIFY(whyNoMembers(design).empty());
         design.schedule.partOrders.push_back({}); // meaningless without pairs, and known
         QVERIFY(whyNoMembers(design).empty());
+        design.schedule.sequencePieces = 2; // of a model whose sequences are whole
+        QCOMPARE(whyNoMembers(design).front().where, std::string("schedule.sequence_pieces"));
+        design.schedule.sequencePieces = 1;
         design.schedule.shardedStates = true; // on no list, as a field that somebody adds
         QCOMPARE(whyNoMembers(design).size(), std::size_t{1});
     }

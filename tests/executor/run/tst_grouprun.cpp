@@ -36,7 +36,7 @@ private Q_SLOTS:
     void allMembersTrainAndTheTraceIsTheGroups_data()
     {
         QTest::addColumn<QString>("family");
-        for (const char* family : {"1f1b", "zb-h1", "interleaved-1f1b", "v-half"})
+        for (const char* family : {"1f1b", "zb-h1", "interleaved-1f1b", "v-half", "seq1f1b"})
             QTest::newRow(family) << family;
         QTest::newRow("what is kept leaves") << "gpipe";
     }
@@ -191,6 +191,10 @@ private Q_SLOTS:
                                  << "hap";
         QTest::newRow("two replicas") << "chimera"
                                       << "data-parallel";
+        QTest::newRow("pieces of sequences") << "seq1f1b"
+                                             << "megatron";
+        QTest::newRow("pieces of sequences, bf16") << "seq1f1b"
+                                                   << "hap";
         for (const char* copies : {"three copies", "three copies that share the optimizer's state",
                                    "three copies that share the optimizer's state, bf16"})
             if (!threadSanitized || QByteArrayView(copies).endsWith("bf16"))
