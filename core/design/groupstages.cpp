@@ -359,8 +359,11 @@ Diagnostics whyNoMembers(const Design& design)
                    "set peak_flops and efficiency");
             break;
         }
-    refuse(hasUpdates(schedule), "schedule", "groups do not run schedules that update amid the step",
-           "use a synchronous family, such as 1f1b or zb-h1");
+    refuse(!schedule.dataParallelDevices.empty() || schedule.shardedStates, "schedule",
+           "groups do not hand weights from device to device",
+           "use a family of which every device updates its own stages, such as pipedream");
+    refuse(hasUpdates(schedule) && schedule.backward == BackwardStyle::Split, "schedule.backward",
+           "the weight gradient of a member reads weights, which an update before it replaces", "use full backwards");
     if (const int unlike = schedule.sharesOptimizer() ? firstUnlikeStage(design) : -1; unlike >= 0)
         why.push_back({Severity::Error, "schedule.zero",
                        fmt::format("replicas share the optimizer's state out member by member, and stage {} is on "
@@ -377,12 +380,13 @@ Diagnostics whyNoMembers(const Design& design)
         }
     // Behind the reasons with a remedy: what is not known to run is not run.
     Schedule rest = schedule;
-    takeOut(rest.microbatches, rest.deviceOfStage, rest.replicaPlacements, rest.recompute, rest.offload, rest.zero);
+    takeOut(rest.microbatches, rest.weightPolicy, rest.deviceOfStage, rest.replicaPlacements, rest.recompute,
+            rest.offload, rest.zero);
     takeOut(rest.family, rest.backward, rest.firstStageMaySplit, rest.order, rest.pins, rest.transferOrder);
     takeOut(rest.overlaps, rest.partOrders); // refused below
     rest.sequencePieces = Schedule{}.sequencePieces;
     refuse(why.empty() && !(rest == Schedule{}), "schedule", "it holds what groups do not run",
-           "use a synchronous family, such as 1f1b");
+           "use a family such as 1f1b or pipedream");
     refuse(!schedule.overlaps.empty(), "schedule.overlaps", "groups do not run overlapped pairs",
            "take the pairs apart");
     if (!design.dataflow.skips.empty() && static_cast<int>(design.layersPerStage.size()) == schedule.stages()) {

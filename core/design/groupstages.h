@@ -86,8 +86,9 @@ struct CopyEdges {
 
 bool hasGroups(const Design& design);
 
-/// Why a design with groups cannot be divided into members: update blocks, selective recomputation, buses, host gaps,
-/// overlapped pairs, or an optimizer state that is sharded over replicas with different groups. Empty: it can.
+/// Why a design with groups cannot be divided into members: weights that devices hand on, selective recomputation,
+/// buses, host gaps, overlapped pairs, or an optimizer state that is sharded over replicas with different groups.
+/// Empty: it can.
 Diagnostics whyNoMembers(const Design& design);
 
 /// True when the design has groups and nothing prevents running it member by member.

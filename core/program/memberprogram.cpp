@@ -243,14 +243,17 @@ private:
                     if (isFirst || task.op != Op::R) // which then has its own in their place
                         readKept(id, task, m);
                     readOtherPieces(id, task, m);
+                    readVersions(m);
                 }
                 if (isLast && !isFirst)
                     for (const BufferId buffer : used[static_cast<std::size_t>(m)])
                         operand(buffer);
                 endReads();
                 const std::size_t before = m_made.program.operands.size();
-                if (isFirst)
+                if (isFirst) {
                     writeKept(task, m);
+                    writeVersions(copy, m);
+                }
                 if (isFirst)
                     used[static_cast<std::size_t>(m)].assign(m_made.program.operands.begin()
                                                                  + static_cast<std::ptrdiff_t>(before),

@@ -52,6 +52,7 @@ void MemberStepEnd::addUpdate(const Task& task)
             begin(TaskKind::Update, Op::U, copy, task.microbatch, device, -1, (whole + replicas - 1) / replicas, 0);
         m_made.program.afterOnDevice[id] = std::exchange(m_last[static_cast<std::size_t>(device)], id);
         endReads();
+        writeVersions(copy, m);
         if (!m_groups.sharesOptimizer())
             continue;
         const Bytes bytes = shareOf(stageAt(copy).members[static_cast<std::size_t>(m)].parameters, copy, m);

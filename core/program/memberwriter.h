@@ -5,7 +5,9 @@
 
 #include "core/program/memberprogram.h"
 
+#include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace pipewright {
@@ -46,6 +48,8 @@ protected:
         program.afterOnDevice.push_back(none);
         program.afterData.push_back(none);
         program.operandBegin.push_back(static_cast<std::uint32_t>(program.operands.size()));
+        if (m_groups.versioned())
+            program.weights.push_back(m_groups.weights[m_block]);
         m_made.durations.push_back(duration);
         m_made.blockOfTask.push_back(m_block);
         return static_cast<TaskId>(program.tasks.size() - 1);
@@ -79,6 +83,26 @@ protected:
             m_made.program.extraDependencies.push_back({task, input, 0});
     }
 
+    /// The member's part of the copies of weights that the groups' task reads.
+    void readVersions(int member)
+    {
+        for (const BufferId buffer : m_groups.reads(m_block))
+            if (isVersion(m_groups.buffers.kind(buffer)))
+                operand(m_versions.at({buffer, member}));
+    }
+    void writeVersions(int copy, int member)
+    {
+        for (const BufferId buffer : m_groups.writes(m_block))
+            if (const Buffer made = m_groups.buffers[buffer]; isVersion(made.kind))
+                m_versions[{buffer, member}] =
+                    write(made.kind, deviceOf(copy, member), copy, made.microbatch,
+                          stageAt(copy).members[static_cast<std::size_t>(member)].parameters);
+    }
+    static bool isVersion(BufferKind kind)
+    {
+        return kind == BufferKind::WeightVersion || kind == BufferKind::PredictedWeights;
+    }
+
     /// Begins a transfer of a buffer, whose copy at its destination is to be written.
     TaskId send(Op op, int maker, int consumer, int microbatch, BufferId buffer, TaskId made, int to)
     {
@@ -105,8 +129,9 @@ protected:
     const Program& m_groups;
     const GroupStages& m_stages;
     const Costs& m_costs;
-    std::vector<int> m_first;        ///< per group: its first member
-    std::vector<TaskId> m_last;      ///< per member
+    std::vector<int> m_first;                                ///< per group: its first member
+    std::vector<TaskId> m_last;                              ///< per member
+    std::map<std::pair<BufferId, int>, BufferId> m_versions; ///< per groups' buffer and member
     std::set<TaskId> m_behindBlocks; ///< the groups' tasks whose sends wait until their device comes to them
     MemberProgram m_made;
     TaskId m_block = 0; ///< of the groups' Program, that is being taken apart

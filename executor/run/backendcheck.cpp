@@ -184,6 +184,11 @@ Diagnostics whyNotTrainable(const Design& design)
     Diagnostics why =
         groups ? sharding::whyGroupsDoNotTrain(design.workload->shape) : whyNotRunnable(design.workload->shape);
     if (groups) {
+        if (hasUpdates(design.schedule) && design.workload->shape.experts > 0)
+            why.push_back({Severity::Error, "model.experts",
+                           "experts of groups have room for some tokens, and the reference of updates amid the step "
+                           "has room for all",
+                           "use a synchronous family, such as 1f1b, or single devices"});
         const Diagnostics members = whyNoMembers(design);
         why.insert(why.end(), members.begin(), members.end());
     }

@@ -4,7 +4,6 @@
 
 #include "core/model/transformer.h"
 #include "executor/run/trainabledesign.h"
-#include "executor/training/referencetrainer.h"
 
 #include <fmt/format.h>
 
@@ -13,6 +12,7 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <set>
 
 namespace pipewright {
 
@@ -51,7 +51,7 @@ GradientCheck compareGradients(const TrainingWork& work, const ReferenceTrainer&
     return check;
 }
 
-GradientCheck compareParameters(const TrainingWork& work, const ReferenceTrainer& reference,
+GradientCheck compareParameters(const StageValues& found, const ReferenceTrainer& reference,
                                 const std::vector<StageStart>& start, double bound)
 {
     GradientCheck check{.bitEqual = true, .within = bound, .lagged = true};
@@ -71,9 +71,8 @@ GradientCheck compareParameters(const TrainingWork& work, const ReferenceTrainer
             difference[i] -= before[i];
         return difference;
     };
-    for (int stage = 0; stage < work.stages(); ++stage) {
-        const std::vector<float> found = work.parameters(stage);
-        const std::span<const float> ours = found, theirs = reference.parameters(stage);
+    for (int stage = 0; stage < reference.stages(); ++stage) {
+        const std::span<const float> ours = found[stage], theirs = reference.parameters(stage);
         const std::vector<float>& before = start[stage].parameters;
         if (std::memcmp(ours.data(), theirs.data(), ours.size_bytes()) == 0)
             continue;
@@ -88,41 +87,42 @@ GradientCheck compareParameters(const TrainingWork& work, const ReferenceTrainer
     return check;
 }
 
+/// The trainer that does the last step.
+ReferenceTrainer referenceOf(const LastStep& last, std::vector<StageStart> start)
+{
+    const auto& [design, program, optimizer, data, number, bound] = last;
+    const Workload workload =
+        withWidened(withAttention(*design.workload, attentionOnHost(design.workload->shape)), true);
+    ReferenceTrainer reference(workload, design.layersPerStage, program.microbatches, optimizer, data, 1,
+                               design.dataflow.skips, microbatchesPerUpdate(program));
+    reference.startAt(number, std::move(start));
+    return reference;
+}
+
 class SingleDeviceCheck final : public LastStepCheck {
 public:
     SingleDeviceCheck(const TrainingWork& work, const LastStep& last) : m_work(work), m_last(last) {}
 
     void begin() override
     {
-        const Program& program = m_last.program;
-        for (int stage = 0; stage < m_work.stages(); ++stage) {
-            StageStart& start = m_start.emplace_back(StageStart{m_work.parameters(stage)});
-            if (!program.versioned())
-                continue;
-            start.state = m_work.optimizerState(stage);
-            // Every step updates a stage the same number of times.
-            const auto each = std::count_if(program.tasks.begin(), program.tasks.end(), [stage](const Task& task) {
-                return task.kind == TaskKind::Update && task.stage == stage;
-            });
-            start.updates = static_cast<int>(each) * m_last.number;
-        }
+        StageValues state;
+        for (int stage = 0; stage < m_work.stages(); ++stage)
+            state.push_back(m_last.program.versioned() ? m_work.optimizerState(stage) : std::vector<float>());
+        m_start = startOfStages(m_last, m_work.values(BufferKind::Parameters), std::move(state));
     }
 
     GradientCheck compare() override
     {
-        const auto& [design, program, optimizer, data, number, bound] = m_last;
+        const Program& program = m_last.program;
         std::optional<FollowedRun> followed;
         if (const KeptChoices* const kept = m_work.choices(); kept && kept->isAnywhere())
-            followed.emplace(FollowedRun{kept->byBlock(program), bound});
-        const Workload workload =
-            withWidened(withAttention(*design.workload, attentionOnHost(design.workload->shape)), true);
-        ReferenceTrainer reference(workload, design.layersPerStage, program.microbatches, optimizer, data, 1,
-                                   design.dataflow.skips, microbatchesPerUpdate(program));
-        reference.startAt(number, m_start);
+            followed.emplace(FollowedRun{kept->byBlock(program), m_last.bound});
+        ReferenceTrainer reference = referenceOf(m_last, m_start);
         reference.follow(followed ? &*followed : nullptr);
-        reference.step(design.schedule);
-        return withRouting(program.versioned() ? compareParameters(m_work, reference, m_start, bound)
-                                               : compareGradients(m_work, reference, bound),
+        reference.step(m_last.design.schedule);
+        return withRouting(program.versioned() ? compareParameters(m_work.values(BufferKind::Parameters), reference,
+                                                                   m_start, m_last.bound)
+                                               : compareGradients(m_work, reference, m_last.bound),
                            followed ? followed->check : RoutingCheck{});
     }
 
@@ -137,6 +137,28 @@ private:
 std::unique_ptr<LastStepCheck> checkOf(const TrainingWork& work, const LastStep& last)
 {
     return std::make_unique<SingleDeviceCheck>(work, last);
+}
+
+std::vector<StageStart> startOfStages(const LastStep& last, StageValues parameters, StageValues state)
+{
+    std::vector<StageStart> start;
+    for (std::size_t stage = 0; stage < parameters.size(); ++stage) {
+        std::set<int> updates; // by their microbatch; members of a group each have a task for one
+        for (const Task& task : last.program.tasks)
+            if (task.kind == TaskKind::Update && task.stage == static_cast<int>(stage))
+                updates.insert(task.microbatch);
+        // Every step updates a stage the same number of times.
+        start.push_back({std::move(parameters[stage]), std::move(state[stage]),
+                         last.program.versioned() ? static_cast<int>(updates.size()) * last.number : 0});
+    }
+    return start;
+}
+
+GradientCheck checkUpdates(const LastStep& last, const std::vector<StageStart>& start, const StageValues& found)
+{
+    ReferenceTrainer reference = referenceOf(last, start);
+    reference.step(last.design.schedule);
+    return compareParameters(found, reference, start, last.bound);
 }
 
 GradientCheck withRouting(GradientCheck check, const RoutingCheck& followed)

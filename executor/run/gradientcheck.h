@@ -6,6 +6,7 @@
 #include "core/design/design.h"
 #include "executor/run/run.h"
 #include "executor/training/expertchoices.h"
+#include "executor/training/referencetrainer.h"
 #include "executor/training/trainingwork.h"
 
 #include <memory>
@@ -39,6 +40,12 @@ struct LastStep {
 /// the same bits. If the run kept its choices of experts, the reference follows them and counts the choices that it
 /// would have made differently.
 std::unique_ptr<LastStepCheck> checkOf(const TrainingWork& work, const LastStep& last);
+
+/// What a reference of single devices begins the last step with, where weights are updated within the step: the
+/// parameters and the optimizer's state, by stage.
+std::vector<StageStart> startOfStages(const LastStep& last, StageValues parameters, StageValues state);
+/// Does that step from there, and compares what it changed with `found`, the parameters after it.
+GradientCheck checkUpdates(const LastStep& last, const std::vector<StageStart>& start, const StageValues& found);
 
 /// `check` with the outcome of following the run's choices of experts.
 GradientCheck withRouting(GradientCheck check, const RoutingCheck& followed);

@@ -4,6 +4,7 @@
 #include "core/design/stagecosts.h"
 #include "core/program/compile.h"
 #include "core/program/deadlock.h"
+#include "core/schedule/weightplan.h"
 #include "executor/run/runsetup.h"
 
 #include <fmt/format.h>
@@ -57,9 +58,13 @@ std::vector<GpuShare> gpusOfRun(const Design& design, const RunMeans& means)
 
 namespace {
 
-/// The design with the shared parameters and the sizes of stage outputs that its model implies.
+/// The design with the shared parameters, the optimizer and the sizes of stage outputs that its model and its schedule
+/// imply.
 Design trained(Design design)
 {
+    if (hasUpdates(design.schedule))
+        design.workload = makeWorkload(design.workload->shape, inModel(design.schedule.weightPolicy.optimizer),
+                                       design.workload->source);
     design.dataflow.shared = sharedParametersOf(*design.workload, design.layersPerStage, true);
     Costs whole;
     applyBytes(*design.workload, design.layersPerStage, design.schedule.memoryChoices(), whole);
@@ -75,7 +80,7 @@ MeasuredGroups::MeasuredGroups(const Design& given, bool trains, const sharding:
 {
     if (!trains)
         return;
-    sharding::measureMembers(stages, factsOf(given.workload->optimizer).values, given.schedule.recompute, places);
+    sharding::measureMembers(stages, factsOf(design.workload->optimizer).values, given.schedule.recompute, places);
     sharding::takeFullestMembers(stages, design.costs);
 }
 
@@ -252,9 +257,17 @@ class GroupCheck final : public LastStepCheck {
 public:
     GroupCheck(const sharding::GroupTraining& work, const LastStep& last) : m_work(work), m_last(last) {}
 
-    void begin() override { m_start = m_work.parameters(); }
+    void begin() override
+    {
+        if (m_last.program.versioned())
+            m_startOfStages = startOfStages(m_last, m_work.values(BufferKind::Parameters), m_work.optimizerState());
+        else
+            m_start = m_work.parameters();
+    }
     GradientCheck compare() override
     {
+        if (m_last.program.versioned())
+            return checkUpdates(m_last, m_startOfStages, m_work.values(BufferKind::Parameters));
         const auto& [design, program, optimizer, data, number, bound] = m_last;
         const ModelShape& shape = design.workload->shape;
         const sharding::FollowedGroups followed = m_work.followed(bound);
@@ -267,6 +280,7 @@ private:
     const sharding::GroupTraining& m_work;
     LastStep m_last;
     sharding::WholeTensors m_start;
+    std::vector<StageStart> m_startOfStages; ///< with updates amid the step
 };
 
 } // namespace

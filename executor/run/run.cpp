@@ -175,7 +175,8 @@ private:
         }
         if (m_groups) {
             auto work = std::make_unique<sharding::GroupTraining>(
-                std::make_unique<sharding::DesignModel>(m_design, *m_training->data, m_options.seed, std::move(start)),
+                std::make_unique<sharding::DesignModel>(m_design, *m_training->data, m_options.seed, std::move(start),
+                                                        microbatchesPerUpdate(m_program)),
                 m_groups->stages, optimizer, m_design.schedule.recompute);
             take(std::move(work));
             return;

@@ -100,6 +100,10 @@ void GroupMember::begin(const Block& block)
         moveKept(microbatch, region);
     if (makesInputGrad(block.op) || makesWeightGrad(block.op))
         moveKept(block.microbatch, block.saved);
+    // What F read may have been replaced, and a backward may read other weights.
+    if (makesInputGrad(block.op))
+        for (const MemberParameter& parameter : m_parameters)
+            kept().values[parameter.stored] = stored(parameter);
     if (makesInputGrad(block.op))
         m_keptGradients.rewind(block.savedFromInputGrad);
     if (makesInputGrad(block.op)) {
@@ -322,23 +326,28 @@ SequencePiece GroupMember::pieceFor(const ShardingInstruction& instruction)
     return piece;
 }
 
+KeptTensor GroupMember::stored(const MemberParameter& parameter) const
+{
+    std::byte* const data = m_block.parameters.data + bytesOf(parameter.offset);
+    const Shape shape = shapeOf(parameter.stored);
+    if (m_narrow)
+        return {{shape, {}, nullptr}, {reinterpret_cast<std::uint16_t*>(data), parameter.count}};
+    return {{shape, {reinterpret_cast<float*>(data), parameter.count}, nullptr}};
+}
+
 void GroupMember::load(const ShardingInstruction& instruction)
 {
     const Property& stored = instruction.after;
     Tensor tensor{shapeOf(stored), {}, nullptr};
     if (const auto parameter = m_parameterAt.find(stored); parameter != m_parameterAt.end()) {
-        const MemberParameter& place = m_parameters[parameter->second];
-        std::byte* const data = m_block.parameters.data + bytesOf(place.offset);
-        if (m_narrow) {
-            kept().values[stored] = {std::move(tensor), {reinterpret_cast<std::uint16_t*>(data), place.count}};
-            return;
-        }
-        tensor.data = {reinterpret_cast<float*>(data), place.count};
-    } else if (m_receivedLoad == stored && !isAlone()) {
+        kept().values[stored] = this->stored(m_parameters[parameter->second]);
+        return;
+    }
+    if (m_receivedLoad == stored && !isAlone()) {
         kept().values[stored] = keep(assembled(stored, m_edges.in, &StageEdge::output), stored, m_kept);
         return;
-    } else if (product(tensor.shape.begin(), tensor.shape.end()) > 0) {
-        const std::size_t count = product(tensor.shape.begin(), tensor.shape.end());
+    }
+    if (const std::size_t count = product(tensor.shape.begin(), tensor.shape.end()); count > 0) {
         if (m_block.keepsNothing)
             tensor = m_device.make(tensor.shape);
         else

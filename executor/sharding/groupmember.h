@@ -138,6 +138,7 @@ private:
 
     void handBack();
 
+    KeptTensor stored(const MemberParameter& parameter) const;
     void load(const ShardingInstruction& instruction);
     void compute(const ShardingInstruction& instruction);
     void exchange(const ShardingInstruction& instruction);

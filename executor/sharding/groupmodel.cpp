@@ -10,8 +10,10 @@
 
 namespace pipewright::sharding {
 
-DesignModel::DesignModel(const Design& design, const TrainingData& data, std::uint64_t seed, TrainedWork::Start start)
-    : m_design(design), m_data(data), m_seed(seed), m_start(std::move(start))
+DesignModel::DesignModel(const Design& design, const TrainingData& data, std::uint64_t seed, TrainedWork::Start start,
+                         int batch)
+    : m_design(design), m_data(data), m_seed(seed), m_start(std::move(start)),
+      m_batch(batch > 0 ? batch : design.schedule.microbatches)
 {
     if (Diagnostics why = whyGroupsDoNotTrain(design.workload->shape); !why.empty())
         throw Error(std::move(why));
@@ -58,7 +60,12 @@ StageValues DesignModel::byStage(const WholeTensors& tensors) const
 
 float DesignModel::lossWeight() const
 {
-    return sharding::lossWeight(m_design.workload->shape, m_design.schedule.microbatches);
+    return sharding::lossWeight(m_design.workload->shape, m_batch);
+}
+
+double DesignModel::lossOfStep(double sum) const
+{
+    return sum * static_cast<double>(lossWeight()) * (double(m_batch) / m_design.schedule.microbatches);
 }
 
 } // namespace pipewright::sharding

@@ -18,7 +18,8 @@ public:
     virtual WholeTensors parameters() const = 0; ///< initial values
     virtual void beginStep(int step) = 0;
     virtual const HostTensor& data(const Node& leaf, int microbatch) const = 0; ///< of the current step
-    virtual float lossWeight() const = 0;              ///< weight of a microbatch's summed loss in the loss of a step
+    virtual float lossWeight() const = 0; ///< weight of a microbatch's summed loss in what an update minimises
+    virtual double lossOfStep(double sum) const { return sum * static_cast<double>(lossWeight()); }
     virtual float correctionRate() const { return 0; } ///< by which a step moves a correction of the experts' choice
     /// These tensors, all of the model, in the layouts of its stages; empty: they have none.
     virtual StageValues byStage(const WholeTensors&) const { return {}; }
@@ -28,15 +29,17 @@ public:
 /// The model of a design, trained on text or chunks of files.
 class DesignModel final : public GroupModel {
 public:
-    /// Design and data must outlive this. `start`: initial parameters in place of random ones. Throws Error with
-    /// whyGroupsDoNotTrain().
-    DesignModel(const Design& design, const TrainingData& data, std::uint64_t seed, TrainedWork::Start start = {});
+    /// Design and data must outlive this. `start`: initial parameters in place of random ones. `batch`: microbatches of
+    /// an update; 0: all of a step. Throws Error with whyGroupsDoNotTrain().
+    DesignModel(const Design& design, const TrainingData& data, std::uint64_t seed, TrainedWork::Start start = {},
+                int batch = 0);
 
     std::string nameOf(std::size_t copy, const Node& node) const override;
     WholeTensors parameters() const override { return initialParameters(*m_design.workload, m_seed, m_start); }
     void beginStep(int step) override;
     const HostTensor& data(const Node& leaf, int microbatch) const override;
     float lossWeight() const override;
+    double lossOfStep(double sum) const override;
     StageValues byStage(const WholeTensors& tensors) const override;
     float correctionRate() const override { return static_cast<float>(m_design.workload->shape.routerBiasRate); }
 
@@ -45,6 +48,7 @@ private:
     const TrainingData& m_data;
     std::uint64_t m_seed;
     TrainedWork::Start m_start;
+    int m_batch;
     std::vector<int> m_firstLayer; ///< per stage: to be added to the layer numbers of its plan
     StepData m_step;
 };

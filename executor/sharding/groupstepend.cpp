@@ -9,8 +9,10 @@ namespace pipewright::sharding {
 
 void GroupTraining::update(const TaskContext& context)
 {
-    const Member& member = memberAt(context.task->stage, context.task->replica, context.device);
-    if (m_model->learns())
+    Member& member = memberAt(context.task->stage, context.task->replica, context.device);
+    if (m_program->versioned())
+        m_versions.update(context, member.copy, isBf16(), member.optimizer);
+    else if (m_model->learns())
         updateShare(context, member.copy, member.work.parameterCount(), member.optimizer);
 }
 

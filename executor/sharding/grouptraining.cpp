@@ -110,6 +110,38 @@ void GroupTraining::prepare(const Program& program, std::span<const Region> regi
             if (member->device)
                 initialise(*member, s, values);
     bindBlocks(regions);
+    if (program.versioned())
+        prepareVersions();
+}
+
+/// A backward may read other weights than its forward did. Its member has these as they are stored, but what was
+/// exchanged of them is the forward's.
+void GroupTraining::prepareVersions()
+{
+    const Program& program = *m_program;
+    m_versions.prepare(program);
+    std::map<std::pair<int, int>, WeightUse> ofForward; // stage, microbatch
+    for (TaskId t = 0; t < program.tasks.size(); ++t)
+        if (const Task& task = program.tasks[t]; task.kind == TaskKind::Compute && task.op == Op::F)
+            ofForward[{task.stage, task.microbatch}] = program.weights[t];
+    for (TaskId t = 0; t < program.tasks.size(); ++t) {
+        const Task& task = program.tasks[t];
+        if (task.kind != TaskKind::Compute || !makesInputGrad(task.op))
+            continue;
+        const WeightUse &here = program.weights[t], &before = ofForward[{task.stage, task.microbatch}];
+        if (here.version == before.version && here.steps == before.steps)
+            continue;
+        const SharedStage& stage = m_stages.plans[static_cast<std::size_t>(m_stages.copyOf(task.stage, 0))];
+        for (const ShardingInstruction& instruction : stage.plan.program.instructions)
+            if (!instruction.computes() && instruction.action != Action::Load
+                && stage.graph.node(instruction.after.tensor).leaf == Leaf::Parameter)
+                throw Error(program.label(t),
+                            fmt::format("its weights are another version than its forward's, and the members "
+                                        "exchanged {} there",
+                                        stage.graph.node(instruction.after.tensor).name),
+                            "use another --plan for the stage, or a family whose backwards read what their forwards "
+                            "read, such as pipedream");
+    }
 }
 
 void GroupTraining::initialise(Member& member, std::size_t copy, const WholeTensors& values)
@@ -205,6 +237,8 @@ void GroupTraining::bind(const Buffer& buffer, Region region, GroupMember::Block
 {
     using enum BufferKind;
     const BufferKind kind = buffer.kind;
+    if (kind == WeightVersion || kind == PredictedWeights)
+        return; // found by VersionedWeights, when the block begins
     if (buffer.microbatch != block.microbatch && kind != SequenceGradient)
         block.earlier.emplace_back(buffer.microbatch, region);
     else if (kind == Output || kind == ReceivedOutput || kind == Gradient || kind == ReceivedGradient)
@@ -225,6 +259,7 @@ void GroupTraining::bind(const Buffer& buffer, Region region, GroupMember::Block
 void GroupTraining::beginStep(int step)
 {
     m_model->beginStep(step);
+    std::vector<StageCopy> copies;
     for (const auto& device : m_devices)
         if (device)
             device->workOnOwn();
@@ -233,10 +268,13 @@ void GroupTraining::beginStep(int step)
             if (!member->device)
                 continue;
             clearGradients(member->copy, member->number);
+            copies.push_back(member->copy);
             member->data->write([this](const Node& leaf, int microbatch) -> const HostTensor& {
                 return m_model->data(leaf, microbatch);
             });
         }
+    if (m_program->versioned())
+        m_versions.beginStep(copies);
     for (const auto& device : m_devices)
         if (device)
             device->synchronize();
@@ -261,7 +299,7 @@ double GroupTraining::endStep(int)
                 found->second = member->data->losses();
             loss += static_cast<double>(found->second[static_cast<std::size_t>(m)]);
         }
-    return loss * static_cast<double>(m_model->lossWeight());
+    return m_model->lossOfStep(loss);
 }
 
 void GroupTraining::compute(const TaskContext& context)
@@ -271,7 +309,13 @@ void GroupTraining::compute(const TaskContext& context)
     const int part = m_program->partOfTask[context.id];
     member.device->workOn(*context.stream, *context.operations);
     if (part == 0) {
-        member.work.begin(*m_blockOfTask[context.id]);
+        GroupMember::Block& block = *m_blockOfTask[context.id];
+        if (m_program->versioned() && usesWeights(task.op)) {
+            const auto weights = m_versions.beforeBlock(context, member.copy, isBf16(), member.optimizer);
+            block.parameters = {const_cast<std::byte*>(weights.data()),
+                                static_cast<Bytes>(weights.size())}; // read only
+        }
+        member.work.begin(block);
         member.choices = m_choices ? m_choices->on(context.id) : std::span<std::int32_t>();
     }
     if (!member.choices.empty()) {
@@ -339,17 +383,44 @@ void GroupTraining::awaitCalls()
 
 WholeTensors GroupTraining::whole(BufferKind kind) const
 {
+    return whole([&](std::size_t stage, std::size_t member) {
+        const auto deviceOf = [&](int replica) {
+            const int copy = m_stages.copyOf(static_cast<int>(stage), replica);
+            return m_stages.firstOf(m_stages.deviceOfCopy[static_cast<std::size_t>(copy)]) + static_cast<int>(member);
+        };
+        return valuesOf(kind, static_cast<int>(stage), m_members[stage][member]->work.parameterCount(), deviceOf);
+    });
+}
+
+StageValues GroupTraining::optimizerState() const
+{
+    StageValues all(static_cast<std::size_t>(m_stages.perReplica));
+    const Member& any = *m_members.front().front();
+    const std::size_t moments =
+        any.work.parameterCount() > 0 ? any.optimizer.stateElements() / any.work.parameterCount() : 0;
+    for (std::size_t moment = 0; moment < moments; ++moment) { // each lies as the parameters do
+        const StageValues values = m_model->byStage(whole([&](std::size_t stage, std::size_t index) {
+            const Member& member = *m_members[stage][index];
+            const std::size_t count = member.work.parameterCount();
+            const std::span<const float> own =
+                onHost(BufferKind::OptimizerState, static_cast<int>(stage), 0, member.number)
+                    .last(member.optimizer.stateElements()) // behind the master copies
+                    .subspan(moment * count, count);
+            return std::vector<float>(own.begin(), own.end());
+        }));
+        for (std::size_t stage = 0; stage < all.size(); ++stage)
+            all[stage].insert(all[stage].end(), values[stage].begin(), values[stage].end());
+    }
+    return all;
+}
+
+WholeTensors GroupTraining::whole(const ValuesOn& valuesOn) const
+{
     WholeTensors found;
     for (std::size_t s = 0; s < static_cast<std::size_t>(m_stages.perReplica); ++s) {
         std::vector<std::vector<float>> values;
-        for (const auto& member : m_members[s]) {
-            const auto deviceOf = [&](int replica) {
-                const int copy = m_stages.copyOf(static_cast<int>(s), replica);
-                return m_stages.firstOf(m_stages.deviceOfCopy[static_cast<std::size_t>(copy)])
-                       + static_cast<int>(values.size());
-            };
-            values.push_back(valuesOf(kind, static_cast<int>(s), member->work.parameterCount(), deviceOf));
-        }
+        for (std::size_t m = 0; m < m_members[s].size(); ++m)
+            values.push_back(valuesOn(s, m));
         const std::vector<MemberParameter>& layout = m_members[s].front()->work.parameters();
         for (std::size_t p = 0; p < layout.size(); ++p) {
             std::vector<HostTensor> pieces;

@@ -50,10 +50,13 @@ public:
     /// Packs a member's part of a gradient sum for sending, or adds a received part to the member's gradients.
     void reduce(const TaskContext& context, Region, Region, bool) override;
 
+    const VersionedWeights* versions() const override { return m_program->versioned() ? &m_versions : nullptr; }
     StageValues values(BufferKind kind) const override { return m_model->byStage(whole(kind)); }
     /// As values(), of whole tensors.
     WholeTensors parameters() const { return whole(BufferKind::Parameters); }
     WholeTensors gradients() const { return whole(BufferKind::Gradients); }
+    /// As values(), of the optimizer's state. Its buffers must have been fetched.
+    StageValues optimizerState() const;
 
 private:
     struct Member;
@@ -65,8 +68,12 @@ private:
     Access access(int device) override;
     bool isBf16() const override;
     WholeTensors whole(BufferKind kind) const;
+    /// Puts the pieces of the first replica's members together. `valuesOn`: a member's, as its parameters lie.
+    using ValuesOn = std::function<std::vector<float>(std::size_t copy, std::size_t member)>;
+    WholeTensors whole(const ValuesOn& valuesOn) const;
     std::string nameOf(std::size_t copy, const Property& parameter) const;
     bool recomputesAll(int stage) const;
+    void prepareVersions();
     /// A node that chooses experts on a member, and how many expert numbers it chooses there.
     struct Routing {
         Property made;
@@ -87,6 +94,7 @@ private:
     std::vector<std::vector<std::unique_ptr<Member>>> m_members;   ///< per copy of a stage, then member of its group
     std::vector<std::unique_ptr<GroupMember::Block>> m_blocks;
     std::vector<GroupMember::Block*> m_blockOfTask; ///< null: no block
+    VersionedWeights m_versions;
 };
 
 } // namespace pipewright::sharding

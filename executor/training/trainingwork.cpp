@@ -305,7 +305,7 @@ void TrainingWork::compute(const TaskContext& context)
     StageCopy& copy = copyOf(task);
     const bool versioned = m_program->versioned();
     const std::span<const std::byte> weights =
-        versioned ? m_versions.beforeBlock(context, copy, maths, at(task.stage).optimizer) : copy.stored;
+        versioned ? m_versions.beforeBlock(context, copy, maths.isBf16(), at(task.stage).optimizer) : copy.stored;
     const std::span<float> gradients =
         versioned && isBackward(task.op) ? m_versions.gradientSum(context, copy) : copy.gradients;
     const auto microbatch = static_cast<std::size_t>(task.microbatch);
@@ -382,7 +382,7 @@ void TrainingWork::update(const TaskContext& context)
     if (m_program->versioned()) {
         if (context.task->kind == TaskKind::Update)
             sumTiedGradients(*context.operations, stage.maths.parameters(), copy.gradients);
-        m_versions.update(context, copy, stage.maths, stage.optimizer);
+        m_versions.update(context, copy, stage.maths.isBf16(), stage.optimizer);
         return;
     }
     const std::size_t count = countOf(context.task->stage);

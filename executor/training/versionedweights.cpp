@@ -50,8 +50,8 @@ void VersionedWeights::beginStep(std::span<const StageCopy> copies)
     m_readings.assign(m_readings.size(), {});
 }
 
-std::span<const std::byte> VersionedWeights::beforeBlock(const TaskContext& context, const StageCopy& copy,
-                                                         const StoredStage& maths, const StageOptimizer& optimizer)
+std::span<const std::byte> VersionedWeights::beforeBlock(const TaskContext& context, const StageCopy& copy, bool bf16,
+                                                         const StageOptimizer& optimizer)
 {
     if (context.task->op == Op::W)
         return {};
@@ -74,16 +74,16 @@ std::span<const std::byte> VersionedWeights::beforeBlock(const TaskContext& cont
     if (made == nullptr)
         return copy.stored;
     reading.steps = m_program->weights[context.id].steps;
-    predict(context, copy, maths, optimizer, reading.steps, bytes(made->region));
+    predict(context, copy, bf16, optimizer, reading.steps, bytes(made->region));
     m_held[made->id] = reading;
     return bytes(made->region);
 }
 
-void VersionedWeights::predict(const TaskContext& context, const StageCopy& copy, const StoredStage& maths,
+void VersionedWeights::predict(const TaskContext& context, const StageCopy& copy, bool bf16,
                                const StageOptimizer& optimizer, int steps, std::span<std::byte> made)
 {
     const kernels::Operations& on = *context.operations;
-    if (!maths.isBf16()) {
+    if (!bf16) {
         optimizer.predict(on, copy.version, steps, copy.parameters, copy.state,
                           {reinterpret_cast<float*>(made.data()), made.size() / sizeof(float)});
         return;
@@ -102,7 +102,7 @@ void VersionedWeights::predict(const TaskContext& context, const StageCopy& copy
     for (std::size_t first = 0; first < copy.parameters.size(); first += wide.size()) {
         const std::span<float> part = wide.first(std::min(wide.size(), copy.parameters.size() - first));
         optimizer.predict(on, copy.version, steps, copy.parameters, copy.state, part, first);
-        maths.store(on, part, made.subspan(first * sizeof(std::uint16_t), part.size() * sizeof(std::uint16_t)));
+        on.run(kernels::Narrow{part, narrow.subspan(first, part.size())});
     }
 }
 
@@ -130,8 +130,7 @@ void VersionedWeights::afterBlock(const TaskContext& context, StageCopy& copy)
     }
 }
 
-void VersionedWeights::update(const TaskContext& context, StageCopy& copy, const StoredStage& maths,
-                              const StageOptimizer& optimizer)
+void VersionedWeights::update(const TaskContext& context, StageCopy& copy, bool bf16, const StageOptimizer& optimizer)
 {
     const kernels::Operations& on = *context.operations;
     const auto copyInto = [&on](const BufferView& view, std::span<const std::byte> weights) {
@@ -169,8 +168,9 @@ void VersionedWeights::update(const TaskContext& context, StageCopy& copy, const
     else if (!sum.empty())
         on.run(kernels::Add{copy.gradients, std::span<const float>(sum)});
     optimizer.update(on, copy.version + 1, copy.parameters, copy.gradients, copy.state);
-    if (maths.isBf16()) // else they are the same
-        maths.store(on, copy.parameters, copy.stored);
+    if (bf16) // else they are the same
+        on.run(kernels::Narrow{copy.parameters,
+                               {reinterpret_cast<std::uint16_t*>(copy.stored.data()), copy.parameters.size()}});
     ++copy.version;
     if (const BufferView* sent = find(context.writes, BufferKind::SentWeights)) {
         copyInto(*sent, copy.stored);

@@ -6,7 +6,6 @@
 #pragma once
 
 #include "executor/runtime/stagework.h"
-#include "executor/stage/storedstage.h"
 #include "executor/training/optimizer.h"
 
 #include <algorithm>
@@ -39,14 +38,14 @@ public:
     void beginStep(std::span<const StageCopy> copies);
 
     /// The weights that F, B or I reads, as they are stored. Predicts them first where this block has to.
-    std::span<const std::byte> beforeBlock(const TaskContext& context, const StageCopy& copy, const StoredStage& maths,
+    std::span<const std::byte> beforeBlock(const TaskContext& context, const StageCopy& copy, bool bf16,
                                            const StageOptimizer& optimizer);
     /// Where B, I or W accumulates its gradients. A partial sum that another block handed over is copied there first.
     std::span<float> gradientSum(const TaskContext& context, const StageCopy& copy);
     /// Hands the gradient sum on when it is complete here.
     void afterBlock(const TaskContext& context, StageCopy& copy);
     /// Updates the stage, puts in place what another device made, or sends out a copy of it as it is.
-    void update(const TaskContext& context, StageCopy& copy, const StoredStage& maths, const StageOptimizer& optimizer);
+    void update(const TaskContext& context, StageCopy& copy, bool bf16, const StageOptimizer& optimizer);
 
     /// Per task, of the last step.
     const std::vector<WeightReading>& readings() const { return m_readings; }
@@ -56,8 +55,8 @@ public:
 private:
     /// Predicts from the newest weights into `made`. Where weights are stored in bf16 and the device does not compute
     /// with bf16, it goes part by part through the workspace of the block, which has not started.
-    static void predict(const TaskContext& context, const StageCopy& copy, const StoredStage& maths,
-                        const StageOptimizer& optimizer, int steps, std::span<std::byte> made);
+    static void predict(const TaskContext& context, const StageCopy& copy, bool bf16, const StageOptimizer& optimizer,
+                        int steps, std::span<std::byte> made);
     WeightReading held(BufferId buffer) const { return m_held[buffer]; }
 
     const Program* m_program = nullptr;

@@ -209,10 +209,10 @@ private Q_SLOTS:
         const Outcome outcome = m_work.run("run some.json --backend host --maths training --steps 1 -o some.db");
         QVERIFY(outcome.code != 0);
         QVERIFY2(outcome.errors.contains("--recompute block"), qPrintable(outcome.errors));
-        const QString family = "new pipedream --devices 2 --microbatches 4 --cluster host-mixed -o %1";
+        const QString family = "new cdp-v2 --layout workers --devices 2 --microbatches 4 --cluster host-mixed -o %1";
         QCOMPARE(m_work.run(family.arg("late.json")).code, 0);
         for (const auto& [design, reason] : {std::pair("some.json", "there is nothing to recompute selectively"),
-                                             std::pair("late.json", "groups do not run schedules that update amid")}) {
+                                             std::pair("late.json", "groups do not hand weights from device")}) {
             const Outcome run = m_work.run(QString("run %1 --backend host --steps 1 -o timed.db --json").arg(design));
             QVERIFY2(run.code != 0 && run.errors.contains(reason), qPrintable(run.errors));
             QVERIFY2(run.errors.contains("or --maths timed"), qPrintable(run.errors));

@@ -36,7 +36,7 @@ private Q_SLOTS:
     void allMembersTrainAndTheTraceIsTheGroups_data()
     {
         QTest::addColumn<QString>("family");
-        for (const char* family : {"1f1b", "zb-h1", "interleaved-1f1b", "v-half", "seq1f1b"})
+        for (const char* family : {"1f1b", "zb-h1", "interleaved-1f1b", "v-half", "seq1f1b", "pipedream", "pipeoptim"})
             QTest::newRow(family) << family;
         QTest::newRow("what is kept leaves") << "gpipe";
     }
@@ -193,6 +193,10 @@ private Q_SLOTS:
                                       << "data-parallel";
         QTest::newRow("pieces of sequences") << "seq1f1b"
                                              << "megatron";
+        QTest::newRow("updates amid the step") << "pipedream"
+                                               << "hap";
+        QTest::newRow("updates amid the step, bf16") << "pipeoptim"
+                                                     << "megatron";
         QTest::newRow("pieces of sequences, bf16") << "seq1f1b"
                                                    << "hap";
         for (const char* copies : {"three copies", "three copies that share the optimizer's state",
@@ -207,7 +211,7 @@ private Q_SLOTS:
         QFETCH(QString, plan);
         const QString tag = QTest::currentDataTag();
         ModelShape shape = tag == "experts" ? groupExperts() : groupShape(4);
-        shape.tiedHead = tag != "experts";
+        shape.tiedHead = tag != "experts" && !tag.startsWith("updates");
         if (tag.endsWith(QLatin1String("bf16")))
             shape.dataType = DataType::Bf16;
         const bool copies = tag.startsWith("three copies");
@@ -382,6 +386,9 @@ private Q_SLOTS:
         QVERIFY2(QString::fromStdString(why.front().what).contains("balance"), why.front().what.c_str());
         QVERIFY(!why.front().hint.empty());
         QVERIFY(whyNotTrainable(groupDesign("1f1b", {{1e9, 5e8}, {1e9}}, 4, groupExperts())).empty());
+        const Diagnostics amid = whyNotTrainable(groupDesign("pipedream", {{1e9, 5e8}, {1e9}}, 4, groupExperts()));
+        QCOMPARE(amid.size(), std::size_t{1});
+        QCOMPARE(amid.front().where, std::string("model.experts"));
     }
 };
 

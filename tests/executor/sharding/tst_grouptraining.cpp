@@ -530,6 +530,8 @@ private Q_SLOTS:
         QTest::newRow("a tied head and a skip connection") << "interleaved-1f1b" << true;
         QTest::newRow("two replicas") << "chimera" << true;
         QTest::newRow("what is kept leaves") << "gpipe" << true;
+        QTest::newRow("updates amid the step") << "pipeoptim" << false;
+        QTest::newRow("pieces of sequences") << "seq1f1b" << false;
         QTest::newRow("three copies") << "v-half" << false;
         QTest::newRow("three copies that share the optimizer's state") << "v-half" << true;
     }
