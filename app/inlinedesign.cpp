@@ -62,7 +62,7 @@ std::optional<Communication> communicationNamed(std::string_view text)
 
 InlineDesign::InlineDesign(CLI::App& command, bool acceptFile)
     : m_acceptFile(acceptFile), m_command(command),
-      m_options(*command.add_option_group("Design", "what a family is made for")), m_plan(command)
+      m_options(*command.add_option_group("Design", "what a family is made for")), m_sharding(command)
 {
     command
         .add_option(acceptFile ? "design" : "family", m_what,
@@ -334,7 +334,7 @@ LocatedDesign InlineDesign::make(std::optional<ScaleReport>* scale, std::optiona
         if (scale)
             *scale = std::move(scaled.report);
     }
-    located.design = m_plan.applied(std::move(located.design));
+    located.design = m_sharding.applied(std::move(located.design));
     return located;
 }
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "app/costschoice.h"
-#include "app/planchoice.h"
+#include "app/shardingchoice.h"
 #include "core/base/offload.h"
 #include "core/design/designbuilder.h"
 #include "core/files/locateddesign.h"
@@ -36,7 +36,7 @@ private:
 
     bool m_acceptFile;
     CLI::App &m_command, &m_options;
-    PlanChoice m_plan;
+    ShardingChoice m_sharding;
     CostsChoice m_costs;
     std::string m_what, m_scale;
     DesignRequest m_asked; ///< what the options fill in directly

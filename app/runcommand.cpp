@@ -3,10 +3,10 @@
 #include "app/command.h"
 #include "app/defaultdata.h"
 #include "app/gpus.h"
-#include "app/planchoice.h"
 #include "app/progress.h"
 #include "app/ranks.h"
 #include "app/runprogress.h"
+#include "app/shardingchoice.h"
 #include "app/table.h"
 #include "app/terminal.h"
 #include "app/torchrun.h"
@@ -36,7 +36,7 @@ namespace pipewright::app {
 namespace {
 
 struct RunCommandOptions {
-    explicit RunCommandOptions(CLI::App& command) : torch(command), given(command), plan(command)
+    explicit RunCommandOptions(CLI::App& command) : torch(command), given(command), sharding(command)
     {
         command.add_option("file", file, "the design file")->required()->type_name("FILE");
         command.add_option("--backend", backend, "host, cuda, mpi or torch")->required()->type_name("BACKEND");
@@ -135,7 +135,7 @@ struct RunCommandOptions {
     }
     TorchRunOptions torch;
     CLI::App& given;
-    PlanChoice plan;
+    ShardingChoice sharding;
     bool onGpus() const { return backend == "cuda" || device == "cuda"; }
     RunOptions run; ///< options that need no parsing
     std::string file, backend, device = "host", maths = "auto", clock = "real", transport = "rendezvous", deadline;
@@ -367,7 +367,7 @@ int runDesign(const RunCommandOptions& given)
         located.design = std::move(scaled.design);
         scale = std::move(scaled.report);
     }
-    located.design = given.plan.applied(std::move(located.design));
+    located.design = given.sharding.applied(std::move(located.design));
     // An invalid design is a finding, reported before any thread is started.
     const Program program = predictOrFind(located).program;
     if (runsMembers(located.design, meansOf(options)))

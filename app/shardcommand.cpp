@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/command.h"
 #include "app/gpus.h"
-#include "app/planchoice.h"
+#include "app/shardingchoice.h"
 #include "app/shardrun.h"
 #include "app/table.h"
 #include "app/terminal.h"
@@ -45,7 +45,9 @@ struct ShardCommandOptions {
             ->type_name("SHARES");
         command.add_option("--stage", stage, "of a design: this stage, on the group of devices that holds it")
             ->type_name("N");
-        command.add_option("--plan", plan, "of this kind: " + strategyNames() + " (what the design states, else hap)")
+        command
+            .add_option("--sharding,--plan", sharding,
+                        "of this kind: " + strategyNames() + " (what the design states, else hap)")
             ->type_name("NAME");
         command
             .add_option("-o,--output", output,
@@ -78,7 +80,7 @@ struct ShardCommandOptions {
         command.add_flag("--force", force, "with --calibrate or --output: replace the file");
         command.add_flag("--json", json, "print one JSON object");
     }
-    std::string file, ratios, timeLimit = "30s", rules = "all", calibrate, backend = "host", link = "auto", plan,
+    std::string file, ratios, timeLimit = "30s", rules = "all", calibrate, backend = "host", link = "auto", sharding,
                               output;
     std::vector<std::string> libraries;
     std::int64_t maxExpansions = 1'000'000;
@@ -138,8 +140,8 @@ PlanOptions planOptions(const ShardCommandOptions& given, const TensorGraph& gra
     options.deadline.time = std::chrono::steady_clock::now() + std::chrono::nanoseconds(limit);
     if (!given.ratios.empty())
         options.ratios = parseRatios(given.ratios, graph.segments());
-    if (!given.plan.empty())
-        options.strategy = parseStrategy(given.plan);
+    if (!given.sharding.empty())
+        options.strategy = parseStrategy(given.sharding);
     return options;
 }
 
@@ -303,7 +305,7 @@ int statePlan(const ShardCommandOptions& given)
     if (given.run || !given.calibrate.empty())
         throw Error("--output", "a design is written, and nothing runs", "leave --run and --calibrate out");
     const Design design = readDesign(given.file);
-    const Strategy strategy = given.plan.empty() ? Strategy::Hap : parseStrategy(given.plan);
+    const Strategy strategy = given.sharding.empty() ? Strategy::Hap : parseStrategy(given.sharding);
     const std::vector<double> shares = given.ratios.empty() ? std::vector<double>{} : parseShares(given.ratios);
     const std::optional<int> stage = given.stage >= 0 ? std::optional(given.stage) : std::nullopt;
     Design changed;
@@ -356,7 +358,7 @@ int shard(const ShardCommandOptions& given)
     }
     const Machine machine = locatedMachine(file);
     const PlanOptions options = planOptions(given, file.graph);
-    const bool asked = given.stage < 0 || !given.plan.empty() || !given.ratios.empty();
+    const bool asked = given.stage < 0 || !given.sharding.empty() || !given.ratios.empty();
     const StatedPlan stated = asked ? StatedPlan{} : planOfStage(readDesign(given.file), given.stage);
     const ShardingPlan plan = planOrFind(file, machine, options, stated);
     const std::vector<Alternative> runners = runnersUp(file.graph, machine, plan, options, given.alternatives);

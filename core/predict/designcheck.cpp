@@ -157,7 +157,7 @@ Diagnostics checkMembers(const Design& design, const Program& groups, std::vecto
                          devices.size() == 1 ? fmt::format("a group's member, needs {}", formatSize(peak))
                                              : fmt::format("members of groups, each need {}", formatSize(peak)),
                          formatSize(peak - limit), formatSize(limit), name.empty() ? "the device" : name),
-             "give it a smaller share of its stages (--plan), recompute or offload, or use "
+             "give it a smaller share of its stages (--sharding), recompute or offload, or use "
              "fewer microbatches at a time"});
     }
     return diagnostics;

@@ -117,7 +117,7 @@ private Q_SLOTS:
         const QString name = "plan-" + plan + ".json";
         const Outcome made =
             m_work.run("new 1f1b --devices 2 --microbatches 4 --model byte-gpt-small --microbatch-size 4 "
-                       "--cluster host-mixed --plan "
+                       "--cluster host-mixed --sharding "
                        + plan + " -o " + name);
         QVERIFY2(made.code == 0, qPrintable(made.errors));
         const QJsonObject predicted = m_work.run("predict " + name + " --json").json();
@@ -156,9 +156,11 @@ private Q_SLOTS:
         // What is stated is what is looked at, and another plan can be tried without writing it.
         QCOMPARE(m_work.run("shard one.json --stage 1 --json").json()["ratios"].toArray()[0].toArray(),
                  (QJsonArray{0.75, 0.25}));
-        QCOMPARE(
-            m_work.run("predict one.json --plan megatron --json").json()["plans"].toArray()[1].toObject()["strategy"],
-            QJsonValue("megatron"));
+        QCOMPARE(m_work.run("predict one.json --sharding megatron --json")
+                     .json()["plans"]
+                     .toArray()[1]
+                     .toObject()["strategy"],
+                 QJsonValue("megatron"));
         QCOMPARE(m_work.run("run one.json --backend host --plan data-parallel-even --steps 1 -o one.db").code, 0);
 
         const auto refused = [&](const char* command, const char* said) {
@@ -166,7 +168,7 @@ private Q_SLOTS:
             QVERIFY2(outcome.code == 2 && outcome.errors.contains(said), qPrintable(outcome.errors));
         };
         refused("predict one.json --plan magetron", "use one of hap, even");
-        refused("new 1f1b --devices 2 --microbatches 2 --plan hap -o none.json", "--plan: error: no stage is held");
+        refused("new 1f1b --devices 2 --microbatches 2 --plan hap -o none.json", "--sharding: error: no stage is held");
         refused("shard free.json --plan even -o free.json", "--force");
         refused("shard free.json --plan even --stage 9 -o x.json", "there is no stage 9");
         refused("shard free.json --ratios 1:1:1 -o x.json", "3 shares for 2 devices");

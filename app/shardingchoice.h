@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The option --plan: how groups of devices share the stages that they hold.
+// The option --sharding: how groups of devices share the stages that they hold.
 #pragma once
 
 #include "app/command.h"
@@ -9,9 +9,9 @@
 
 namespace pipewright::app {
 
-class PlanChoice {
+class ShardingChoice {
 public:
-    explicit PlanChoice(CLI::App& command);
+    explicit ShardingChoice(CLI::App& command);
 
     /// The design with such a plan for every group's stage, if one was asked for. Throws Error.
     Design applied(Design design) const;
@@ -23,7 +23,7 @@ private:
 
 /// "hap, even, …"
 std::string strategyNames();
-/// Throws Error (where: "--plan") for an unknown name.
+/// Throws Error (where: "--sharding") for an unknown name.
 sharding::Strategy parseStrategy(const std::string& name);
 
 } // namespace pipewright::app

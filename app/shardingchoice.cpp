@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/planchoice.h"
+#include "app/shardingchoice.h"
 
 #include "core/base/diagnostic.h"
 #include "core/design/stageplans.h"
@@ -8,18 +8,18 @@
 
 namespace pipewright::app {
 
-PlanChoice::PlanChoice(CLI::App& command) : m_command(command)
+ShardingChoice::ShardingChoice(CLI::App& command) : m_command(command)
 {
     m_command
-        .add_option("--plan", m_name,
+        .add_option("--sharding,--plan", m_name,
                     "how groups of devices share their stages, of: " + strategyNames()
                         + " (what the design states, else hap, found anew)")
         ->type_name("NAME");
 }
 
-Design PlanChoice::applied(Design design) const
+Design ShardingChoice::applied(Design design) const
 {
-    if (m_command.count("--plan") == 0)
+    if (m_command.count("--sharding") == 0)
         return design;
     const sharding::Strategy strategy = parseStrategy(m_name);
     try {
@@ -28,7 +28,7 @@ Design PlanChoice::applied(Design design) const
         Diagnostics found = error.diagnostics();
         for (Diagnostic& diagnostic : found)
             if (diagnostic.where == "sharding" || diagnostic.where == "plan")
-                diagnostic.where = "--plan";
+                diagnostic.where = "--sharding";
         throw Error(std::move(found));
     }
 }
@@ -45,7 +45,7 @@ sharding::Strategy parseStrategy(const std::string& name)
 {
     const auto found = sharding::strategyNamed(name);
     if (!found)
-        throw Error("--plan", inQuotes(name) + " is no plan", "use one of " + strategyNames());
+        throw Error("--sharding", inQuotes(name) + " is no sharding", "use one of " + strategyNames());
     return *found;
 }
 
