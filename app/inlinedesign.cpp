@@ -75,6 +75,17 @@ InlineDesign::InlineDesign(CLI::App& command, bool acceptFile)
     addMachine();
     addTraining();
     m_options.add_option("--name", m_asked.name, "name of the design");
+    const auto takeFramework = [this](const std::string& name) {
+        m_framework = frameworkNamed(name);
+        if (!m_framework)
+            throw Error("--framework", "\"" + name + "\" is not known", "use one of " + frameworkNames());
+    };
+    m_command
+        .add_option_function<std::string>(
+            "--framework", takeFramework,
+            "what that framework keeps in memory besides: properties of the model, each of which the design states "
+            "(what the design states, else none)")
+        ->type_name("megatron|torchtitan|deepspeed|none");
     m_costs.addTo(m_command);
     m_command
         .add_option("--scale", m_scale,
@@ -298,6 +309,7 @@ DesignRequest InlineDesign::request() const
     DesignRequest request = m_asked;
     request.family = m_what;
     request.given = givenOptions(m_options);
+    request.framework = m_framework;
     if (m_costs.given()) {
         request.costsFrom = m_costs.read();
         request.uneven = m_costs.unevenness();
@@ -389,6 +401,8 @@ LocatedDesign InlineDesign::fullDesign(std::optional<UnevenEnds>& ends) const
     LocatedDesign located = readLocatedDesign(m_what);
     if (m_costs.given())
         ends = takeCosts(m_costs, located.design);
+    if (m_framework)
+        located.design = withFramework(located.design, *m_framework);
     return located;
 }
 

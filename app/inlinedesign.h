@@ -44,6 +44,7 @@ private:
     std::optional<Bytes> m_memoryLimit, m_hostLink;
     std::optional<Communication> m_communication;
     std::optional<OffloadChoice> m_offload;
+    std::optional<FrameworkMemory> m_framework;
 };
 
 } // namespace pipewright::app

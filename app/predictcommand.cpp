@@ -15,6 +15,7 @@
 #include "core/predict/criticalpath.h"
 #include "core/predict/designcheck.h"
 #include "core/predict/leftout.h"
+#include "core/predict/stagememory.h"
 #include "core/predict/throughput.h"
 #include "core/presets/scaledshape.h"
 #include "core/program/pairtimes.h"
@@ -69,6 +70,25 @@ Json weightsToJson(const Program& program)
 Parallelism parallelismOf(const Design& design)
 {
     return design.workload ? design.workload->shape.parallel : Parallelism{};
+}
+
+FrameworkMemory frameworkOf(const Design& design)
+{
+    return design.workload ? design.workload->shape.framework : FrameworkMemory{};
+}
+
+/// For more blocks, all buffers take much longer than the prediction.
+bool isLong(const Design& design)
+{
+    constexpr std::int64_t mostBlocks = 100'000;
+    return design.schedule.blocks() > mostBlocks;
+}
+
+Json byKind(const DeviceMemory& memory)
+{
+    return {{"weights", memory.weights},     {"gradients", memory.gradients},     {"optimizer", memory.optimizer},
+            {"framework", memory.framework}, {"gathered", memory.gathered},   {"activations", memory.activations}, {"buffers", memory.buffers},
+            {"workspace", memory.workspace}};
 }
 
 std::int64_t countOf(const Program& program, TaskKind kind)
@@ -167,6 +187,11 @@ Json toJson(const Design& design, const Prediction& prediction, const OfMembers*
                               {"data", parallel.data},
                               {"overlap", parallel.overlap},
                               {"devices_in_all", program.devices.size() * members * parallel.data}};
+    const FrameworkMemory framework = frameworkOf(design);
+    if (framework != FrameworkMemory{})
+        object["framework"] = {{"name", nameOf(framework)}, {"keeps", wordsOf(framework)}};
+    const std::vector<DeviceMemory> kinds =
+        ofMembers || isLong(design) ? std::vector<DeviceMemory>{} : memoryBreakdown(design, predict(design)).devices;
     if (design.workload && design.costs.isFormula()) {
         object["tokens_per_second"] = tokensPerSecond(design, metrics.makespan);
         if (design.workload->shape.architecture != Architecture::Table) // a table has no FLOPs
@@ -200,6 +225,10 @@ Json toJson(const Design& design, const Prediction& prediction, const OfMembers*
                    {"span_ns", d.span},
                    {"peak_activations", d.peakActivations},
                    {"peak_bytes", d.peakBytes}};
+        if (!kinds.empty())
+            entry["peak_by_kind"] = byKind(kinds[group]);
+        if (const Bytes reserved = reservedBytes(d.peakBytes, framework); reserved > 0)
+            entry["reserved_bytes"] = reserved;
         if (gaps)
             entry["host_ns"] = metrics.idleCauses[group].host;
         if (!program.offload.empty())
@@ -272,6 +301,9 @@ void print(const Design& design, const Prediction& prediction, const OfMembers* 
     if (program.zero.level > 0)
         printText("{}: {} gathers and {} sums of gradients over copies that are only counted\n", textOf(program.zero),
                   countOf(program, TaskKind::Gather), countOf(program, TaskKind::ReduceGradients));
+    const FrameworkMemory framework = frameworkOf(design);
+    if (framework != FrameworkMemory{})
+        printText("memory as {} keeps it: {}\n", nameOf(framework), joined(wordsOf(framework), "; "));
     if (ofMembers)
         printText("{} members of groups, who wait for each other at collectives only (the groups' blocks one after "
                   "the other: {})\n",
@@ -298,6 +330,8 @@ void print(const Design& design, const Prediction& prediction, const OfMembers* 
         head.insert(head.begin() + 3, "of it host");
     if (ofMembers)
         head.insert(head.begin() + 1, "group");
+    if (framework.cached > 0)
+        head.emplace_back("reserved");
     TextTable table(head);
     for (std::size_t device = 0; device < metrics.devices.size(); ++device) {
         const DeviceMetrics& d = metrics.devices[device];
@@ -311,6 +345,8 @@ void print(const Design& design, const Prediction& prediction, const OfMembers* 
             row.insert(row.begin() + 3, formatDuration(metrics.idleCauses[device].host));
         if (ofMembers)
             row.insert(row.begin() + 1, std::to_string(ofMembers->prediction.program.groupOfDevice[device]));
+        if (framework.cached > 0)
+            row.push_back(formatSize(reservedBytes(d.peakBytes, framework)));
         table.addRow(row);
     }
     table.print();
@@ -350,8 +386,7 @@ struct PredictOptions {
 
 MemoryCheck heldMemory(const Design& design, const PredictOptions& given)
 {
-    constexpr std::int64_t mostBlocks = 100'000; // for more, all buffers take much longer than the prediction
-    if (given.backend.empty() && design.schedule.blocks() > mostBlocks)
+    if (given.backend.empty() && isLong(design))
         return {{}, "the schedule is long; --for host counts it", {}};
     return memoryWith(design, given.backend.empty() ? "host" : given.backend, RunOptions::Maths::Automatic);
 }

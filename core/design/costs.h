@@ -69,6 +69,8 @@ struct StageCosts {
     Bytes workspaceForward = 0, workspaceInputGrad = 0, workspaceWeightGrad = 0, workspaceBackward = 0,
           workspaceRecompute = 0;
     Bytes parameters = 0, gradients = 0, optimizerState = 0; ///< live all the time: of shared states the device's share
+    /// What a framework holds besides, all the time; stages of one device share it (heldBesides() in stagestate.h).
+    Bytes framework = 0;
     Bytes gatheredParameters = 0; ///< all of them, from their gathering to their last reader; 0: not shared out
     Bytes wholeGradients = 0;     ///< all of them, from the first backward to their sum; 0: not shared out
 

@@ -61,6 +61,9 @@ void checkRequest(const DesignRequest& request)
         throw Error("--tensor-parallel, --context-parallel, --expert-parallel, --data-parallel",
                     "are part of what a model costs on a machine, and none is given",
                     "give --model PRESET, or --device or --cluster");
+    if (request.framework && request.saved)
+        throw Error("--framework", "keeps more of a model than --saved says, and there is none",
+                    "leave one of the two out");
     if (request.saved && modelOption)
         throw Error("--saved", "given bytes stand in for a model, and a model's option is given too",
                     "leave out --saved, or --model and what belongs to it");
@@ -150,6 +153,8 @@ Workload workloadOf(const DesignRequest& request, int stages, int pieces)
         shape.microbatchSize = *request.microbatchSize;
     if (request.parallel)
         shape.parallel = *request.parallel;
+    if (request.framework)
+        shape.framework = *request.framework;
     if (shape.sequence % pieces != 0)
         throw Error("--pieces", fmt::format("{} tokens cannot be cut into {} equal pieces", shape.sequence, pieces),
                     "use a divisor of --sequence");
@@ -172,7 +177,7 @@ Cluster listedCluster(const DesignRequest& request, const ModelShape& shape)
     if (request.cluster)
         return library.cluster(*request.cluster, request.devices, members);
     if (!request.device) // groups and copies go beyond a node
-        return library.cluster((isRunnable(shape) && shape.dataType == DataType::Fp32)
+        return library.cluster((hasKnownPasses(shape) && shape.dataType == DataType::Fp32)
                                        || shape.architecture == Architecture::Table
                                    ? "host"
                                : members > 1 || !hasRoom("h200-node") ? "h200-nodes"
@@ -406,6 +411,8 @@ Design withTheirCosts(const DesignRequest& request, const Design& from)
     Design design = withSchedule(base, std::move(schedule), std::move(partition), request.uneven);
     if (zero != from.schedule.zero)
         design = withZero(design, zero);
+    if (request.framework)
+        design = withFramework(design, *request.framework);
     design.name = request.name.empty() ? defaultName(request) : request.name;
     takeOverlapFactor(request, design.costs);
     return design;

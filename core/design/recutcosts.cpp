@@ -306,7 +306,7 @@ Costs shareOutCosts(const Costs& costs, const std::vector<int>& fromDeviceOfStag
              {&S::savedUntilInputGrad, &S::savedUntilWeightGrad, &S::savedFromInputGrad, &S::sparedByBackward,
               &S::recomputedUntilInputGrad, &S::recomputedUntilWeightGrad, &S::workspaceRecompute, &S::sequenceGradient,
               &S::workspaceForward, &S::workspaceInputGrad, &S::workspaceWeightGrad, &S::workspaceBackward,
-              &S::parameters, &S::gradients, &S::optimizerState, &S::gatheredParameters, &S::wholeGradients,
+              &S::parameters, &S::gradients, &S::optimizerState, &S::framework, &S::gatheredParameters, &S::wholeGradients,
               &S::reduceGradients, &S::gather})
             share(field);
         stage.origin.fill(CostOrigin::Estimated);

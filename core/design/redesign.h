@@ -85,6 +85,10 @@ Design withOffload(const Design& base, std::vector<bool> ofStage);
 /// The same with other degrees of parallelism. Their costs are known only by formula.
 Design withParallelism(const Design& base, const Parallelism& parallel);
 
+/// The same with what another framework keeps besides, and its bytes of state unless the design states others. Throws
+/// Error without a model.
+Design withFramework(const Design& base, const FrameworkMemory& framework);
+
 /// Another model with the same number of stages, cut evenly when its number of layers differs: costs that are not from
 /// a formula are scaled with each stage's work, of updates with the bytes that they touch. For runs of a large design
 /// on a small machine. Throws Error without a model, and for measured times of another data type.

@@ -83,6 +83,28 @@ Design withParallelism(const Design& base, const Parallelism& parallel)
     return design;
 }
 
+Design withFramework(const Design& base, const FrameworkMemory& framework)
+{
+    if (!base.workload || base.layersPerStage.empty())
+        throw Error("model.framework", "the design has costs but no model, of which a framework could keep more",
+                    "make the design from a model");
+    const Workload& before = *base.workload;
+    Design design = base;
+    ModelShape shape = before.shape;
+    shape.framework = framework;
+    design.workload = makeWorkload(shape, before.optimizer, before.source);
+    if (before.state != stateBytes(before.shape.dataType, before.optimizer, before.shape.framework))
+        design.workload->state = before.state;
+    if (isFormula(base)) {
+        refreshFormulaCosts(base, design);
+        return design;
+    }
+    design.plans = carriedPlans(base, design);
+    applyBytes(*design.workload, design.layersPerStage, design.schedule.memoryChoices(), design.costs);
+    scaleUpdates(base.costs, design.costs);
+    return design;
+}
+
 namespace {
 
 /// The work of a stage's layers in one pass.

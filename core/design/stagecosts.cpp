@@ -10,6 +10,7 @@
 #include "core/design/groupcosts.h"
 #include "core/design/membertimes.h"
 #include "core/model/autogradstage.h"
+#include "core/model/frameworklayers.h"
 #include "core/model/layersofgraph.h"
 #include "core/model/modelgraph.h"
 #include "core/model/parallelism.h"
@@ -161,6 +162,7 @@ void fillBytes(const Workload& workload, std::span<const Layer> layers, Recomput
         stage.gatheredParameters = stage.parameters;
         stage.parameters = own * workload.state.parameter;
     }
+    stage.framework = heldByFramework(workload.shape, layers);
 }
 
 /// Gathering rows is traffic, not arithmetic.
@@ -410,6 +412,10 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
                         "a cluster's own group of devices, and degrees of parallelism are given too: "
                             + textOf(parallel),
                         "use a cluster of single devices, or leave the degrees out");
+        if (device.group && workload.shape.framework != FrameworkMemory{})
+            throw Error(fmt::format("device {}", deviceOfStage[stage]),
+                        "what frameworks keep besides is not known of a cluster's own groups of devices",
+                        "use --framework none, or degrees of parallelism on a cluster of single devices");
         if (!device.group)
             fillTimes(stages[stage], attention, device, members, heldElsewhere[stage], workload.state, again,
                       choices.zero, costs.stages[stage]);

@@ -37,6 +37,19 @@ StageState stageState(const Schedule& schedule, const Costs& costs, const Datafl
     return held;
 }
 
+std::vector<HeldBesides> heldBesides(const Schedule& schedule, const Costs& costs)
+{
+    std::vector<HeldBesides> held(static_cast<std::size_t>(schedule.devices()));
+    for (int replica = 0; replica < schedule.replicas(); ++replica)
+        for (int stage = 0; stage < schedule.stages(); ++stage) {
+            const auto at = static_cast<std::size_t>(stage);
+            HeldBesides& most = held[static_cast<std::size_t>(schedule.placement(replica)[at])];
+            if (costs.stages[at].framework > most.bytes)
+                most = {costs.stages[at].framework, stage};
+        }
+    return held;
+}
+
 SparedState sparedByOneParameter(const Schedule& schedule, const Costs& costs, const Dataflow& dataflow)
 {
     std::map<int, Bytes> spared; // by device

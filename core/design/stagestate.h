@@ -7,6 +7,8 @@
 #include "core/design/dataflow.h"
 #include "core/schedule/schedule.h"
 
+#include <vector>
+
 namespace pipewright {
 
 struct StageState {
@@ -20,6 +22,14 @@ struct StageState {
 /// Of a stage's copy in `replica`. A shared parameter has as large a part of the stage's parameters and optimizer state
 /// as of its gradients. O(shared parameters).
 StageState stageState(const Schedule& schedule, const Costs& costs, const Dataflow& dataflow, int stage, int replica);
+
+/// What a framework holds on a device besides the states of stages: the most of any of them.
+struct HeldBesides {
+    Bytes bytes = 0;
+    int stage = 0; ///< the first of which it is
+};
+/// Per device of the schedule. O(replicas x stages).
+std::vector<HeldBesides> heldBesides(const Schedule& schedule, const Costs& costs);
 
 struct SparedState {
     Bytes bytes = 0;

@@ -24,7 +24,7 @@ Json modelToJson(const Workload& workload)
 {
     Json json = shapeToJson(workload.shape);
     json["optimizer"] = nameInModel(workload.optimizer);
-    if (!(workload.state == stateBytes(workload.shape.dataType, workload.optimizer)))
+    if (!(workload.state == stateBytes(workload.shape.dataType, workload.optimizer, workload.shape.framework)))
         json["state_bytes_per_parameter"] = {{"parameter", workload.state.parameter},
                                              {"gradient", workload.state.gradient},
                                              {"optimizer", workload.state.optimizer}};

@@ -29,7 +29,7 @@ std::optional<Workload> readModel(Reading& reading, const Json& value)
     const ModelShape shape = readShape(reader);
     Optimizer optimizer = Optimizer::AdamW;
     readOptimizer(reader, "optimizer", optimizer);
-    StateBytesPerParameter state = stateBytes(shape.dataType, optimizer);
+    StateBytesPerParameter state = stateBytes(shape.dataType, optimizer, shape.framework);
     if (const Json* bytes = reader.object("state_bytes_per_parameter")) {
         ObjectReader stateReader = reading.object(*bytes, "/model/state_bytes_per_parameter");
         stateReader.read("parameter", state.parameter, 0, 64, Presence::Required);

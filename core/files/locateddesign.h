@@ -90,6 +90,7 @@ void forEachByteField(Stage& stage, Visit visit)
     visit("optimizer_state", stage.optimizerState);
     visit("gathered_parameters", stage.gatheredParameters);
     visit("whole_gradients", stage.wholeGradients);
+    visit("framework", stage.framework);
 }
 
 } // namespace pipewright

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "core/base/units.h"
+#include "core/model/frameworkmemory.h"
 
 #include <cstdint>
 #include <string>
@@ -198,6 +199,7 @@ struct ModelShape {
     int sequencePieces = 1;
 
     Parallelism parallel;
+    FrameworkMemory framework;
 
     /// Rows that the layers work on: tokens of a microbatch, or of a piece; a classifier's, or a table's, samples.
     std::int64_t tokens() const

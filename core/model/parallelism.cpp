@@ -119,8 +119,11 @@ ModelShape memberShape(const ModelShape& shape)
     member.keyValueHeads = std::max(1, shape.keyValueHeads / p.tensor);
     member.ffn /= p.tensor;
     member.expertFfn /= p.tensor;
-    if (shape.architecture != Architecture::Classifier)
-        member.vocabulary = (shape.vocabulary + p.tensor - 1) / p.tensor; // the last part is padded
+    if (shape.architecture != Architecture::Classifier) { // the last part is padded
+        const std::int64_t multiple =
+            shape.architecture == Architecture::Vision ? 1 : shape.framework.vocabularyMultiple;
+        member.vocabulary = (shape.vocabulary + p.tensor * multiple - 1) / (p.tensor * multiple) * multiple;
+    }
     member.sequencePieces *= p.context;
     return member;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/model/passmemory.h"
 
+#include "core/model/frameworklayers.h"
 #include "core/model/recomputedtensors.h"
 
 #include <algorithm>
@@ -63,6 +64,31 @@ BetweenSegments betweenSegments(std::span<const Layer> layersOfStage, std::span<
             layersOfStage.front().kind == LayerKind::Embedding ? stream : 0};
 }
 
+namespace {
+
+/// The ends of the model need more where a framework does.
+void addEnds(const ModelShape& shape, std::span<const Layer> layersOfStage, const BetweenSegments& between,
+             PassMemory& stage)
+{
+    const auto until = [](const KeptBytes& kept) { return kept.untilInputGrad + kept.untilWeightGrad; };
+    for (std::size_t i = 0; i < layersOfStage.size(); ++i) {
+        const std::span<const Layer> layer = layersOfStage.subspan(i, 1);
+        const KeptBytes own = keptBytes(layer, Recompute::None, shape.sequencePieces);
+        const EndWorkspace end = endWorkspace(shape, layer.front(), until(stage.kept) - until(own));
+        if (end == EndWorkspace{})
+            continue;
+        const PassWorkspace work = passWorkspace(shape, layer, Recompute::None);
+        PassWorkspace& most = stage.workspace;
+        most.forward = std::max(most.forward, work.forward + end.forward);
+        most.inputGrad = std::max(most.inputGrad, between.backward + work.inputGrad + end.inputGrad);
+        most.weightGrad = std::max(most.weightGrad, work.weightGrad + end.weightGrad);
+        most.backward = std::max(most.backward, between.backward + alignedForPass(own.fromInputGrad)
+                                                    + std::max(work.inputGrad, work.weightGrad) + end.backward);
+    }
+}
+
+} // namespace
+
 PassMemory passMemory(const ModelShape& shape, std::span<const Layer> layersOfStage, Recompute recompute)
 {
     const bool inside = recompute.insideBackward();
@@ -96,6 +122,7 @@ PassMemory passMemory(const ModelShape& shape, std::span<const Layer> layersOfSt
         stage.workspace = most;
     else
         stage.workspace.backward = most.backward;
+    addEnds(shape, layersOfStage, between, stage);
     return stage;
 }
 

@@ -92,7 +92,7 @@ PassWorkspace passWorkspace(const ModelShape& shape, std::span<const Layer> laye
 {
     if (shape.widened)
         return widenedWorkspace(shape, layersOfStage, recompute);
-    if (shape.dataType == DataType::Bf16 && isRunnable(shape))
+    if (shape.dataType == DataType::Bf16 && hasKnownPasses(shape))
         return narrowWorkspace(shape, layersOfStage, recompute);
     const Bytes inputGrad = stageWorkspace(layersOfStage);
     return {forwardScratch(layersOfStage, recompute, shape.sequencePieces), inputGrad, 0, inputGrad,

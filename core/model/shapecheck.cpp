@@ -30,6 +30,8 @@ void requireAbove(Diagnostics& wrong, std::string_view name, double value, doubl
 
 Diagnostics checkShape(const ModelShape& shape)
 {
+    if (shape.architecture == Architecture::Table && shape.framework != FrameworkMemory{})
+        return {{Severity::Error, "model.framework", "a table of layers says itself what they keep", "use none"}};
     if (shape.architecture == Architecture::Table)
         return checkTable(shape);
     Diagnostics wrong;
@@ -85,6 +87,11 @@ Diagnostics checkShape(const ModelShape& shape)
     const bool classifier = shape.architecture == Architecture::Classifier;
     require(wrong, "features", shape.features, classifier ? 257 : 0, classifier ? wide : 0);
     require(wrong, "sequence_pieces", shape.sequencePieces, 1, classifier ? 1 : deep);
+    require(wrong, "framework.vocabulary_multiple", shape.framework.vocabularyMultiple, 1, wide);
+    if (!(shape.framework.cached >= 0 && shape.framework.cached < 1))
+        wrong.push_back({Severity::Error, "model.framework.cached",
+                         fmt::format("{} is no share of what is reserved", shape.framework.cached),
+                         "0: not known; less than 1"});
     if (shape.widened && shape.dataType != DataType::Bf16)
         wrong.push_back({Severity::Error, "model.widened", "fp32 values need no wider copies", "leave it out"});
     if (!shape.fullAttentionLayers.empty() && (shape.fullAttentionEvery > 0 || shape.window == 0))
@@ -214,6 +221,8 @@ Diagnostics whyNotRunnable(const ModelShape& shape)
         reasons.push_back({Severity::Error, "model.parallel",
                            "groups of devices and recomputation are predicted, not trained: " + textOf(shape.parallel),
                            "make the design without them"});
+    if (const std::optional<Diagnostic> why = whyNotAllocated(shape.framework))
+        reasons.push_back(*why);
     if (shape.architecture == Architecture::Table) {
         need(false, "architecture", "a table of layers says what they cost and not what they compute",
              "run it with --backend torch and your module, or with blocks that take the layers' times");
@@ -263,6 +272,15 @@ Diagnostics whyNotRunnable(const ModelShape& shape)
 bool isRunnable(const ModelShape& shape)
 {
     return whyNotRunnable(shape).empty();
+}
+
+bool hasKnownPasses(const ModelShape& shape)
+{
+    if (shape.framework == FrameworkMemory{})
+        return isRunnable(shape);
+    ModelShape plain = shape;
+    plain.framework = {};
+    return isRunnable(plain);
 }
 
 } // namespace pipewright

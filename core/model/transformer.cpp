@@ -2,6 +2,7 @@
 // Derives the layers of a model from its graph and splits them evenly over stages. O(layers).
 #include "core/model/transformer.h"
 
+#include "core/model/frameworklayers.h"
 #include "core/model/layersofgraph.h"
 #include "core/model/layertable.h"
 #include "core/model/modelgraph.h"
@@ -53,9 +54,11 @@ std::vector<Layer> layersOf(const ModelShape& shape)
         layers.back().sharedParameters = member.vocabulary * shape.hidden;
         layers.back().tiedTo = "embedding";
     }
-    for (Layer& layer : layers)
+    for (Layer& layer : layers) {
         asMember(shape, layer);
-    if (!isRunnable(shape)) // the passes of other models are not known here
+        asKeptByFramework(shape, layer);
+    }
+    if (!hasKnownPasses(shape)) // the passes of other models are not known here
         for (Layer& layer : layers)
             layer.workspace.clear();
     return layers;
@@ -77,6 +80,7 @@ std::vector<Layer> wholeLayersOf(const Workload& workload)
 {
     ModelShape whole = workload.shape;
     whole.parallel = {};
+    whole.framework = {};
     return layersOf(whole);
 }
 
@@ -89,12 +93,14 @@ std::int64_t sequenceGradientElements(const ModelShape& shape)
     return keysAndValues * shape.tokens() * (shape.sequencePieces - 1); // pieces exclude context parallelism
 }
 
-StateBytesPerParameter stateBytes(DataType type, Optimizer optimizer)
+StateBytesPerParameter stateBytes(DataType type, Optimizer optimizer, const FrameworkMemory& framework)
 {
-    const int moments = 4 * factsOf(optimizer).values; // in fp32
-    if (type == DataType::Fp32)
-        return {4, 4, moments};
-    return {2, 4, 4 + moments}; // fp32 gradient; the optimizer also holds the fp32 master copy
+    constexpr int wide = bytesOf(DataType::Fp32);
+    const int moments = wide * factsOf(optimizer).values;
+    const int gradient = framework.narrowGradients ? bytesOf(type) : wide;
+    if (type == DataType::Fp32 || framework.wideParameters)
+        return {wide, gradient, moments};
+    return {bytesOf(type), gradient, wide + moments}; // the optimizer also holds the fp32 master copy
 }
 
 Workload makeWorkload(const ModelShape& shape, Optimizer optimizer, std::string source)
@@ -104,7 +110,7 @@ Workload makeWorkload(const ModelShape& shape, Optimizer optimizer, std::string 
     Workload workload;
     workload.shape = shape;
     workload.optimizer = optimizer;
-    workload.state = stateBytes(shape.dataType, optimizer);
+    workload.state = stateBytes(shape.dataType, optimizer, shape.framework);
     workload.layers = layersOf(shape);
     workload.source = std::move(source);
     return workload;

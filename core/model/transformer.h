@@ -33,6 +33,9 @@ bool hasExperts(const ModelShape& shape, int layer);
 /// Why the built-in layers cannot train this model; empty when they can.
 Diagnostics whyNotRunnable(const ModelShape& shape);
 bool isRunnable(const ModelShape& shape);
+/// Whether the passes of its layers, and hence their workspace, are those of the built-in layers, whatever a framework
+/// keeps besides.
+bool hasKnownPasses(const ModelShape& shape);
 
 /// What the host's kernels keep of attention: plain attention its probabilities, other kinds one number per query and
 /// head.
@@ -55,8 +58,9 @@ std::vector<Layer> wholeLayersOf(const Workload& workload);
 /// one microbatch of whole sequences: those of all pieces but the last. 0 for whole sequences.
 std::int64_t sequenceGradientElements(const ModelShape& shape);
 
-/// Bytes of state for the data type: bf16 keeps fp32 gradients and master weights (18 B with AdamW).
-StateBytesPerParameter stateBytes(DataType type, Optimizer optimizer);
+/// Bytes of state for the data type: bf16 keeps fp32 gradients and master weights (18 B with AdamW), if the framework
+/// does.
+StateBytesPerParameter stateBytes(DataType type, Optimizer optimizer, const FrameworkMemory& framework = {});
 
 /// Throws Error with checkShape()'s diagnostics.
 Workload makeWorkload(const ModelShape& shape, Optimizer optimizer, std::string source);

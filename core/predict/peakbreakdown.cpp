@@ -118,6 +118,9 @@ MemoryPeak memoryPeak(const Program& program, const Timeline& timeline, int devi
     peak.device = device;
     peak.peak = lane.peakBytes;
     peak.persistent = lane.persistentBytes;
+    for (std::size_t b = 0; b < program.buffers.size() && isPersistent(program.buffers[b].kind); ++b)
+        if (program.buffers[b].kind == BufferKind::Framework && program.buffers[b].device == device)
+            peak.framework += program.buffers[b].bytes; // states are the first buffers
     const auto highest = std::find(lane.liveBytes.begin(), lane.liveBytes.end(), lane.peakBytes);
     if (highest == lane.liveBytes.end())
         return peak; // only persistent buffers
@@ -145,7 +148,8 @@ std::string describeParts(const MemoryPeak& peak)
         if (bytes > 0)
             text += fmt::format("{}{} {}", text.empty() ? "" : ", ", formatSize(bytes), what);
     };
-    part(peak.persistent, "all the time (parameters, gradients, optimizer)");
+    part(peak.persistent - peak.framework, "all the time (parameters, gradients, optimizer)");
+    part(peak.framework, "that the framework holds besides");
     if (peak.savedBytes() > 0) {
         std::string stages;
         for (const MemoryPeak::Saved& saved : peak.saved)

@@ -26,7 +26,8 @@ struct MemoryPeak {
     Bytes peak = 0;
     Nanoseconds time = 0;
     std::string during;       ///< "F0.3", "F0.3 to device 1": what runs when the peak is reached
-    Bytes persistent = 0;     ///< parameters, gradients, optimizer state
+    Bytes persistent = 0;     ///< parameters, gradients, optimizer state, and …
+    Bytes framework = 0;      ///< … what a framework holds besides
     std::vector<Saved> saved; ///< kept by F for the backward (and by I for W), by stage
     Bytes weights = 0;        ///< besides the newest: older versions still in use, and predicted weights
     Bytes gathered = 0;       ///< parameters that copies of the pipeline share out, as a whole

@@ -48,6 +48,7 @@ DeviceMemory sumUp(const Design& design, int device, const MemoryPeak& peak, Mem
     memory.weights += peak.weights;
     memory.gradients += peak.wholeGradients;
     memory.gathered = peak.gathered;
+    memory.framework = peak.framework;
     memory.activations = peak.savedBytes();
     memory.buffers = peak.received + peak.made;
     memory.workspace = peak.workspace;

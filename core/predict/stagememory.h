@@ -24,6 +24,7 @@ struct DeviceMemory {
     int device = 0;
     Bytes weights = 0, gradients = 0, optimizer = 0, activations = 0; ///< sums over its stages
     Bytes gathered = 0;                                               ///< parameters of shared states, as a whole
+    Bytes framework = 0;                                              ///< held besides, all the time
     Bytes buffers = 0;                                                ///< values received or to be sent
     Bytes workspace = 0;                                              ///< of the instruction at the peak
     Bytes peak = 0;                                                   ///< the sum of all

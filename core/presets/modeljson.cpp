@@ -196,6 +196,40 @@ Json parallelToJson(const Parallelism& parallel)
     return json;
 }
 
+template<class Framework, class Visit>
+void forEachFlag(Framework& framework, Visit visit)
+{
+    visit("wide_parameters", framework.wideParameters);
+    visit("narrow_gradients", framework.narrowGradients);
+    visit("whole_vocabulary_gradients", framework.wholeVocabularyGradients);
+    visit("gradient_placeholders", framework.gradientPlaceholders);
+    visit("gathered_sequence", framework.gatheredSequence);
+    visit("experts_weighted_early", framework.expertsWeightedEarly);
+    visit("attention_in_both_layouts", framework.attentionInBothLayouts);
+}
+
+/// All properties, so that a file shows what there is to change.
+Json frameworkToJson(const FrameworkMemory& framework)
+{
+    Json json{{"loss", nameOf(framework.loss)}, {"vocabulary_multiple", framework.vocabularyMultiple}};
+    forEachFlag(framework, [&json](const char* key, bool value) { json[key] = value; });
+    json["buffers"] = exactSize(framework.buffers);
+    json["cached"] = plainNumber(framework.cached);
+    return json;
+}
+
+FrameworkMemory readFramework(ObjectReader&& reader)
+{
+    FrameworkMemory framework;
+    reader.readName("loss", framework.loss);
+    reader.read("vocabulary_multiple", framework.vocabularyMultiple, 1, 1 << 20);
+    forEachFlag(framework, [&reader](const char* key, bool& value) { reader.read(key, value); });
+    reader.readSize("buffers", framework.buffers);
+    reader.readRate("cached", framework.cached);
+    reader.finish();
+    return framework;
+}
+
 void writeTable(const ModelShape& shape, Json& json)
 {
     json["microbatch_size"] = shape.microbatchSize;
@@ -319,6 +353,8 @@ nlohmann::ordered_json shapeToJson(const ModelShape& shape)
         json["head"] = nameIn(heads, shape.head);
     if (!(shape.parallel == Parallelism{}))
         json["parallel"] = parallelToJson(shape.parallel);
+    if (!(shape.framework == FrameworkMemory{}))
+        json["framework"] = frameworkToJson(shape.framework);
     return json;
 }
 
@@ -352,6 +388,9 @@ ModelShape readShape(ObjectReader& reader)
     if (const Json* parallel = reader.object("parallel"))
         shape.parallel = readParallel(
             ObjectReader(reader.document(), *parallel, reader.pointerTo("parallel"), reader.diagnostics()));
+    if (const Json* framework = reader.object("framework"))
+        shape.framework = readFramework(
+            ObjectReader(reader.document(), *framework, reader.pointerTo("framework"), reader.diagnostics()));
     return shape;
 }
 

@@ -46,6 +46,7 @@ ScaledShape scaledShape(const ModelShape& shape, const std::string& scale)
                     "use --synthetic with --time-scale and --memory-scale");
     LocatedJson document{shapeToJson(shape), scaleOption, {}};
     std::vector<std::string> keys;
+    std::optional<FrameworkMemory> framework;
     std::istringstream parts(scale);
     for (std::string part; std::getline(parts, part, ',');) {
         const std::size_t equals = part.find('=');
@@ -55,10 +56,17 @@ ScaledShape scaledShape(const ModelShape& shape, const std::string& scale)
         const std::string key = part.substr(0, equals);
         if (key == "name" || key == "architecture")
             throw Error(scaleOption, fmt::format("\"{}\" is no size of a model", key), "make a model file of your own");
+        if (key == "framework") { // by its name, not by the properties that a model file lists
+            framework = frameworkNamed(part.substr(equals + 1));
+            if (!framework)
+                throw Error(scaleOption, fmt::format("\"{}\" is no framework", part.substr(equals + 1)),
+                            "use one of " + frameworkNames());
+            continue;
+        }
         keys.push_back(key);
         document.value[key] = valueOfScale(part.substr(equals + 1));
     }
-    if (keys.empty())
+    if (keys.empty() && !framework)
         throw Error(scaleOption, "nothing is to be scaled", "write keys of a model file, such as layers=8");
     Diagnostics faults;
     ObjectReader reader(document, document.value, "", faults);
@@ -66,6 +74,12 @@ ScaledShape scaledShape(const ModelShape& shape, const std::string& scale)
     reader.finish();
     if (!faults.empty())
         throw Error(std::move(faults));
+    if (framework) {
+        if (*framework != shape.framework)
+            result.fields.push_back(
+                {"framework", std::string(nameOf(shape.framework)), std::string(nameOf(*framework))});
+        result.shape.framework = *framework;
+    }
     if (Diagnostics wrong = checkShape(result.shape); hasErrors(wrong))
         throw Error(std::move(wrong));
     // A field that the JSON leaves out has its default value, which is reported "as usual".

@@ -14,6 +14,7 @@ enum class BufferKind : std::uint8_t {
     Parameters,                ///< persistent: weights of a stage
     Gradients,                 ///< persistent: weight-gradient sums of a stage
     OptimizerState,            ///< persistent
+    Framework,                 ///< persistent: what a framework holds on a device besides its stages' states
     SavedUntilInputGrad,       ///< F -> I or B
     SavedUntilWeightGrad,      ///< F -> W or B
     SavedFromInputGrad,        ///< I -> W (inside B for a full backward)
@@ -40,7 +41,7 @@ enum class BufferKind : std::uint8_t {
     GatheredParameters, ///< all of a stage's parameters, which copies of the pipeline share out: until the last reader
     WholeGradients,     ///< of a stage's gradients what other copies have a share in, and is still to be shared out
 };
-inline constexpr int bufferKindCount = 27;
+inline constexpr int bufferKindCount = 28;
 
 /// What a buffer's bytes are for, as people see it in a peak of memory.
 enum class BufferUse : std::uint8_t {
@@ -69,6 +70,7 @@ constexpr std::optional<BufferTraits> rowOf(BufferKind kind)
     case Kind::Parameters: return BufferTraits{Use::State, true};
     case Kind::Gradients: return BufferTraits{Use::State};
     case Kind::OptimizerState: return BufferTraits{Use::State};
+    case Kind::Framework: return BufferTraits{Use::State};
     case Kind::SavedUntilInputGrad: return BufferTraits{Use::Saved, false, Kind::OffloadedUntilInputGrad};
     case Kind::SavedUntilWeightGrad: return BufferTraits{Use::Saved, false, Kind::OffloadedUntilWeightGrad};
     case Kind::SavedFromInputGrad: return BufferTraits{Use::Saved};

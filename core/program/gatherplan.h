@@ -2,8 +2,8 @@
 // Before which blocks a device gathers the parameters of its stages when copies of the pipeline share them out (ZeRO 3,
 // FSDP). As PyTorch's pipeline schedules do: of the stages that come next on the device, the one that runs and
 // `prefetch` more are gathered; any other of which the schedule says so (Reshard) is freed, and gathered again for its
-// next visit. All passes are readers, W too: PyTorch runs none on parameters that are shared out. O(blocks x stages of a
-// device). Source: torch/distributed/pipelining/schedules.py.
+// next visit. All passes are readers, W too: PyTorch runs none on parameters that are shared out. O(blocks x stages of
+// a device). Source: torch/distributed/pipelining/schedules.py.
 #pragma once
 
 #include "core/schedule/ordergraph.h"

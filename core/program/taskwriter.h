@@ -47,6 +47,10 @@ protected:
 
     void addPersistentBuffers(const Dataflow& dataflow)
     {
+        const std::vector<HeldBesides> besides = heldBesides(m_schedule, m_costs);
+        for (std::size_t d = 0; d < besides.size(); ++d)
+            if (besides[d].bytes > 0)
+                addBuffer(BufferKind::Framework, static_cast<std::int32_t>(d), besides[d].stage, -1, besides[d].bytes);
         for (std::int32_t r = 0; r < m_program.replicas(); ++r)
             for (std::int32_t s = 0; s < m_program.stages(); ++s) {
                 const int device = deviceOf(s, r);

@@ -12,6 +12,9 @@ void SearchModel::addMemory(const Design& design, const MemoryLimit& limit, Pati
     const Costs& costs = design.costs;
     const bool byFactor = limit.factor.has_value();
     ByDevice<Bytes> persistent(devices), savedOnDevice(devices);
+    const std::vector<HeldBesides> besides = heldBesides(design.schedule, costs);
+    for (int d = 0; d < devices; ++d)
+        persistent[d] = besides[static_cast<std::size_t>(d)].bytes;
     Bytes known = 0;
     for (int d = 0; d < devices; ++d)
         for (const int s : stagesOfDevice[d]) {

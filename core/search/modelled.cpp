@@ -29,7 +29,7 @@ void takeOut(StageCosts& stage)
             stage.recomputedUntilInputGrad, stage.recomputedUntilWeightGrad, stage.output);
     takeOut(stage.workspaceForward, stage.workspaceInputGrad, stage.workspaceWeightGrad, stage.workspaceBackward,
             stage.workspaceRecompute);
-    takeOut(stage.parameters, stage.gradients, stage.optimizerState);
+    takeOut(stage.parameters, stage.gradients, stage.optimizerState, stage.framework);
     takeOut(stage.reduceGradients, stage.gather); // behind the last block, where no gradients are shared out
     takeOut(stage.origin, stage.spread);
     takeOut(stage.parts);            // of a block that runs alone their times add up to its own

@@ -259,6 +259,10 @@ BackendCheck checkForBackend(const Design& design, const RunMeans& means)
                                "predicted and cannot be run here",
                                "leave \"reduce_gradients\", \"gather\", \"gathered_parameters\" and "
                                "\"whole_gradients\" out to run it"});
+    if (const auto besides = design.workload ? whyNotAllocated(design.workload->shape.framework) : std::nullopt) {
+        check.found.push_back(*besides); // of timed blocks too, whose memory would be compared with the prediction
+        return check;
+    }
     if (!wantsTimes(means)) {
         Diagnostics why = whyNotTrainable(design);
         if (why.empty() && !hasGroups(design) && means.maths != RunOptions::Maths::Training && means.backend == "host")

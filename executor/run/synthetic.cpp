@@ -71,7 +71,8 @@ Costs scaledCosts(const Costs& costs, const SyntheticScale& scale)
                   &stage.sparedByBackward, &stage.recomputedUntilInputGrad, &stage.recomputedUntilWeightGrad,
                   &stage.workspaceRecompute, &stage.output, &stage.sequenceGradient, &stage.workspaceForward,
                   &stage.workspaceInputGrad, &stage.workspaceWeightGrad, &stage.workspaceBackward, &stage.parameters,
-                  &stage.gradients, &stage.optimizerState, &stage.gatheredParameters, &stage.wholeGradients},
+                  &stage.gradients, &stage.optimizerState, &stage.framework, &stage.gatheredParameters,
+                  &stage.wholeGradients},
                  scale.memory, largestSize);
     }
     result.link = scaledLink(result.link, scale);

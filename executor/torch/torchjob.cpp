@@ -88,6 +88,8 @@ void requirePossible(const Design& design, const TorchOptions& options)
     if (!design.dataflow.skips.empty())
         throw Error("dataflow.skips", "PyTorch's schedule runtime hands values on from stage to stage only",
                     "take the skip connections out, or carry the value along in the stages' outputs");
+    if (const auto besides = design.workload ? whyNotAllocated(design.workload->shape.framework) : std::nullopt)
+        throw Error(Diagnostics{*besides});
     if (design.workload && design.workload->shape.parallel.members() > 1)
         throw Error("model.parallel",
                     "the devices of this design are groups: " + textOf(design.workload->shape.parallel),

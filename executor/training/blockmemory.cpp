@@ -56,6 +56,7 @@ void BlockMemory::place(const BufferView& view, bool written)
     case BufferKind::Parameters:
     case BufferKind::Gradients:
     case BufferKind::OptimizerState:
+    case BufferKind::Framework:
     case BufferKind::ReduceInbox:
     case BufferKind::GatheredParameters:
     case BufferKind::WholeGradients:

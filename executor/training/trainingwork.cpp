@@ -161,6 +161,7 @@ void TrainingWork::checkSize(const Buffer& buffer) const
     case BufferKind::OptimizerState:
         expected = (stage.optimizer.stateElements() + masters) / count * share * sizeof(float);
         break;
+    case BufferKind::Framework: break; // of designs that are not trained here
     case BufferKind::SavedUntilInputGrad:
     case BufferKind::SavedUntilWeightGrad:
     case BufferKind::SavedFromInputGrad:

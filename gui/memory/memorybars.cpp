@@ -35,13 +35,19 @@ MemoryBars::MemoryBars(QWidget* parent) : QWidget(parent), m_chart(new Chart(thi
 std::vector<MemoryBars::Part> MemoryBars::parts() const
 {
     const Theme& theme = Theme::of(*this);
-    return {{tr("weights"), theme.persistent, &DeviceMemory::weights},
-            {tr("gradients"), theme.fill(Op::W), &DeviceMemory::gradients},
-            {tr("optimizer"), theme.fill(Op::U), &DeviceMemory::optimizer},
-            {tr("gathered"), theme.fill(Op::R), &DeviceMemory::gathered},
-            {tr("activations"), theme.fill(Op::F), &DeviceMemory::activations},
-            {tr("buffers"), theme.fill(Op::I), &DeviceMemory::buffers},
-            {tr("workspace"), theme.waiting, &DeviceMemory::workspace}};
+    std::vector<Part> parts{{tr("weights"), theme.persistent, &DeviceMemory::weights},
+                            {tr("gradients"), theme.fill(Op::W), &DeviceMemory::gradients},
+                            {tr("optimizer"), theme.fill(Op::U), &DeviceMemory::optimizer},
+                            {tr("framework"), theme.dim, &DeviceMemory::framework},
+                            {tr("gathered"), theme.fill(Op::R), &DeviceMemory::gathered},
+                            {tr("activations"), theme.fill(Op::F), &DeviceMemory::activations},
+                            {tr("buffers"), theme.fill(Op::I), &DeviceMemory::buffers},
+                            {tr("workspace"), theme.waiting, &DeviceMemory::workspace}};
+    std::erase_if(parts, [this](const Part& part) {
+        return part.bytes == &DeviceMemory::framework
+               && std::ranges::all_of(m_devices, [](const DeviceMemory& device) { return device.framework == 0; });
+    });
+    return parts;
 }
 
 void MemoryBars::setDevices(std::vector<DeviceMemory> devices, std::vector<QString> names)

@@ -49,8 +49,8 @@ Field* addNamedRow(QFormLayout* form, const QString& text, Field* field)
 
 ModelFields::ModelFields(QWidget* parent)
     : QWidget(parent), m_preset(new QComboBox(this)), m_precision(new QComboBox(this)),
-      m_recompute(new QComboBox(this)), m_cluster(new QComboBox(this)), m_note(makeCaption({}, TextSize::Small, this)),
-      m_predicted(new FactList(this))
+      m_framework(new QComboBox(this)), m_recompute(new QComboBox(this)), m_cluster(new QComboBox(this)),
+      m_note(makeCaption({}, TextSize::Small, this)), m_predicted(new FactList(this))
 {
     QFormLayout* left = makeForm();
     QFormLayout* right = makeForm();
@@ -88,6 +88,10 @@ ModelFields::ModelFields(QWidget* parent)
     addNamedRow(right, tr("Precision"), m_precision);
     m_precision->addItem(tr("bf16"), static_cast<int>(DataType::Bf16));
     m_precision->addItem(tr("fp32"), static_cast<int>(DataType::Fp32));
+    addNamedRow(right, tr("Framework"), m_framework);
+    for (const FrameworkFacts& facts : frameworks)
+        m_framework->addItem(QString::fromUtf8(facts.name.data(), qsizetype(facts.name.size())));
+    m_framework->addItem(tr("own"));
     addNamedRow(right, tr("Recomputed"), m_recompute);
     addNamedRow(right, tr("Cluster"), m_cluster);
     m_cluster->setToolTip(tr("Devices and links of a preset; single ones are edited under Devices and Links"));
@@ -117,7 +121,7 @@ ModelFields::ModelFields(QWidget* parent)
     layout->addLayout(columns);
     layout->addWidget(m_note);
 
-    for (QComboBox* combo : {m_recompute, m_cluster, m_precision, m_preset})
+    for (QComboBox* combo : {m_recompute, m_cluster, m_precision, m_framework, m_preset})
         connect(combo, &QComboBox::activated, this, [this, combo] { m_asked = combo; }); // before the edit
     for (std::size_t i = 0; i < m_dimensions.size(); ++i)
         connect(m_dimensions[i].field, &QSpinBox::valueChanged, this, [this, i] { take(m_dimensions[i]); });
@@ -130,6 +134,15 @@ ModelFields::ModelFields(QWidget* parent)
         shape.dataType = static_cast<DataType>(m_precision->currentData().toInt());
         if (shape.dataType != m_shape.dataType)
             Q_EMIT shapeWanted(shape, tr("Train in %1").arg(m_precision->currentText()));
+    });
+    connect(m_framework, &QComboBox::activated, this, [this] {
+        ModelShape shape = m_shape;
+        const auto chosen = frameworkNamed(m_framework->currentText().toStdString());
+        shape.framework = chosen.value_or(m_shape.framework);
+        showFramework(m_shape.framework); // until the edit is made
+        if (shape.framework != m_shape.framework)
+            Q_EMIT shapeWanted(shape, tr("Keep what the framework does: %1")
+                                          .arg(QString::fromStdString(std::string(nameOf(shape.framework)))));
     });
     connect(m_preset, &QComboBox::activated, this, [this] {
         if (const QString name = m_preset->currentData().toString(); !name.isEmpty())
@@ -159,6 +172,20 @@ void ModelFields::take(const Dimension& dimension)
     Q_EMIT shapeWanted(
         shape,
         tr("Set the model's %1 to %2").arg(dimension.field->accessibleName().toLower(), dimension.field->text()));
+}
+
+/// Properties of one's own have no preset: a design file lists them.
+void ModelFields::showFramework(const FrameworkMemory& framework)
+{
+    const std::string_view name = nameOf(framework);
+    const int found = m_framework->findText(QString::fromUtf8(name.data(), qsizetype(name.size())));
+    m_framework->setCurrentIndex(found < 0 ? m_framework->count() - 1 : found);
+    QStringList lines{framework == FrameworkMemory{}
+                          ? tr("What a training framework keeps in memory besides: nothing, as the built-in backends")
+                          : tr("Kept in memory besides, which the built-in backends do not allocate:")};
+    for (const std::string& words : wordsOf(framework))
+        lines << QString::fromStdString(words);
+    m_framework->setToolTip(lines.join(QLatin1Char('\n')));
 }
 
 void ModelFields::setFault(const QString& text)
@@ -193,6 +220,13 @@ void ModelFields::showPredicted(const Design& design, const Prediction* predicti
                 facts.push_back({tr("peak, %1").arg(deviceLabel(design, fullest)), sizeText(peak), source,
                                  limit > 0 && peak > limit ? Tone::Bad : Tone::Plain});
             if (limit > 0)
+                if (const Bytes reserved = design.workload ? reservedBytes(peak, design.workload->shape.framework) : 0;
+                    reserved > 0)
+                    facts.push_back({tr("reserved"), sizeText(reserved),
+                                     tr("What the framework's allocator takes of the device: %1 of it is not in use")
+                                         .arg(percentText(design.workload->shape.framework.cached)),
+                                     Tone::Dim});
+            if (limit > 0)
                 facts.push_back({tr("of its memory"), sizeText(limit), tr("Of the cluster's description"), Tone::Dim});
         }
         if (const double tokens = tokensPerSecond(design, metrics.makespan); tokens > 0)
@@ -220,6 +254,8 @@ void ModelFields::setDesign(const Design& design, const Prediction* prediction)
     m_microbatches->setValue(design.schedule.microbatches / std::max(1, design.schedule.sequencePieces));
     m_precision->setCurrentIndex(m_precision->findData(static_cast<int>(m_shape.dataType)));
     m_precision->setEnabled(known && !table);
+    showFramework(m_shape.framework);
+    m_framework->setEnabled(known && !table);
     m_recompute->setEnabled(known);
     showPredicted(design, prediction);
     m_preset->setCurrentIndex(std::max(0, m_preset->findData(QString::fromStdString(m_shape.name))));

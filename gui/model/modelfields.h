@@ -32,6 +32,7 @@ public:
     CountField* field(const QString& name) const; ///< by its accessible name; null: there is none
     QComboBox& preset() { return *m_preset; }
     QComboBox& precision() { return *m_precision; }
+    QComboBox& framework() { return *m_framework; }
     QComboBox& recompute() { return *m_recompute; } ///< filled by the window, as is that of the stages page
     QComboBox& cluster() { return *m_cluster; }     ///< filled by the window, as is that of the devices page
     FactList& predicted() { return *m_predicted; }
@@ -50,10 +51,12 @@ private:
         bool ofModel; ///< not of the batch: another value makes another model
     };
     void take(const Dimension& dimension);
+    void showFramework(const FrameworkMemory& framework);
     void showPredicted(const Design& design, const Prediction* prediction);
 
     QComboBox* m_preset;
     QComboBox* m_precision;
+    QComboBox* m_framework;
     QComboBox* m_recompute;
     QComboBox* m_cluster;
     CountField* m_microbatches;

@@ -380,8 +380,10 @@ void ModelWindow::takeModelPreset(const QString& name)
 {
     commit(tr("Take the model %1").arg(name), [&] {
         ModelShape shape = loadModel(name.toStdString()).shape;
-        if (m_document.design().workload) // keep the degrees of parallelism: they belong to the cluster
-            shape.parallel = m_document.design().workload->shape.parallel;
+        if (const auto& workload = m_document.design().workload) { // these belong to the cluster and what runs there
+            shape.parallel = workload->shape.parallel;
+            shape.framework = workload->shape.framework;
+        }
         return withModel(m_document.design(), shape);
     });
 }

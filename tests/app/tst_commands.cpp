@@ -111,6 +111,12 @@ private Q_SLOTS:
         QTest::newRow("a degree that divides nothing")
             << "predict 1f1b --devices 2 --microbatches 2 --model llama-3-8b --tensor-parallel 3"
             << "32 heads cannot be shared out over 3 members";
+        QTest::newRow("a framework nobody knows")
+            << "predict 1f1b --devices 2 --microbatches 2 --model llama-3-8b --framework megatrom"
+            << "--framework: error: \"megatrom\" is not known (use one of none, megatron, torchtitan, deepspeed)";
+        QTest::newRow("a framework without a model")
+            << "predict 1f1b --devices 2 --microbatches 2 --saved 1MiB --framework megatron"
+            << "--framework: error: keeps more of a model";
         QTest::newRow("a recomputation nobody knows")
             << "predict 1f1b --devices 2 --microbatches 2 --model llama-3-8b --recompute some"
             << "use none, selective, full, every:4 (layers), block or block-selective, or one for some stages: "

@@ -117,8 +117,9 @@ private Q_SLOTS:
             QVERIFY2(object[key].isDouble(), key);
         QCOMPARE(object["bubble"].toObject().keys(),
                  (QStringList{"rate_makespan", "rate_papers", "rate_span", "ratio_ideal"}));
-        QCOMPARE(object["per_device"].toArray().at(0).toObject().keys(),
-                 (QStringList{"busy_ns", "device", "idle_ns", "peak_activations", "peak_bytes", "span_ns"}));
+        QCOMPARE(
+            object["per_device"].toArray().at(0).toObject().keys(),
+            (QStringList{"busy_ns", "device", "idle_ns", "peak_activations", "peak_by_kind", "peak_bytes", "span_ns"}));
         const QJsonArray path = object["critical_path"].toArray();
         QCOMPARE(path.at(0).toObject()["block"].toString(), "F0.0");
         for (const auto& step : path)
@@ -389,6 +390,46 @@ private Q_SLOTS:
         QCOMPARE(again["recompute"].toArray(), (QJsonArray{"block", "none"}));
         const Outcome run = m_work.run("run again.json --backend host --steps 1 -o again.db --json");
         QCOMPARE(run.json()["gradient_check"].toObject()["bit_equal"].toBool(), true);
+        QCOMPARE(run.json()["peak_bytes"], run.json()["predicted_peak_bytes"]);
+    }
+
+    /// Its name stands for properties, which the design states, and no backend allocates them.
+    void whatAFrameworkKeepsIsPredictedAndNotRun()
+    {
+        const QString model = "1f1b --devices 2 --microbatches 4 --model byte-gpt";
+        QCOMPARE(m_work.run("new " + model + " -o plain.json --force").code, 0);
+        QCOMPARE(m_work.run("new " + model + " --framework megatron -o framework.json --force").code, 0);
+        const QJsonObject plain = m_work.run("predict plain.json --json").json(),
+                          kept = m_work.run("predict framework.json --json").json();
+        QVERIFY(!plain.contains("framework"));
+        QCOMPARE(kept["framework"].toObject()["name"].toString(), QString("megatron"));
+        QVERIFY(kept["framework"].toObject()["keeps"].toArray().contains("a vocabulary padded to multiples of 128"));
+        for (const QJsonValue of : kept["per_device"].toArray()) {
+            const QJsonObject device = of.toObject(), kinds = device["peak_by_kind"].toObject();
+            qint64 sum = 0;
+            for (const QJsonValue bytes : kinds)
+                sum += bytes.toInteger();
+            QCOMPARE(sum, device["peak_bytes"].toInteger());
+            QVERIFY(kinds["framework"].toInteger() > 64 << 20);
+            QCOMPARE(device["reserved_bytes"].toInteger(), qRound64(double(sum) / 0.94));
+        }
+        QVERIFY(!plain["per_device"].toArray()[0].toObject().contains("reserved_bytes"));
+        // The option changes a file's design; the file states each property.
+        QCOMPARE(m_work.run("predict plain.json --framework megatron --json").json()["per_device"], kept["per_device"]);
+        QCOMPARE(m_work.run("predict framework.json --framework none --json").json()["per_device"],
+                 plain["per_device"]);
+        const QString text = QString::fromUtf8(m_work.read("framework.json"));
+        QVERIFY2(text.contains("\"gradient_placeholders\": true"), qPrintable(text));
+        QVERIFY(m_work.run("predict framework.json").output.contains("memory as megatron keeps it: "));
+        for (const char* how : {"", " --maths timed", " --maths training"}) {
+            const Outcome run =
+                m_work.run("run framework.json --backend host --steps 1 -o framework.db" + QString(how));
+            QCOMPARE(run.code, 2);
+            QCOMPARE(run.errors.count("no run here allocates it"), 1);
+        }
+        const Outcome run =
+            m_work.run("run framework.json --backend host --steps 1 --scale framework=none -o framework.db --json");
+        QVERIFY2(run.code == 0, qPrintable(run.errors));
         QCOMPARE(run.json()["peak_bytes"], run.json()["predicted_peak_bytes"]);
     }
 

@@ -130,6 +130,9 @@ rc::Gen<Design> arbitraryDesign()
                 shape.expertFfn = 256;
                 shape.routerBias = upTo(1) != 0;
             }
+            shape.framework = frameworks[static_cast<std::size_t>(upTo(std::ssize(frameworks) - 1))].keeps;
+            shape.framework.buffers += upTo(1);
+            shape.framework.narrowGradients = upTo(1) != 0;
             design.workload = makeWorkload(shape, upTo(1) ? Optimizer::AdamW : Optimizer::SgdMomentum, text());
             if (upTo(1))
                 design.workload->state.optimizer = 6;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/design/design.h"
+#include "core/design/stagestate.h"
 #include "core/program/program.h"
 
 #include <algorithm>
@@ -36,6 +37,8 @@ public:
         case BufferKind::Gradients: return isCopy(b) ? stage.gradients : held(b.stage, b.replica, stage.gradients);
         case BufferKind::PartialGradient:
         case BufferKind::ReceivedPartialGradient: return stage.gradients;
+        case BufferKind::Framework:
+            return heldBesides(m_design.schedule, m_costs)[static_cast<std::size_t>(b.device)].bytes;
         case BufferKind::OptimizerState: return held(b.stage, b.replica, stage.optimizerState);
         case BufferKind::OffloadedUntilInputGrad:
         case BufferKind::ReloadedUntilInputGrad:

@@ -65,6 +65,7 @@ private slots:
         QTest::newRow("qwen3-30b-a3b") << qint64(30'532'122'624) << 3.35;
         QTest::newRow("qwen3-235b-a22b") << qint64(235'093'634'560) << 22.2;
         QTest::newRow("mixtral-8x7b") << qint64(46'702'792'704) << 12.88;
+        QTest::newRow("deepseek-v2") << qint64(235'741'434'880) << 21.4;
         QTest::newRow("deepseek-v3") << qint64(671'026'419'200) << 37.55;
         QTest::newRow("bert-large") << qint64(335'141'888) << 0.0;
         QTest::newRow("vit-b-16") << qint64(86'567'656) << 0.0;

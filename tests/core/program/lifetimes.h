@@ -23,7 +23,7 @@ inline QString checkLifetimes(const Program& program)
         const auto name = [](BufferId b) { return QString("buffer %1").arg(b); };
         Bytes bytes = 0;
         for (const Buffer& b : program.buffers)
-            if (b.device == static_cast<int>(d) && b.microbatch < 0 && b.kind <= BufferKind::OptimizerState)
+            if (b.device == static_cast<int>(d) && b.microbatch < 0 && b.kind <= BufferKind::Framework)
                 bytes += b.bytes;
         const Bytes persistent = bytes;
         Bytes peak = bytes;

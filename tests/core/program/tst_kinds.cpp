@@ -92,7 +92,7 @@ private Q_SLOTS:
     void statesAreTheFirstKinds()
     {
         for (const BufferKind kind : allBufferKinds())
-            QCOMPARE(isPersistent(kind), kind <= BufferKind::OptimizerState);
+            QCOMPARE(isPersistent(kind), kind <= BufferKind::Framework);
     }
 };
 

@@ -115,6 +115,31 @@ private Q_SLOTS:
         QVERIFY(!fields.predicted().value(QStringLiteral("of its memory")).isEmpty());
     }
 
+    void whatAFrameworkKeepsIsChosenAndNamed()
+    {
+        ModelPageFixture fixture;
+        ModelFields& fields = fixture.window->model();
+        const Design before = fixture.document.design();
+        QCOMPARE(fields.framework().currentText(), QStringLiteral("none"));
+        QVERIFY(fields.predicted().value(QStringLiteral("reserved")).isEmpty());
+        const auto choose = [&](const char* name) {
+            fields.framework().setCurrentIndex(fields.framework().findText(QLatin1String(name)));
+            Q_EMIT fields.framework().activated(fields.framework().currentIndex());
+        };
+        choose("megatron");
+        QVERIFY2(fixture.window->fault().isEmpty(), qPrintable(fixture.window->fault()));
+        QVERIFY(fixture.document.design() == withFramework(before, *frameworkNamed("megatron")));
+        QCOMPARE(fields.framework().currentText(), QStringLiteral("megatron"));
+        QVERIFY(fields.framework().toolTip().contains(QLatin1String("a vocabulary padded to multiples of 128")));
+        QVERIFY(!fields.predicted().value(QStringLiteral("reserved")).isEmpty());
+        choose("own"); // made in a file; there is nothing to take
+        QCOMPARE(fields.framework().currentText(), QStringLiteral("megatron"));
+        QCOMPARE(fixture.document.undoStack()->count(), 1);
+        fixture.document.undoStack()->undo();
+        QVERIFY(fixture.document.design() == before);
+        QCOMPARE(fields.framework().currentText(), QStringLiteral("none"));
+    }
+
     void presetsOfModelsAndClustersAreTaken()
     {
         ModelPageFixture fixture;
