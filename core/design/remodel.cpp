@@ -2,6 +2,7 @@
 // A design with another model, or another property of it: formula costs are made anew, others are scaled by the work.
 #include "core/base/diagnostic.h"
 #include "core/design/formularefresh.h"
+#include "core/design/groupstages.h"
 #include "core/design/redesign.h"
 #include "core/design/stagecosts.h"
 #include "core/design/stageplans.h"
@@ -88,6 +89,9 @@ Design withFramework(const Design& base, const FrameworkMemory& framework)
     if (!base.workload || base.layersPerStage.empty())
         throw Error("model.framework", "the design has costs but no model, of which a framework could keep more",
                     "make the design from a model");
+    if (framework != FrameworkMemory{} && hasGroups(base))
+        throw Error("model.framework", "what frameworks keep besides is not known of a cluster's own groups of devices",
+                    "use none, or degrees of parallelism on a cluster of single devices");
     const Workload& before = *base.workload;
     Design design = base;
     ModelShape shape = before.shape;

@@ -415,7 +415,7 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
         if (device.group && workload.shape.framework != FrameworkMemory{})
             throw Error(fmt::format("device {}", deviceOfStage[stage]),
                         "what frameworks keep besides is not known of a cluster's own groups of devices",
-                        "use --framework none, or degrees of parallelism on a cluster of single devices");
+                        "use none, or degrees of parallelism on a cluster of single devices");
         if (!device.group)
             fillTimes(stages[stage], attention, device, members, heldElsewhere[stage], workload.state, again,
                       choices.zero, costs.stages[stage]);

@@ -20,7 +20,7 @@ struct FrameworkMemory {
     /// What cross entropy keeps of the logits, and makes of them.
     enum class Loss : std::uint8_t {
         Probabilities, ///< F keeps fp32 probabilities, and I writes the logits' gradient beside them
-        InPlace,       ///< F overwrites the logits by their gradient (Transformer Engine's fused cross entropy)
+        InPlace,       ///< F overwrites the logits by their gradient (fused in Transformer Engine before 2.18)
         Plain,         ///< fp32 logits and log probabilities, and the gradient of each (PyTorch's cross_entropy)
     };
     Loss loss = Loss::Probabilities;

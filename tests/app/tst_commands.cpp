@@ -114,6 +114,10 @@ private Q_SLOTS:
         QTest::newRow("a framework nobody knows")
             << "predict 1f1b --devices 2 --microbatches 2 --model llama-3-8b --framework megatrom"
             << "--framework: error: \"megatrom\" is not known (use one of none, megatron, torchtitan, deepspeed)";
+        QTest::newRow("a framework on a cluster's own groups")
+            << "predict 1f1b --devices 2 --microbatches 2 --model byte-gpt-small --cluster host-mixed "
+               "--framework megatron"
+            << "what frameworks keep besides is not known of a cluster's own groups of devices";
         QTest::newRow("a framework without a model")
             << "predict 1f1b --devices 2 --microbatches 2 --saved 1MiB --framework megatron"
             << "--framework: error: keeps more of a model";

@@ -125,6 +125,7 @@ private:
         stage.workspaceForward = below(3), stage.workspaceInputGrad = below(3);
         stage.workspaceWeightGrad = below(3), stage.workspaceBackward = below(3);
         stage.parameters = below(3), stage.gradients = below(3), stage.optimizerState = below(3);
+        stage.framework = below(3);
         if (!recomputes)
             return;
         stage.recompute = time();
