@@ -433,6 +433,17 @@ private Q_SLOTS:
         QCOMPARE(run.json()["peak_bytes"], run.json()["predicted_peak_bytes"]);
     }
 
+    /// All its layers of experts are parts of one block, before the model is made smaller.
+    void aPublishedMixtureIsPredictedOnOneDevice()
+    {
+        const QJsonObject whole = predictInline("1f1b --devices 1 --microbatches 4 --model deepseek-v2 "
+                                                "--expert-parallel 8 --data-parallel 8 --zero 1 --framework megatron "
+                                                "--scale layers=4");
+        QCOMPARE(whole["blocks"].toInt(), 8);
+        const double gibibytes = whole["per_device"].toArray()[0].toObject()["peak_bytes"].toDouble() / double(1 << 30);
+        QVERIFY(std::abs(gibibytes / 45.63 - 1) < 0.01); // Megatron-LM on B200, measured
+    }
+
     void overlappedPairsSayWhetherTheirLengthIsComputed()
     {
         const auto pairsOf = [this](const QString& words) {
