@@ -86,9 +86,9 @@ bool isLong(const Design& design)
 
 Json byKind(const DeviceMemory& memory)
 {
-    return {{"weights", memory.weights},     {"gradients", memory.gradients},     {"optimizer", memory.optimizer},
-            {"framework", memory.framework}, {"gathered", memory.gathered},   {"activations", memory.activations}, {"buffers", memory.buffers},
-            {"workspace", memory.workspace}};
+    return {{"weights", memory.weights},     {"gradients", memory.gradients}, {"optimizer", memory.optimizer},
+            {"framework", memory.framework}, {"gathered", memory.gathered},   {"activations", memory.activations},
+            {"buffers", memory.buffers},     {"workspace", memory.workspace}};
 }
 
 std::int64_t countOf(const Program& program, TaskKind kind)

@@ -302,12 +302,26 @@ Costs shareOutCosts(const Costs& costs, const std::vector<int>& fromDeviceOfStag
         }
         stage.fitParts();
         using S = StageCosts;
-        for (const auto field :
-             {&S::savedUntilInputGrad, &S::savedUntilWeightGrad, &S::savedFromInputGrad, &S::sparedByBackward,
-              &S::recomputedUntilInputGrad, &S::recomputedUntilWeightGrad, &S::workspaceRecompute, &S::sequenceGradient,
-              &S::workspaceForward, &S::workspaceInputGrad, &S::workspaceWeightGrad, &S::workspaceBackward,
-              &S::parameters, &S::gradients, &S::optimizerState, &S::framework, &S::gatheredParameters, &S::wholeGradients,
-              &S::reduceGradients, &S::gather})
+        for (const auto field : {&S::savedUntilInputGrad,
+                                 &S::savedUntilWeightGrad,
+                                 &S::savedFromInputGrad,
+                                 &S::sparedByBackward,
+                                 &S::recomputedUntilInputGrad,
+                                 &S::recomputedUntilWeightGrad,
+                                 &S::workspaceRecompute,
+                                 &S::sequenceGradient,
+                                 &S::workspaceForward,
+                                 &S::workspaceInputGrad,
+                                 &S::workspaceWeightGrad,
+                                 &S::workspaceBackward,
+                                 &S::parameters,
+                                 &S::gradients,
+                                 &S::optimizerState,
+                                 &S::framework,
+                                 &S::gatheredParameters,
+                                 &S::wholeGradients,
+                                 &S::reduceGradients,
+                                 &S::gather})
             share(field);
         stage.origin.fill(CostOrigin::Estimated);
     }

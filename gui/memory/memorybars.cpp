@@ -44,8 +44,8 @@ std::vector<MemoryBars::Part> MemoryBars::parts() const
                             {tr("buffers"), theme.fill(Op::I), &DeviceMemory::buffers},
                             {tr("workspace"), theme.waiting, &DeviceMemory::workspace}};
     std::erase_if(parts, [this](const Part& part) {
-        return part.bytes == &DeviceMemory::framework
-               && std::ranges::all_of(m_devices, [](const DeviceMemory& device) { return device.framework == 0; });
+        return (part.bytes == &DeviceMemory::framework || part.bytes == &DeviceMemory::gathered)
+               && std::ranges::all_of(m_devices, [&](const DeviceMemory& device) { return device.*part.bytes == 0; });
     });
     return parts;
 }
