@@ -66,6 +66,9 @@ private:
         const ShardingInstruction& instruction = m_program.instructions[i];
         const Leaf leaf = leafOf(instruction.after.tensor);
         if (instruction.computes()) {
+            if (m_graph.node(instruction.tensor).attribute("balance") > 0
+                && instruction.after.relation.kind == RelationKind::Gather)
+                m_passes.inputGrad.push_back({MemberStepKind::SumVisits, i});
             m_passes.inputGrad.push_back({MemberStepKind::InputGrad, i});
         } else if (instruction.action == Action::Load) {
             if (leaf == Leaf::Received && instruction.after.relation.kind == RelationKind::Identity)
@@ -112,6 +115,7 @@ bool paidBy(MemberStepKind kind, const Charge& charge)
     case MemberStepKind::Load:
     case MemberStepKind::Slice:
     case MemberStepKind::SliceGrad:
+    case MemberStepKind::SumVisits: // some numbers alone
     case MemberStepKind::StoreParameter: return false;
     case MemberStepKind::Compute: return !charge.communicates && charge.pass == Pass::Forward;
     case MemberStepKind::InputGrad: return !charge.communicates && charge.pass == Pass::InputGrad;

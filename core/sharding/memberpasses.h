@@ -12,12 +12,14 @@
 namespace pipewright::sharding {
 
 enum class MemberStepKind : std::uint8_t {
-    Load,           ///< forward: a parameter, the data, or the received activation, as it is stored
-    Compute,        ///< forward: a node
-    Slice,          ///< forward: a piece of what is whole
-    Exchange,       ///< forward, collective: another relation of a tensor
-    InputGrad,      ///< of a node's operands that are no parameters; the result's gradient is kept for WeightGrad
-    SliceGrad,      ///< a piece's gradient in its place
+    Load,      ///< forward: a parameter, the data, or the received activation, as it is stored
+    Compute,   ///< forward: a node
+    Slice,     ///< forward: a piece of what is whole
+    Exchange,  ///< forward, collective: another relation of a tensor
+    SumVisits, ///< collective: the copies of tokens that visit each expert, of the members that share the tokens of a
+               ///< router with a load-balancing term
+    InputGrad, ///< of a node's operands that are no parameters; the result's gradient is kept for WeightGrad
+    SliceGrad, ///< a piece's gradient in its place
     ExchangeGrad,   ///< collective: the dual of Exchange
     ReceivedSum,    ///< collective: sums the gradient for the stage before, when every member received the whole
                     ///< activation
@@ -33,6 +35,7 @@ constexpr bool isCollective(MemberStepKind kind)
 {
     switch (kind) {
     case MemberStepKind::Exchange:
+    case MemberStepKind::SumVisits:
     case MemberStepKind::ExchangeGrad:
     case MemberStepKind::ReceivedSum:
     case MemberStepKind::GatherFactors:

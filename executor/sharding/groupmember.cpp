@@ -14,11 +14,12 @@
 namespace pipewright::sharding {
 
 GroupMember::GroupMember(int member, MemberDevice& device, const Theory& theory, const SharedStage& stage,
-                         MemberCollectives& collectives, CopyEdges edges, int microbatches, int pieces)
+                         MemberCollectives& collectives, CopyEdges edges, int microbatches, int pieces,
+                         double balanceOver)
     : m_member(member), m_device(device), m_theory(theory), m_stage(stage), m_collectives(collectives),
       m_narrow(stage.graph.bytesPerElement == pipewright::bytesOf(DataType::Bf16)), m_edges(std::move(edges)),
       m_passes(memberPasses(stage.plan.program, stage.graph)), m_full(m_passes.inputGrad), m_pieces(pieces),
-      m_microbatches(static_cast<std::size_t>(microbatches))
+      m_balanceOver(balanceOver), m_microbatches(static_cast<std::size_t>(microbatches))
 {
     m_full.insert(m_full.end(), m_passes.weightGrad.begin(), m_passes.weightGrad.end());
     for (const ShardingInstruction& instruction : stage.plan.program.instructions)
@@ -176,7 +177,7 @@ void GroupMember::end()
     if (makesInputGrad(m_block.op) && !m_block.handsEarly)
         handBack();
     m_gradients.clear();
-    m_factorRows = m_factorGrads = {};
+    m_factorRows = m_factorGrads = m_visits = {};
     if (makesWeightGrad(m_block.op))
         kept() = {};
     m_device.useMemory(nullptr);
@@ -204,6 +205,7 @@ void GroupMember::run(const MemberStep& step)
         return;
     }
     case MemberStepKind::Exchange: exchange(instruction); return;
+    case MemberStepKind::SumVisits: sumVisits(instruction); return;
     case MemberStepKind::InputGrad: inputGrad(instruction); return;
     case MemberStepKind::SliceGrad: sliceGrad(instruction); return;
     case MemberStepKind::ExchangeGrad: exchangeGrad(instruction); return;
@@ -278,6 +280,7 @@ LocalPart GroupMember::partOf(const ShardingInstruction& instruction) const
     // Where every member routes all tokens, one of them counts their visits.
     if (routesTokens(node) && instruction.after.relation.kind == RelationKind::Identity)
         part.countsVisits = m_member == 0;
+    part.balanceOver = m_balanceOver;
     return part;
 }
 

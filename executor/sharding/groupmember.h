@@ -60,9 +60,9 @@ Shape shapeOfPiece(const Theory& theory, const Property& property, int member);
 class GroupMember {
 public:
     /// `theory` is for the plan's ratios; all must outlive this. Microbatches are `pieces` of every sequence, one after
-    /// another. Throws Error for a program that loads a tensor twice.
+    /// another. `balanceOver`: as in LayerSettings. Throws Error for a program that loads a tensor twice.
     GroupMember(int member, MemberDevice& device, const Theory& theory, const SharedStage& stage,
-                MemberCollectives& collectives, CopyEdges edges, int microbatches, int pieces);
+                MemberCollectives& collectives, CopyEdges edges, int microbatches, int pieces, double balanceOver = 1);
 
     const std::vector<MemberParameter>& parameters() const { return m_parameters; }
     std::size_t parameterCount() const { return m_parameterCount; }
@@ -143,6 +143,7 @@ private:
     void compute(const ShardingInstruction& instruction);
     void exchange(const ShardingInstruction& instruction);
     void exchangeGrad(const ShardingInstruction& instruction);
+    void sumVisits(const ShardingInstruction& instruction);
     void inputGrad(const ShardingInstruction& instruction);
     void weightGrad(const ShardingInstruction& instruction);
     void gatherFactors(const ShardingInstruction& instruction);
@@ -189,6 +190,7 @@ private:
     MemberPasses m_passes;
     MemberPass m_full; ///< input gradient, then weight gradient
     int m_pieces;
+    double m_balanceOver;
     std::map<const ShardingInstruction*, Resolved> m_maths;
     std::size_t m_sequenceGradient = 0;              ///< elements
     std::set<Property> m_readLater;                  ///< keys and values, which later pieces read
@@ -207,7 +209,7 @@ private:
     std::vector<Kept> m_microbatches;
     std::map<Property, Tensor> m_gradients; ///< of the present pass
     MemberObserver* m_observer = nullptr;
-    Tensor m_factorRows, m_factorGrads;
+    Tensor m_factorRows, m_factorGrads, m_visits;
 };
 
 } // namespace pipewright::sharding

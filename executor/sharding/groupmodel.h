@@ -4,6 +4,7 @@
 
 #include "core/design/groupstages.h"
 #include "executor/sharding/groupreference.h"
+#include "executor/stage/kernelsettings.h"
 
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@ public:
     virtual const HostTensor& data(const Node& leaf, int microbatch) const = 0; ///< of the current step
     virtual float lossWeight() const = 0; ///< weight of a microbatch's summed loss in what an update minimises
     virtual double lossOfStep(double sum) const { return sum * static_cast<double>(lossWeight()); }
+    virtual double balanceOver() const { return 1; }   ///< LayerSettings
     virtual float correctionRate() const { return 0; } ///< by which a step moves a correction of the experts' choice
     /// These tensors, all of the model, in the layouts of its stages; empty: they have none.
     virtual StageValues byStage(const WholeTensors&) const { return {}; }
@@ -40,6 +42,7 @@ public:
     const HostTensor& data(const Node& leaf, int microbatch) const override;
     float lossWeight() const override;
     double lossOfStep(double sum) const override;
+    double balanceOver() const override { return pipewright::balanceOver(m_design.workload->shape, m_batch); }
     StageValues byStage(const WholeTensors& tensors) const override;
     float correctionRate() const override { return static_cast<float>(m_design.workload->shape.routerBiasRate); }
 

@@ -7,6 +7,7 @@
 #include "executor/host/hostbackend.h"
 #include "executor/sharding/onedevice.h"
 #include "executor/sharding/runnablegraph.h"
+#include "executor/stage/kernelsettings.h"
 
 #include <fmt/format.h>
 
@@ -112,7 +113,8 @@ ReferenceStep referenceStep(const Design& design, const WholeTensors& parameters
         std::vector<LeafValues> later;
         for (std::size_t m = first + 1; m < first + pieces; ++m)
             later.push_back({{graph.find(inputName), data.inputs.at(m)}, {graph.find(targetName), data.targets.at(m)}});
-        OneDevice device(member, graph, leaves, workload.shape.dataType == DataType::Bf16, later);
+        OneDevice device(member, graph, leaves, workload.shape.dataType == DataType::Bf16, later,
+                         balanceOver(workload.shape, microbatches));
         if (followed)
             device.forwardWith([&, first](const Node& node, int piece) -> std::unique_ptr<kernels::Operations> {
                 if (!routesTokens(node))

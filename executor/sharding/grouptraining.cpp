@@ -77,7 +77,7 @@ void GroupTraining::prepare(const Program& program, std::span<const Region> regi
             // For another process's member only the places of its parameters are needed here.
             GroupMember work(m, m_devices[device] ? *m_devices[device] : *here, *m_theories[s], m_stages.plans[s],
                              *m_collectives[group], CopyEdges(m_stages, static_cast<int>(s)), program.microbatches,
-                             program.sequencePieces);
+                             program.sequencePieces, m_model->balanceOver());
             std::vector<StageOptimizer::Range> ranges;
             for (const MemberParameter& parameter : work.parameters())
                 ranges.push_back({parameter.offset, parameter.count, parameter.isMatrix, parameter.isCorrection,

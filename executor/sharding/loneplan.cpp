@@ -52,6 +52,13 @@ Place LonePlan::sequenceGradient(std::int64_t elements) const
     return place;
 }
 
+Place LonePlan::visitsOfAll(std::int64_t experts) const
+{
+    const Place place = workspace("visits of all", experts);
+    m_scratch[std::size_t(place.tensor - 2 * firstGradient())].isVisits = true;
+    return place;
+}
+
 ParameterPlace LonePlan::parameter(int operand) const
 {
     m_isParameter[std::size_t(operand)] = true;

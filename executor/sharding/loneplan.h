@@ -17,6 +17,7 @@ struct LocalPart {
     int firstHead = 0;         ///< of an attention that is cut by heads
     int leftOut = -1;          ///< an operand that F leaves out, because another member adds it; -1: none
     bool countsVisits = true;  ///< false: another member counts the visits of experts
+    double balanceOver = 1;    ///< of a router: as in LayerSettings
 };
 
 class LonePlan final : public NodePlan {
@@ -41,6 +42,7 @@ public:
     Place gradient(int tensor) const override { return {.tensor = firstGradient() + tensor}; }
     Place workspace(std::string_view name, std::int64_t elements) const override;
     Place sequenceGradient(std::int64_t elements) const override;
+    Place visitsOfAll(std::int64_t experts) const;
     ParameterPlace parameter(int operand) const override;
 
     int firstGradient() const { return result() + 1; }
@@ -53,6 +55,7 @@ public:
         std::int64_t elements;
         bool ofForward, ofBackward;
         bool ofSequence = false; ///< no scratch: it lasts from piece to piece of a sequence
+        bool isVisits = false;   ///< no scratch: of the tokens of all members
     };
     void beginBackward() { m_isForward = false; }
     const std::vector<Scratch>& scratch() const { return m_scratch; }

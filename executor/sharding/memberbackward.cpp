@@ -72,6 +72,13 @@ void GroupMember::addOperandGradients(const ShardingInstruction& instruction, st
     }
 }
 
+void GroupMember::sumVisits(const ShardingInstruction& instruction)
+{
+    const std::vector<Tensor> operands = operandsOf(instruction);
+    m_collectives.narrow(m_member) = false;
+    m_visits = m_collectives.allReduce(m_member, mathsOf(instruction).maths.visits(m_device, pointersTo(operands)));
+}
+
 void GroupMember::inputGrad(const ShardingInstruction& instruction)
 {
     if (isHandOver(instruction)) {
@@ -88,8 +95,14 @@ void GroupMember::inputGrad(const ShardingInstruction& instruction)
     if (inputs) {
         const NodeMaths& maths = mathsOf(instruction).maths;
         const std::vector<Tensor> operands = operandsOf(instruction);
-        std::vector<Tensor> found = maths.backward(m_device, pointersTo(operands), value(instruction.after), grad,
-                                                   {.parameters = false}, pieceFor(instruction));
+        // Where every member routes all tokens, the gradient is a sum, and the load-balancing term is in one part of
+        // it.
+        if (maths.hasVisits() && instruction.after.relation.kind != RelationKind::Gather)
+            m_visits = m_member == 0 ? maths.visits(m_device, pointersTo(operands))
+                                     : m_device.zeros({m_stage.graph.node(instruction.tensor).shape[2]});
+        std::vector<Tensor> found =
+            maths.backward(m_device, pointersTo(operands), value(instruction.after), grad, {.parameters = false},
+                           {pieceFor(instruction), std::exchange(m_visits, {})});
         if (maths.makesAllAtOnce()) { // of parameters, too, for W
             parameters = false;
             for (std::size_t o = 0; o < found.size(); ++o)
@@ -112,9 +125,9 @@ void GroupMember::weightGrad(const ShardingInstruction& instruction)
                 found[o] = made->second.wide;
     } else {
         const std::vector<Tensor> operands = operandsOf(instruction);
-        found =
-            maths.backward(m_device, pointersTo(operands), value(instruction.after),
-                           widened(kept().gradients.at(instruction.after)), {.inputs = false}, pieceFor(instruction));
+        found = maths.backward(m_device, pointersTo(operands), value(instruction.after),
+                               widened(kept().gradients.at(instruction.after)), {.inputs = false},
+                               {pieceFor(instruction), {}});
     }
     addOperandGradients(instruction, std::move(found), true);
 }

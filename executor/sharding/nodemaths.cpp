@@ -48,8 +48,8 @@ NodeMaths::NodeMaths(const Node& node, std::vector<Shape> operands, Shape result
         addRow();
 }
 
-NodeMaths::NodeMaths(const TensorGraph& graph, const Node& node)
-    : NodeMaths(node, operandShapes(graph, node), node.shape)
+NodeMaths::NodeMaths(const TensorGraph& graph, const Node& node, const LocalPart& part)
+    : NodeMaths(node, operandShapes(graph, node), node.shape, part)
 {
 }
 
@@ -77,8 +77,8 @@ void NodeMaths::addRow()
 /// The tensors of a pass, by their numbers.
 class NodeMaths::Pass {
 public:
-    Pass(const NodeMaths& of, MemberDevice& member, const Operands& operands, const SequencePiece& piece)
-        : m_plan(of.m_plan), m_member(member), m_piece(piece),
+    Pass(const NodeMaths& of, MemberDevice& member, const Operands& operands, const BackwardWith& with)
+        : m_plan(of.m_plan), m_member(member), m_piece(with.piece), m_visits(with.visits),
           m_tensors(std::size_t(2 * m_plan.firstGradient()) + m_plan.scratch().size())
     {
         for (int o = 0; o < m_plan.result(); ++o)
@@ -86,7 +86,7 @@ public:
                                                     : keep(member.zeros(m_plan.shape(o))));
         if (of.m_asWhole >= 0)
             makeWhole(of.m_asWhole);
-        if (piece.index > 0 && of.sequenceGradient() > 0)
+        if (m_piece.index > 0 && of.sequenceGradient() > 0)
             findEarlier();
     }
 
@@ -98,9 +98,17 @@ public:
     {
         const std::vector<LonePlan::Scratch>& all = m_plan.scratch();
         for (std::size_t i = 0; i < all.size(); ++i)
-            if (all[i].ofSequence || isNeeded(all[i]))
-                set(2 * m_plan.firstGradient() + int(i),
-                    all[i].ofSequence ? m_piece.gradients : keep(m_member.make({all[i].elements})));
+            if (all[i].ofSequence || all[i].isVisits || isNeeded(all[i]))
+                set(2 * m_plan.firstGradient() + int(i), all[i].ofSequence ? m_piece.gradients
+                                                         : all[i].isVisits ? m_visits.data
+                                                                           : keep(m_member.make({all[i].elements})));
+    }
+    std::span<float> scratch(std::string_view name) const
+    {
+        for (std::size_t i = 0; i < m_plan.scratch().size(); ++i)
+            if (m_plan.scratch()[i].name == name)
+                return m_tensors[std::size_t(2 * m_plan.firstGradient()) + i];
+        return {};
     }
 
     void run(const std::vector<pipewright::Step>& steps) const
@@ -152,6 +160,7 @@ private:
     const LonePlan& m_plan;
     MemberDevice& m_member;
     const SequencePiece& m_piece;
+    const Tensor& m_visits;
     std::vector<const float*> m_earlier; ///< oldest first
     std::span<std::int32_t> m_whole;
     std::vector<Tensor> m_own;
@@ -162,12 +171,36 @@ Tensor NodeMaths::forward(MemberDevice& member, const Operands& operands, const 
 {
     if (m_isEmpty)
         return forwardOfNothing(member, operands);
-    Pass pass(*this, member, operands, piece);
+    const BackwardWith with{piece, {}};
+    Pass pass(*this, member, operands, with);
     pass.makeScratch([](const LonePlan::Scratch& one) { return one.ofForward; });
     Tensor made = member.make(m_plan.shape(m_plan.result()));
     pass.set(m_plan.result(), made.data);
     pass.run(m_steps.forward);
     return made;
+}
+
+bool NodeMaths::hasVisits() const
+{
+    return m_plan.node(0).attribute("balance") > 0;
+}
+
+Tensor NodeMaths::visits(MemberDevice& member, const Operands& operands) const
+{
+    if (!hasVisits())
+        return {};
+    Tensor found = member.zeros({m_plan.node(0).shape[2]}); // experts
+    if (m_isEmpty)
+        return found;
+    const BackwardWith with;
+    Pass pass(*this, member, operands, with);
+    pass.makeScratch([](const LonePlan::Scratch& one) { return one.ofForward; });
+    pass.set(m_plan.result(), pass.keep(member.make(m_plan.shape(m_plan.result()))));
+    pass.run(m_steps.forward);
+    const std::span<const float> begin = pass.scratch("begin");
+    member.operations().run(
+        kernels::CountCopies{{reinterpret_cast<const std::int32_t*>(begin.data()), begin.size()}, found.data});
+    return found;
 }
 
 bool NodeMaths::makesAllAtOnce() const
@@ -193,8 +226,7 @@ bool NodeMaths::isWanted(int operand, const Wanted& wanted) const
 }
 
 std::vector<Tensor> NodeMaths::backward(MemberDevice& member, const Operands& operands, const Tensor& result,
-                                        const Tensor& resultGrad, const Wanted& wanted,
-                                        const SequencePiece& piece) const
+                                        const Tensor& resultGrad, const Wanted& wanted, const BackwardWith& with) const
 {
     if (m_isEmpty)
         return backwardOfNothing(member, operands, resultGrad, wanted);
@@ -209,7 +241,7 @@ std::vector<Tensor> NodeMaths::backward(MemberDevice& member, const Operands& op
             grad = m_steps.inputGrad.empty() ? resultGrad : member.make(m_plan.shape(o));
     }
     const bool again = m_plan.isMadeAgain();
-    Pass pass(*this, member, operands, piece);
+    Pass pass(*this, member, operands, with);
     const int first = m_plan.firstGradient();
     for (int o = 0; o < m_plan.result(); ++o)
         pass.set(first + o, grads[std::size_t(o)].data);

@@ -26,20 +26,29 @@ struct SequencePiece {
     std::span<float> gradients{}; ///< of these, collected from the last piece to the first (kernels/attention.h)
 };
 
+/// What a node's backward is given besides its operands.
+struct BackwardWith {
+    SequencePiece piece{};
+    Tensor visits{}; ///< of a router with a load-balancing term: visits() of all members' tokens
+};
+
 class NodeMaths {
 public:
     /// Of a member's share, with the shapes of its operands and its result. The node must outlive this. Throws Error
     /// for an operation without maths.
     NodeMaths(const Node& node, std::vector<Shape> operands, Shape result, const LocalPart& part = {});
     /// Of a whole node of a graph.
-    NodeMaths(const TensorGraph& graph, const Node& node);
+    NodeMaths(const TensorGraph& graph, const Node& node, const LocalPart& part = {});
 
     Tensor forward(MemberDevice& member, const Operands& operands, const SequencePiece& piece = {}) const;
     /// Gradients of all operands, from the gradient of the result; empty tensors for operands without one (tokens,
     /// classes).
     std::vector<Tensor> backward(MemberDevice& member, const Operands& operands, const Tensor& result,
                                  const Tensor& resultGrad, const Wanted& wanted = {},
-                                 const SequencePiece& piece = {}) const;
+                                 const BackwardWith& with = {}) const;
+    /// Of a router with a load-balancing term: the copies of these tokens that visit each expert. Else it is empty.
+    Tensor visits(MemberDevice& member, const Operands& operands) const;
+    bool hasVisits() const;
     /// Whether the gradients of its parameters are made with those of its other operands, and not without.
     bool makesAllAtOnce() const;
     /// Elements of SequencePiece::gradients; 0: the node has nothing to do with other pieces.

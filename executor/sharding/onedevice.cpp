@@ -6,7 +6,7 @@
 namespace pipewright::sharding {
 
 OneDevice::OneDevice(MemberDevice& member, const TensorGraph& graph, const LeafValues& leaves, bool rounds,
-                     std::span<const LeafValues> later)
+                     std::span<const LeafValues> later, double balanceOver)
     : m_member(member), m_graph(graph), m_rounds(rounds),
       m_values(later.size() + 1, Tensors(static_cast<std::size_t>(graph.size())))
 {
@@ -15,7 +15,7 @@ OneDevice::OneDevice(MemberDevice& member, const TensorGraph& graph, const LeafV
     for (int t = 0; t < graph.size(); ++t) {
         const Node& node = graph.node(t);
         if (node.leaf == Leaf::None) {
-            m_maths.emplace(t, NodeMaths(graph, node));
+            m_maths.emplace(t, NodeMaths(graph, node, {.balanceOver = balanceOver}));
             continue;
         }
         for (std::size_t piece = 0; piece < m_values.size(); ++piece) {
@@ -112,8 +112,10 @@ void OneDevice::backward(int piece, float weight)
         if (node.leaf != Leaf::None)
             continue;
         round(node, m_gradients[t]);
-        const auto found = m_maths.at(t).backward(m_member, operandsOf(node, piece), m_values[piece][t], m_gradients[t],
-                                                  {}, pieceOf(t, piece));
+        const NodeMaths& maths = m_maths.at(t);
+        const Operands operands = operandsOf(node, piece);
+        const auto found = maths.backward(m_member, operands, m_values[piece][t], m_gradients[t], {},
+                                          {pieceOf(t, piece), maths.visits(m_member, operands)});
         for (std::size_t o = 0; o < found.size(); ++o)
             if (m_graph.node(node.operands[o]).leaf != Leaf::Input)
                 accumulate(m_member, m_gradients[node.operands[o]], found[o]);

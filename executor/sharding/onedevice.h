@@ -16,9 +16,9 @@ namespace pipewright::sharding {
 class OneDevice {
 public:
     /// Throws Error with whyNotRunnable(). `rounds`: rounds to bf16 every value that groups store in bf16. `later`: the
-    /// inputs of the further pieces.
+    /// inputs of the further pieces. `balanceOver`: as in LayerSettings.
     OneDevice(MemberDevice& member, const TensorGraph& graph, const LeafValues& leaves, bool rounds = false,
-              std::span<const LeafValues> later = {});
+              std::span<const LeafValues> later = {}, double balanceOver = 1);
 
     /// From the next step on: replaces the operations for the forward of a node; null: the member's own operations.
     using Operations = std::function<std::unique_ptr<kernels::Operations>(const Node& node, int piece)>;

@@ -61,8 +61,7 @@ constexpr Known knownOperations[] = {
     {"attention", 4, attentionAttributes},
     {"latent_attention", 3, attentionAttributes},
     {"join_keys", 2, "heads"},
-    // Not "balance": the term needs the copies of all members' tokens.
-    {"route", 2, "top_k capacity unnormalised scale sigmoid groups groups_per_token"},
+    {"route", 2, "top_k capacity balance unnormalised scale sigmoid groups groups_per_token"},
     {"dispatch", 2},
     {"expert_linear", 3},
     {"combine", 2},

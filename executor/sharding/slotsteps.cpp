@@ -76,6 +76,26 @@ void route(StepWriter& writer, int result)
     });
 }
 
+/// Of the load-balancing term (executor/stage/expertsteps.cpp): the gradient of every token's probability of an expert
+/// is the same multiple of the expert's visits.
+void balanceGrad(StepWriter& writer, int result, const Place& probabilities)
+{
+    const LonePlan& plan = loneOf(writer);
+    const Node& node = plan.node(result);
+    const std::int64_t rows = plan.rows(0), experts = plan.width(0);
+    const double tokens = double(node.shape[0] * node.shape[1]); // of all members
+    const auto weight =
+        float(node.attribute("balance") * double(experts) / (tokens * tokens * plan.part().balanceOver));
+    const Place visits = plan.visitsOfAll(experts), slopes = plan.workspace("d.visits", experts),
+                each = plan.workspace("d.balance", rows * experts), dot = plan.workspace("d.dot", rows);
+    writer.inputGrad(tensorStep(TensorOperation::Scale, {experts}, {visits}, slopes, weight));
+    fill(writer, &StepWriter::inputGrad, each);
+    writer.inputGrad(tensorStep(TensorOperation::AddRepeated, {rows * experts, experts}, {each, slopes}, each));
+    writer.inputGrad(tensorStep(TensorOperation::RowDot, {rows, experts}, {each, probabilities}, dot));
+    writer.inputGrad(tensorStep(TensorOperation::SoftmaxGrad, {rows, experts}, {probabilities, each, dot}, each));
+    writer.inputGrad(tensorStep(TensorOperation::Add, {rows * experts}, {plan.gradient(0), each}, plan.gradient(0)));
+}
+
 void routeInputGrad(StepWriter& writer, int result)
 {
     const NodePlan& plan = writer.plan;
@@ -87,6 +107,8 @@ void routeInputGrad(StepWriter& writer, int result)
     writer.inputGrad(tensorStep(TensorOperation::RouteGrad,
                                 {shape[0], shape[1], shape[2], shape[3], 0, weighting(router)},
                                 {plan.value(result), p, plan.gradient(result)}, plan.gradient(0), router.scale));
+    if (plan.node(result).attribute("balance") > 0)
+        balanceGrad(writer, result, p);
 }
 
 // A correction of the choice has no gradient: in its place are the copies that visited each expert.

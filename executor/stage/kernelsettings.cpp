@@ -109,6 +109,12 @@ kernels::Router routerOf(const Node& route, const Shape& logits)
             float(attributeOr(route, "scale", 1))};
 }
 
+double balanceOver(const ModelShape& shape, int microbatches)
+{
+    const int layers = shape.experts > 0 ? shape.layers - shape.denseLayers : 0; // with a mixture of experts
+    return double(microbatches) * std::max(layers, 1);
+}
+
 std::vector<kernels::GroupedAttentionShape> attentionsOf(const ModelShape& shape)
 {
     std::vector<kernels::GroupedAttentionShape> all;

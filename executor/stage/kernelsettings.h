@@ -38,6 +38,8 @@ kernels::LatentKeys latentKeysOf(const Node& joinKeys, const Shape& own, const S
 
 /// `logits`: of the tokens for all experts.
 kernels::Router routerOf(const Node& route, const Shape& logits);
+/// Of the load-balancing term: it is a mean over so many layers and microbatches of an update.
+double balanceOver(const ModelShape& shape, int microbatches);
 
 /// All different attentions of a model's layers, once each; none for a model without attention.
 std::vector<kernels::GroupedAttentionShape> attentionsOf(const ModelShape& shape);

@@ -6,6 +6,7 @@
 #include "core/base/diagnostic.h"
 #include "core/model/modelgraph.h"
 #include "core/model/transformer.h"
+#include "executor/stage/kernelsettings.h"
 #include "executor/stage/layerplan.h"
 
 #include <algorithm>
@@ -28,12 +29,6 @@ LayerRange rangeOf(const Workload& workload, int index)
                 "run a model made of its dimensions");
 }
 
-/// Layers with a mixture of experts.
-int expertLayersOf(const ModelShape& shape)
-{
-    return shape.experts > 0 ? std::max(shape.layers - shape.denseLayers, 0) : 0;
-}
-
 int countCorrect(std::span<const float> probabilities, std::span<const std::int32_t> targets)
 {
     const std::size_t classes = probabilities.size() / targets.size();
@@ -54,7 +49,7 @@ StageMaths::StageMaths(const Workload& workload, int first, int last, int microb
     assert(microbatches > 0);
     const ModelShape& shape = workload.shape;
     const LayerSettings settings{1.0f / (float(shape.countedTargets()) * float(microbatches)),
-                                 double(microbatches) * std::max(expertLayersOf(shape), 1)};
+                                 balanceOver(shape, microbatches)};
     const bool plainAttention = attentionCoreOf(shape) == AttentionCore::Plain;
     for (int index = first; index < last; ++index) {
         const LayerPlan plan(stageGraph(shape, {}, rangeOf(workload, index)), index, plainAttention, m_layout,

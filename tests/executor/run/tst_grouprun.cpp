@@ -378,12 +378,12 @@ private Q_SLOTS:
 
     void whatGroupsDoNotTrainIsSaidBeforehand()
     {
-        ModelShape shape = groupExperts();
-        shape.routerBalance = 0.1;
+        ModelShape shape = groupShape();
+        shape.dropout = true;
         const Diagnostics why = whyNotTrainable(groupDesign("1f1b", {{1e9, 5e8}, {1e9}}, 4, shape));
         QVERIFY(!why.empty());
-        QCOMPARE(why.front().where, std::string("model"));
-        QVERIFY2(QString::fromStdString(why.front().what).contains("balance"), why.front().what.c_str());
+        QCOMPARE(why.front().where, std::string("model.dropout"));
+        QVERIFY2(QString::fromStdString(why.front().what).contains("dropout"), why.front().what.c_str());
         QVERIFY(!why.front().hint.empty());
         QVERIFY(whyNotTrainable(groupDesign("1f1b", {{1e9, 5e8}, {1e9}}, 4, groupExperts())).empty());
         const Diagnostics amid = whyNotTrainable(groupDesign("pipedream", {{1e9, 5e8}, {1e9}}, 4, groupExperts()));

@@ -239,6 +239,14 @@ inline ModelShape groupSigmoids(bool normalised)
     return shape;
 }
 
+/// Routers with a load-balancing term, which counts for more than the loss.
+inline ModelShape groupBalanced(bool roomy)
+{
+    ModelShape shape = roomy ? groupRoomyExperts(true) : groupExperts(2);
+    shape.routerBalance = 5;
+    return shape;
+}
+
 /// An embedding model's attention, to later tokens too.
 inline ModelShape groupBidirectional(int layers = 2)
 {
@@ -279,6 +287,8 @@ inline const std::vector<std::pair<const char*, ModelShape>>& groupModels()
         {"to later tokens", groupBidirectional(2)},
         {"experts with room", groupRoomyExperts(true)},
         {"experts by probability", groupRoomyExperts(false)},
+        {"balanced routers", groupBalanced(false)},
+        {"balanced routers with room", groupBalanced(true)},
         {"routers by sigmoid", groupSigmoids(true)},
         {"routers by sigmoid alone", groupSigmoids(false)},
         {"encoder", groupEncoder(2)},
