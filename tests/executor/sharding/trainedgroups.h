@@ -297,4 +297,23 @@ inline const std::vector<std::pair<const char*, ModelShape>>& groupModels()
     return models;
 }
 
+inline ModelShape groupModel(const QString& name)
+{
+    const auto& models = groupModels();
+    return std::find_if(models.begin(), models.end(), [&](const auto& model) { return name == model.first; })->second;
+}
+
+/// Whether sequences may be cut into pieces.
+inline bool mayBeCut(const ModelShape& shape)
+{
+    return shape.looksBack() && shape.sequence > 1;
+}
+
+/// Sequences that can be cut into four pieces, of which windows reach beyond one.
+inline ModelShape inTwelve(ModelShape shape)
+{
+    shape.sequence = 12;
+    return shape;
+}
+
 } // namespace pipewright::test

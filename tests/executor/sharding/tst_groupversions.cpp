@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Groups whose schedules update amid the step: every block reads the version that the schedule says, parameters are
 // those of single devices with the same weight rule, and every member has the memory that was planned.
+#include "core/design/stageplans.h"
 #include "core/schedule/weightplan.h"
 #include "executor/run/gradientcheck.h"
 #include "executor/run/trainabledesign.h"
@@ -103,9 +104,7 @@ private Q_SLOTS:
     {
         QFETCH(QString, model);
         QFETCH(bool, narrow);
-        const auto& models = groupModels();
-        ModelShape shape =
-            std::find_if(models.begin(), models.end(), [&](const auto& one) { return model == one.first; })->second;
+        ModelShape shape = groupModel(model);
         shape.tiedHead = shape.tiedHead && shape.architecture == Architecture::Encoder;
         shape.dataType = narrow ? DataType::Bf16 : DataType::Fp32;
         for (const char* family : {"pipedream", "pipeoptim"}) {
