@@ -2,6 +2,7 @@
 #include "executor/run/grouprun.h"
 
 #include "core/design/stagecosts.h"
+#include "core/model/transformer.h"
 #include "core/program/compile.h"
 #include "core/program/deadlock.h"
 #include "core/schedule/weightplan.h"
