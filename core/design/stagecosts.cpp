@@ -125,6 +125,12 @@ std::int64_t updatedParametersOf(const Parallelism& parallel, const Zero& zero, 
     return zero.level == 0 ? trained : sharedOut(parallel, zero, trained, expertParametersOf(layers));
 }
 
+/// Per parameter: of those that are held in fp32 (FSDP's mixed precision) copies in the model's type are gathered.
+int gatheredBytes(const StateBytesPerParameter& state, DataType type)
+{
+    return std::min(state.parameter, bytesOf(type));
+}
+
 void fillBytes(const Workload& workload, std::span<const Layer> layers, Recompute recompute, const Zero& zero,
                StageCosts& stage)
 {
@@ -159,7 +165,7 @@ void fillBytes(const Workload& workload, std::span<const Layer> layers, Recomput
     if (const std::int64_t own =
             sharedOut(workload.shape.parallel, zero, parametersOf(layers), expertParametersOf(layers));
         zero.sharesParameters() && own < parametersOf(layers)) {
-        stage.gatheredParameters = stage.parameters;
+        stage.gatheredParameters = parametersOf(layers) * gatheredBytes(workload.state, workload.shape.dataType);
         stage.parameters = own * workload.state.parameter;
     }
     stage.framework = heldByFramework(workload.shape, layers);
@@ -268,9 +274,11 @@ void fillTimes(std::span<const Layer> layers, const Layer& attention, const Devi
                               + 2 * static_cast<double>(stage.optimizerState));
     stage.update = toNanoseconds(device.memoryBandwidth > 0 ? touched / device.memoryBandwidth : 0);
     // What --overlap-exchanges hides of the sum, the last backward hides, and of the new parameters the first forward.
+    const int gathers = stage.gatheredParameters > 0 ? static_cast<int>(stage.gatheredParameters / parametersOf(layers))
+                        : zero.level > 0             ? state.parameter
+                                                     : state.gradient;
     const double scattered = members.overCopies(layers, heldElsewhere, state.gradient),
-                 gathered =
-                     members.overCopies(layers, heldElsewhere, zero.level > 0 ? state.parameter : state.gradient);
+                 gathered = members.overCopies(layers, heldElsewhere, gathers);
     stage.reduceGradients =
         toNanoseconds(members.exposed(zero.level > 0 ? scattered : scattered + gathered, backwardWork));
     stage.gather = zero.level == 0           ? 0

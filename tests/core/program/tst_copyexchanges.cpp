@@ -111,6 +111,18 @@ private Q_SLOTS:
                 > first.metrics.devices[0].peakBytes + whole.costs.stages[0].optimizerState / 2);
     }
 
+    /// FSDP's mixed precision: each holds its share in fp32, and copies in the model's type are gathered.
+    void narrowCopiesOfWideParametersAreGathered()
+    {
+        const Design narrow = sharing("1f1b", 3),
+                     wide = sharing("1f1b", 3, [](DesignRequest&r) { r.framework = frameworkNamed("torchtitan"); });
+        for (std::size_t s = 0; s < 4; ++s) {
+            QCOMPARE(wide.costs.stages[s].parameters, 2 * narrow.costs.stages[s].parameters);
+            QCOMPARE(wide.costs.stages[s].gatheredParameters, narrow.costs.stages[s].gatheredParameters);
+            QCOMPARE(wide.costs.stages[s].gather, narrow.costs.stages[s].gather);
+        }
+    }
+
     /// Parameters are gathered after an update that they are not shared out in, or before the first reader.
     void eachLevelHasItsExchanges()
     {
