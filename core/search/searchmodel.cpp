@@ -36,6 +36,10 @@ void refuseUnknownKinds(const Design& design)
         refuse("the search does not order pieces of sequences yet", "search a schedule of whole microbatches");
     if (!schedule.overlaps.empty())
         refuse("the search does not place overlapped pairs", "remove the overlaps first");
+    if (schedule.zero.sharesGradients())
+        throw Error("schedule.zero",
+                    "copies share out gradients or parameters, and the search does not place the exchanges of these",
+                    "search it with --zero 1, then share out more in the designer (Model and cluster)");
     if (!isPlacedWhole(schedule))
         refuse("it states what the search does not place", "search a schedule of a family, such as 1f1b");
     if (schedule.microbatches < 1 || schedule.stages() < 1 || schedule.devices() < 1)

@@ -393,57 +393,6 @@ private Q_SLOTS:
         QCOMPARE(run.json()["peak_bytes"], run.json()["predicted_peak_bytes"]);
     }
 
-    /// Its name stands for properties, which the design states, and no backend allocates them.
-    void whatAFrameworkKeepsIsPredictedAndNotRun()
-    {
-        const QString model = "1f1b --devices 2 --microbatches 4 --model byte-gpt";
-        QCOMPARE(m_work.run("new " + model + " -o plain.json --force").code, 0);
-        QCOMPARE(m_work.run("new " + model + " --framework megatron -o framework.json --force").code, 0);
-        const QJsonObject plain = m_work.run("predict plain.json --json").json(),
-                          kept = m_work.run("predict framework.json --json").json();
-        QVERIFY(!plain.contains("framework"));
-        QCOMPARE(kept["framework"].toObject()["name"].toString(), QString("megatron"));
-        QVERIFY(kept["framework"].toObject()["keeps"].toArray().contains("a vocabulary padded to multiples of 128"));
-        for (const QJsonValue of : kept["per_device"].toArray()) {
-            const QJsonObject device = of.toObject(), kinds = device["peak_by_kind"].toObject();
-            qint64 sum = 0;
-            for (const QJsonValue bytes : kinds)
-                sum += bytes.toInteger();
-            QCOMPARE(sum, device["peak_bytes"].toInteger());
-            QVERIFY(kinds["framework"].toInteger() > 64 << 20);
-            QCOMPARE(device["reserved_bytes"].toInteger(), qRound64(double(sum) / 0.94));
-        }
-        QVERIFY(!plain["per_device"].toArray()[0].toObject().contains("reserved_bytes"));
-        // The option changes a file's design; the file states each property.
-        QCOMPARE(m_work.run("predict plain.json --framework megatron --json").json()["per_device"], kept["per_device"]);
-        QCOMPARE(m_work.run("predict framework.json --framework none --json").json()["per_device"],
-                 plain["per_device"]);
-        const QString text = QString::fromUtf8(m_work.read("framework.json"));
-        QVERIFY2(text.contains("\"gradient_placeholders\": true"), qPrintable(text));
-        QVERIFY(m_work.run("predict framework.json").output.contains("memory as megatron keeps it: "));
-        for (const char* how : {"", " --maths timed", " --maths training"}) {
-            const Outcome run =
-                m_work.run("run framework.json --backend host --steps 1 -o framework.db" + QString(how));
-            QCOMPARE(run.code, 2);
-            QCOMPARE(run.errors.count("no run here allocates it"), 1);
-        }
-        const Outcome run =
-            m_work.run("run framework.json --backend host --steps 1 --scale framework=none -o framework.db --json");
-        QVERIFY2(run.code == 0, qPrintable(run.errors));
-        QCOMPARE(run.json()["peak_bytes"], run.json()["predicted_peak_bytes"]);
-    }
-
-    /// All its layers of experts are parts of one block, before the model is made smaller.
-    void aPublishedMixtureIsPredictedOnOneDevice()
-    {
-        const QJsonObject whole = predictInline("1f1b --devices 1 --microbatches 4 --model deepseek-v2 "
-                                                "--expert-parallel 8 --data-parallel 8 --zero 1 --framework megatron "
-                                                "--scale layers=4");
-        QCOMPARE(whole["blocks"].toInt(), 8);
-        const double gibibytes = whole["per_device"].toArray()[0].toObject()["peak_bytes"].toDouble() / double(1 << 30);
-        QVERIFY(std::abs(gibibytes / 45.63 - 1) < 0.01); // Megatron-LM on B200, measured
-    }
-
     void overlappedPairsSayWhetherTheirLengthIsComputed()
     {
         const auto pairsOf = [this](const QString& words) {

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What the inspector says of the selected block.
+#include "core/design/designbuilder.h"
 #include "core/design/newdesign.h"
 #include "core/design/redesign.h"
+#include "core/predict/predict.h"
 #include "core/presets/presets.h"
 #include "gui/designer/designer.h"
 #include "gui/designer/mainwindowfixture.h"
+#include "gui/inspector/blockexplanation.h"
 #include "gui/inspector/inspector.h"
 #include "gui/widgets/factlist.h"
 #include "gui/widgets/timetext.h"
+#include "makers/designs.h"
 #include "testmain.h"
 
 #include <QApplication>
@@ -37,6 +41,21 @@ private Q_SLOTS:
         QTRY_COMPARE(facts.value(QStringLiteral("recomputes")), durationText(design.costs.stages[0].recompute));
         fixture.document().select(Block{Op::B, 1, 1, 0});
         QTRY_VERIFY(facts.value(QStringLiteral("recomputes")).isEmpty());
+    }
+
+    void aBlockSaysThatItWaitsForItsParameters()
+    {
+        DesignRequest request = test::requestFor("1f1b", 2, 4);
+        request.model = "llama-3-8b";
+        request.cluster = "h100-nodes";
+        request.parallel = Parallelism{.data = 8};
+        request.zero.level = 3;
+        const Design design = makeDesign(request);
+        const std::optional<BlockAnswers> answers = explainBlock(design, predict(design), Block{Op::F, 0, 0, 0});
+        QVERIFY(answers);
+        QCOMPARE(answers->idleBefore, design.costs.stages[0].gather);
+        QVERIFY2(answers->why.contains("waiting for its device to gather parameters of stage 0 for F0.0"),
+                 qPrintable(answers->why));
     }
 };
 
