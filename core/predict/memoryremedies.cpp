@@ -85,7 +85,7 @@ std::vector<Change> changesOf(const Design& design)
     if (!over.empty() && std::ssize(over) < design.schedule.devices())
         changes.push_back({"recompute the stages of the devices that are over", recompute(Recompute::Full, over)});
     for (const auto& [name, zero] : sharingMore(design))
-        changes.push_back({name, [zero](const Design& base) { return withZero(base, zero); }});
+        changes.push_back({name, [more = zero](const Design& base) { return withZero(base, more); }});
     for (const Family& family : families())
         for (const char* lean : {"1f1b", "v-half", "v-min"}) // that keep few activations, and search nothing
             if (family.name == lean && design.schedule.family != lean)

@@ -248,6 +248,32 @@ public:
     Nanoseconds makespan() const { return m_base.metrics.makespan; }
     const Peak& peak() const { return m_peak; }
 
+    /// The gathered parameters of the subject's stage, or else those of all stages, stay to the end of the step, where
+    /// they are freed after each visit (ZeRO 3) and that shortens the step; no moves.
+    std::optional<Tried> holding()
+    {
+        const Zero& zero = m_design.schedule.zero;
+        if (m_stopped || !zero.sharesParameters() || !zero.reshard.of(m_subject.stage))
+            return std::nullopt;
+        Reshard others; // than the subject's
+        for (int stage = 0; stage < m_design.schedule.stages(); ++stage)
+            if (stage != m_subject.stage && zero.reshard.of(stage))
+                others.stages.push_back(stage);
+        for (const Reshard& reshard : {others, Reshard{}}) {
+            m_candidate.schedule = m_design.schedule;
+            m_candidate.schedule.zero.reshard = reshard;
+            const Prediction prediction = predictPlaced(m_candidate);
+            if (prediction.metrics.makespan >= makespan() || (!m_overAlready && isOver(prediction.metrics)))
+                continue;
+            Tried tried;
+            tried.schedule = m_candidate.schedule;
+            tried.makespan = prediction.metrics.makespan;
+            tried.peak = highestPeak(prediction.metrics);
+            return tried;
+        }
+        return std::nullopt;
+    }
+
 private:
     bool isOver(const Metrics& metrics) const
     {
@@ -336,6 +362,7 @@ std::vector<Suggestion> suggestEdits(const Design& design, const Block& subject,
 {
     std::vector<Suggestion> result;
     std::vector<Tried> all;
+    std::optional<Tried> held;
     Nanoseconds makespan = 0;
     Peak peak;
     try {
@@ -343,6 +370,7 @@ std::vector<Suggestion> suggestEdits(const Design& design, const Block& subject,
         makespan = search.makespan();
         peak = search.peak();
         all = search.run();
+        held = search.holding();
     } catch (const Error&) {
         return result; // no prediction, no gain
     }
@@ -389,6 +417,16 @@ std::vector<Suggestion> suggestEdits(const Design& design, const Block& subject,
                 result.resize(limits.most - 1);
             add(*leaner);
         }
+    }
+    if (held && limits.most > 0) {
+        const auto place = std::find_if(result.begin(), result.end(),
+                                        [&](const Suggestion& s) { return s.makespan > held->makespan - makespan; });
+        result.insert(place, {{},
+                              held->schedule,
+                              held->makespan - makespan,
+                              held->peak.bytes - peak.bytes,
+                              held->peak.activations - peak.activations});
+        result.resize(std::min(result.size(), limits.most));
     }
     return result;
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Edits that would help: around one block (or the idle time that it ends) moves of single blocks, and short runs of
-// such moves, that shorten the step or lower the highest memory peak. Every edit is checked by the schedule's rules and
-// predicted as the designer predicts it, so the returned differences are exact. The search makes a fixed number of
-// predictions, so its result is the same on every machine: O(evaluations x blocks).
+// such moves, that shorten the step or lower the highest memory peak; and holding the gathered parameters of its stage.
+// Every edit is checked by the schedule's rules and predicted as the designer predicts it, so the returned differences
+// are exact. The search makes a fixed number of predictions, so its result is the same on every machine: O(evaluations
+// x blocks).
 #pragma once
 
 #include "core/predict/predict.h"
@@ -22,8 +23,9 @@ struct BlockMove {
 };
 
 struct Suggestion {
-    std::vector<BlockMove> moves; ///< in the order in which they are made
-    Schedule schedule;            ///< after all of them
+    /// In the order in which they are made; none: the subject's stage, or all, hold their gathered parameters (ZeRO 3).
+    std::vector<BlockMove> moves;
+    Schedule schedule; ///< after all of them
     // Differences from the prediction of the design as it is; negative is less.
     Nanoseconds makespan = 0;
     Bytes peakBytes = 0;        ///< of the device with the highest peak

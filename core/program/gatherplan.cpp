@@ -34,8 +34,9 @@ public:
         std::sort(next.begin(), next.end());
         next.resize(std::min(next.size(), std::max(now, 1 + static_cast<std::size_t>(m_zero.prefetch))));
         for (auto& [number, stage] : m_stages)
-            if (m_zero.reshard.of(number)
-                && std::none_of(next.begin(), next.end(), [&](const auto& use) { return use.second == number; }))
+            if (m_zero.reshard.of(number) && std::none_of(next.begin(), next.end(), [own = number](const auto& use) {
+                    return use.second == own;
+                }))
                 stage.gathered = false;
         for (const auto& [reader, number] : next)
             if (!std::exchange(m_stages[number].gathered, true))

@@ -90,6 +90,14 @@ double share(Nanoseconds difference, Nanoseconds of)
 
 QString suggestionText(const Design& design, const Suggestion& suggestion)
 {
+    if (suggestion.moves.empty()) {
+        std::vector<int> held; // stages that are freed in the design
+        for (int stage = 0; stage < design.schedule.stages(); ++stage)
+            if (design.schedule.zero.reshard.of(stage) && !suggestion.schedule.zero.reshard.of(stage))
+                held.push_back(stage);
+        return held.size() == 1 ? SuggestionList::tr("Hold the gathered parameters of stage %1").arg(held.front())
+                                : SuggestionList::tr("Hold the gathered parameters of all stages");
+    }
     const BlockMove& first = suggestion.moves.front();
     const QString text =
         SuggestionList::tr("Move %1 %2 %3 on %4")

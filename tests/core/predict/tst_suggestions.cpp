@@ -59,6 +59,37 @@ private Q_SLOTS:
         }
     }
 
+    void parametersThatAreFreedAfterVisitsCanBeHeld()
+    {
+        Design design = unitFamily("interleaved-1f1b");
+        design.schedule.zero = {.level = 3, .reshard = {false, {4}}, .prefetch = 0};
+        for (StageCosts& stage : design.costs.stages) {
+            stage.gather = 4 * stage.forward;
+            stage.gatheredParameters = 1000;
+        }
+        const Prediction base = predict(design);
+        const auto holding = [&]() -> std::optional<Suggestion> {
+            for (const Suggestion& s : suggestEdits(design, block("F4.1"), {.most = 100}))
+                if (s.moves.empty())
+                    return s;
+            return std::nullopt;
+        };
+        const std::optional<Suggestion> held = holding();
+        QVERIFY(held && held->makespan < 0);
+        for (int stage = 0; stage < design.schedule.stages(); ++stage)
+            QVERIFY(!held->schedule.zero.reshard.of(stage));
+        Design edited = design;
+        edited.schedule = held->schedule;
+        const Prediction after = predict(edited);
+        QCOMPARE(held->makespan, after.metrics.makespan - base.metrics.makespan);
+        QCOMPARE(held->peakBytes, peakOf(after) - peakOf(base));
+        design.schedule.zero.reshard = {};
+        QVERIFY(!holding());                       // they are
+        design.schedule.zero.reshard = {true, {}}; // other devices would gather as before
+        const std::optional<Suggestion> all = holding();
+        QVERIFY(all && all->makespan < 0 && !all->schedule.zero.reshard.any());
+    }
+
     void theMovesLeadToTheScheduleTheyComeWith()
     {
         const Design design = oneBadMove();

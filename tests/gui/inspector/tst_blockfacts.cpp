@@ -9,6 +9,7 @@
 #include "gui/designer/mainwindowfixture.h"
 #include "gui/inspector/blockexplanation.h"
 #include "gui/inspector/inspector.h"
+#include "gui/inspector/suggestionlist.h"
 #include "gui/widgets/factlist.h"
 #include "gui/widgets/timetext.h"
 #include "makers/designs.h"
@@ -56,6 +57,12 @@ private Q_SLOTS:
         QCOMPARE(answers->idleBefore, design.costs.stages[0].gather);
         QVERIFY2(answers->why.contains("waiting for its device to gather parameters of stage 0 for F0.0"),
                  qPrintable(answers->why));
+        Suggestion held{{}, design.schedule};
+        Design freed = design;
+        freed.schedule.zero.reshard = {false, {1}};
+        QCOMPARE(suggestionText(freed, held), QStringLiteral("Hold the gathered parameters of stage 1"));
+        freed.schedule.zero.reshard = {true, {}};
+        QCOMPARE(suggestionText(freed, held), QStringLiteral("Hold the gathered parameters of all stages"));
     }
 };
 
