@@ -139,8 +139,8 @@ void GroupTraining::prepareVersions()
                             fmt::format("its weights are another version than its forward's, and the members "
                                         "exchanged {} there",
                                         stage.graph.node(instruction.after.tensor).name),
-                            "use another --plan for the stage, or a family whose backwards read what their forwards "
-                            "read, such as pipedream");
+                            "use another --sharding for the stage, or a family whose backwards read what their "
+                            "forwards read, such as pipedream");
     }
 }
 

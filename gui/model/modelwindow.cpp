@@ -182,10 +182,9 @@ QWidget* ModelWindow::buildStages()
     m_measure->setAccessibleName(tr("What the width of a layer shows"));
     m_effect->setAccessibleName(tr("Effect of the drag"));
     m_recompute->setAccessibleName(tr("Recomputed in every stage"));
-    auto* hint = makeCaption(
-        tr("Drag a border, or choose it with ← → and move it with Alt+← Alt+→. Violet: embedding and head."),
-        TextSize::Small, page);
-    hint->setToolTip(hint->text());
+    auto* hint = makeCaption(tr("drag borders, or ← → and Alt+← →"), TextSize::Small, page);
+    hint->setToolTip(
+        tr("Drag a border, or choose it with ← → and move it with Alt+← Alt+→. Violet: embedding and head."));
     hint->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred); // cut off in a narrow window
     auto* header = new QHBoxLayout;
     header->addWidget(makeHeading(tr("Layers cut into stages"), page));

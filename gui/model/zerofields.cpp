@@ -53,6 +53,7 @@ ZeroFields::ZeroFields(QWidget* parent)
         tr("Gradients are summed over the copies after the last microbatch of a stage, as Megatron and "
            "torchtitan do, or after each, so that no whole sums are kept"));
     m_prefetch->setRange(0, Zero::mostPrefetch);
+    m_prefetch->setButtonSymbols(QAbstractSpinBox::NoButtons); // as other fields: keys and the wheel step
     m_prefetch->setSuffix(tr(" ahead"));
     m_prefetch->setAccessibleName(tr("Stages that are gathered ahead"));
     m_prefetch->setToolTip(tr("How many stages ahead of the one that runs are gathered"));
