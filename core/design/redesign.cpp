@@ -221,8 +221,9 @@ void requireCopies(const Design& design, const char* where)
         throw Error(where, "one copy of the pipeline has nobody to share its states with",
                     "make the design with --replicas N or --data-parallel N");
     if (design.schedule.zero.sharesGradients() && design.schedule.replicas() > 1)
-        throw Error(where, "drawn replicas share out the optimizer's state alone",
-                    "take level 1, or copies that are only counted: --data-parallel N");
+        throw Error(
+            where, "drawn replicas share out the optimizer's state alone",
+            "take level 1, or copies that are only counted (--data-parallel N) of a pipeline that runs one way");
     if (design.schedule.zero.sharesGradients() && hasUpdates(design.schedule))
         throw Error(where, "gradients are shared out at the end of a step, and this schedule updates amid it",
                     "take level 1, or a family that updates at the end of a step");

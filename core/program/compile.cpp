@@ -131,7 +131,7 @@ void checkZero(const Schedule& schedule, const OrderGraph& graph)
     if (!schedule.zero.sharesGradients())
         return;
     refuse(schedule.replicas() > 1, "replicas share out the optimizer's state alone",
-           "take --zero 1, or copies that are only counted: --data-parallel N");
+           "take --zero 1, or copies that are only counted (--data-parallel N) of a pipeline that runs one way");
     refuse(graph.hasUpdates(), "the schedule updates its stages amid the step",
            "take --zero 1, or a family that updates at the end of a step");
     refuse(!schedule.transferOrder.empty(), "the order of transfers is stated",

@@ -170,12 +170,12 @@ private:
     /// With copies that are only counted.
     void shareStates(Design& design)
     {
-        if (chance(2))
+        if (chance(3))
             return;
         Zero& zero = design.schedule.zero;
         const bool whole = hasUpdates(design.schedule) || design.schedule.replicas() > 1;
-        zero.level = whole ? 0 : static_cast<int>(upTo(Zero::highestLevel));
-        zero.prefetch = static_cast<int>(upTo(3));
+        zero.level = whole ? 0 : chance(3) ? Zero::highestLevel : static_cast<int>(upTo(Zero::highestLevel));
+        zero.prefetch = static_cast<int>(upTo(2));
         zero.reduce = chance(2) ? Zero::Reduce::Each : Zero::Reduce::Last;
         zero.reshard.every = chance(2);
         for (int stage = 0; stage < design.schedule.stages() && !zero.reshard.every; ++stage)
