@@ -47,7 +47,8 @@ public:
     {
         for (Nanoseconds next = 0; next != never; next = nextEvent()) {
             m_now = next;
-            while (advanceDevices() || advanceTransfers() || serveABus() || advanceHostWires() || advanceExchanges())
+            // A bus is served when all that this moment makes ready is known.
+            while (advanceDevices() || advanceTransfers() || advanceHostWires() || advanceExchanges() || serveABus())
                 ;
         }
         return std::find(end.begin(), end.end(), never) == end.end();
