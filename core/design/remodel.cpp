@@ -48,6 +48,23 @@ void scaleUpdates(const Costs& before, Costs& costs)
 
 } // namespace
 
+namespace {
+
+/// `design` has another workload than `base`: a formula's costs are made anew, of others the bytes and the updates.
+Design withCostsOfWorkload(const Design& base, Design design)
+{
+    if (isFormula(base)) {
+        refreshFormulaCosts(base, design);
+        return design;
+    }
+    design.plans = carriedPlans(base, design);
+    applyBytes(*design.workload, design.layersPerStage, design.schedule.memoryChoices(), design.costs);
+    scaleUpdates(base.costs, design.costs);
+    return design;
+}
+
+} // namespace
+
 Design withOptimizer(const Design& base, Optimizer optimizer)
 {
     if (!base.workload || base.workload->optimizer == optimizer)
@@ -59,14 +76,7 @@ Design withOptimizer(const Design& base, Optimizer optimizer)
     design.workload->state.gradient = state.gradient;
     if (base.layersPerStage.empty())
         return design;
-    if (isFormula(base)) {
-        refreshFormulaCosts(base, design);
-        return design;
-    }
-    design.plans = carriedPlans(base, design);
-    applyBytes(*design.workload, design.layersPerStage, design.schedule.memoryChoices(), design.costs);
-    scaleUpdates(base.costs, design.costs);
-    return design;
+    return withCostsOfWorkload(base, std::move(design));
 }
 
 Design withParallelism(const Design& base, const Parallelism& parallel)
@@ -99,14 +109,7 @@ Design withFramework(const Design& base, const FrameworkMemory& framework)
     design.workload = makeWorkload(shape, before.optimizer, before.source);
     if (before.state != stateBytes(before.shape.dataType, before.optimizer, before.shape.framework))
         design.workload->state = before.state;
-    if (isFormula(base)) {
-        refreshFormulaCosts(base, design);
-        return design;
-    }
-    design.plans = carriedPlans(base, design);
-    applyBytes(*design.workload, design.layersPerStage, design.schedule.memoryChoices(), design.costs);
-    scaleUpdates(base.costs, design.costs);
-    return design;
+    return withCostsOfWorkload(base, std::move(design));
 }
 
 namespace {

@@ -262,8 +262,8 @@ void fillTimes(std::span<const Layer> layers, const Layer& attention, const Devi
     setExpertParts(seconds, stage);
     if (!recompute.coresOnly() && !recompute.insideBackward())
         stage.parts[indexOf(Op::R)] = stage.parts[indexOf(Op::F)];
-    const std::int64_t all = parametersOf(layers), trained = trainedParametersOf(layers);
-    const Bytes updated = all > 0 ? stage.allParameters() / all * trained : 0;
+    const std::int64_t trained = trainedParametersOf(layers);
+    const Bytes updated = trained * state.parameter; // of fp32 parameters too, whose gathered copies are narrower
     const double own = trained > 0 ? static_cast<double>(trained - heldElsewhere) / static_cast<double>(trained) : 1;
     // A device that keeps a share of the state updates that share of the parameters.
     const double share = trained > 0 ? static_cast<double>(updatedParametersOf(members.parallel(), zero, layers))

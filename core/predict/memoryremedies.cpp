@@ -8,6 +8,8 @@
 #include "core/predict/offloadedstages.h"
 #include "core/predict/predict.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -53,20 +55,20 @@ std::vector<std::pair<std::string, Zero>> sharingMore(const Design& design)
     if (copiesSharing(design) == 1)
         return more;
     Zero zero = now;
-    const auto offer = [&](const char* what) {
-        if (zero != now)
-            more.emplace_back(what, zero);
+    const auto offer = [&](std::string what) {
+        if (zero != (more.empty() ? now : more.back().second))
+            more.emplace_back(std::move(what), zero);
     };
     zero.level = std::max(now.level, 1);
     offer("share the optimizer's state among copies (ZeRO 1)");
     zero.level = std::max(now.level, 2);
     zero.reduce = Zero::Reduce::Each;
-    offer("share gradients too and sum them after each microbatch (ZeRO 2)");
+    offer(fmt::format("share gradients and sum them after each microbatch (ZeRO {})", zero.level));
     zero.level = 3;
     offer("share parameters too (ZeRO 3)");
     zero.reshard = {true, {}};
     zero.prefetch = 0;
-    offer("share parameters too and free them after each visit (ZeRO 3)");
+    offer("share parameters and free them after each visit (ZeRO 3)");
     return more;
 }
 

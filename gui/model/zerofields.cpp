@@ -8,21 +8,20 @@
 #include <QHBoxLayout>
 #include <QSignalBlocker>
 
+#include <array>
+
 namespace pipewright {
 
 namespace {
 
+constexpr std::array titles{
+    QT_TRANSLATE_NOOP("Zero", "ZeRO 0: nothing is shared"), QT_TRANSLATE_NOOP("Zero", "ZeRO 1: optimizer state"),
+    QT_TRANSLATE_NOOP("Zero", "ZeRO 2: gradients too"), QT_TRANSLATE_NOOP("Zero", "ZeRO 3: parameters too (FSDP)")};
+static_assert(titles.size() == Zero::highestLevel + 1, "a new level needs a title");
+
 QString titleOf(int level)
 {
-    const auto tr = [](const char* text) { return QCoreApplication::translate("Zero", text); };
-    switch (level) {
-    case 0: return tr("ZeRO 0: nothing is shared");
-    case 1: return tr("ZeRO 1: optimizer state");
-    case 2: return tr("ZeRO 2: gradients too");
-    case 3: return tr("ZeRO 3: parameters too (FSDP)");
-    default: break;
-    }
-    return QString::number(level);
+    return QCoreApplication::translate("Zero", titles[static_cast<std::size_t>(level)]);
 }
 
 } // namespace

@@ -47,8 +47,17 @@ public:
         case TaskKind::Compute: return isOpen(m_gather, task.stage);
         case TaskKind::Update: return isOpen(m_sum, task.stage);
         case TaskKind::Reduce: return isOpen(m_sum, task.stage) || isOpen(m_sum, task.microbatch);
-        default: return false;
+        case TaskKind::Transfer:
+        case TaskKind::ReplicaSum:
+        case TaskKind::PutInPlace:
+        case TaskKind::SetOut:
+        case TaskKind::Collective:
+        case TaskKind::Offload:
+        case TaskKind::Reload:
+        case TaskKind::Gather:
+        case TaskKind::ReduceGradients: return false;
         }
+        return false;
     }
 
     /// Begins what can begin: begin(exchange). True when something did.

@@ -14,6 +14,8 @@
 #include <QTest>
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -120,6 +122,12 @@ private Q_SLOTS:
             QCOMPARE(wide.costs.stages[s].parameters, 2 * narrow.costs.stages[s].parameters);
             QCOMPARE(wide.costs.stages[s].gatheredParameters, narrow.costs.stages[s].gatheredParameters);
             QCOMPARE(wide.costs.stages[s].gather, narrow.costs.stages[s].gather);
+            // An update reads and writes its share in fp32, with two moments, and reads its gradients.
+            const double touched = double(wide.costs.stages[s].parameters / 4) * (2 * 4 + 4 + 2 * 8);
+            QVERIFY(
+                std::abs(double(wide.costs.stages[s].update) / 1e9 * wide.cluster.devices[s].memoryBandwidth / touched
+                         - 1)
+                < 1e-4);
         }
     }
 
