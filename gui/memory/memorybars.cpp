@@ -39,7 +39,7 @@ std::vector<MemoryBars::Part> MemoryBars::parts() const
                             {tr("gradients"), theme.fill(Op::W), &DeviceMemory::gradients},
                             {tr("optimizer"), theme.fill(Op::U), &DeviceMemory::optimizer},
                             {tr("framework"), theme.dim, &DeviceMemory::framework},
-                            {tr("gathered"), theme.persistent.darker(150), &DeviceMemory::gathered},
+                            {tr("gathered"), theme.fill(Op::R), &DeviceMemory::gathered},
                             {tr("activations"), theme.fill(Op::F), &DeviceMemory::activations},
                             {tr("buffers"), theme.fill(Op::I), &DeviceMemory::buffers},
                             {tr("workspace"), theme.waiting, &DeviceMemory::workspace}};

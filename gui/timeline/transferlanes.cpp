@@ -248,7 +248,7 @@ void TransferLanes::paint(QPainter& painter, int device, const QRectF& area, con
     for (const Chips::Chip& chip : chips.shown) {
         const IssuedTransfer& issued = list[chip.index];
         const bool exchange = issued.transfer.isExchange(); // coloured as in the bars of memory
-        const QColor fill = exchange ? (issued.sends ? theme.fill(Op::W) : theme.persistent.darker(150))
+        const QColor fill = exchange ? theme.fill(issued.sends ? Op::W : Op::R)
                                      : theme.fill(issued.transfer.producer.op == Op::F ? Op::F : Op::I);
         const bool dense = chips.isDense(rowOf(issued.transfer));
         painter.setRenderHint(QPainter::Antialiasing, !dense);
