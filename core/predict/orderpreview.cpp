@@ -81,7 +81,7 @@ OrderPreview::OrderPreview(const Design& design, const Prediction& present)
                  && design.schedule.transferOrder.empty() && !program.versioned() && program.busOfLink.empty();
     // Exchanges with copies stand beside the blocks, before the first or behind the last one of a stage.
     m_possible = m_possible && std::none_of(program.tasks.begin(), program.tasks.end(), [](const Task& task) {
-                     return isCopyExchange(task.kind);
+                     return isCopyCollective(task.kind);
                  });
     // Sums over replicas are placed in idle time, which depends on the order.
     for (const StageCosts& stage : design.costs.stages)

@@ -303,7 +303,7 @@ private:
     }
 
     /// Waits for the oldest offloads, or sums over copies, and frees what they read until `left` are open.
-    /// OffloadTasks::begin() and CopyExchanges::begin() make the next block wait for the same tasks.
+    /// OffloadTasks::begin() and CopyCollectives::begin() make the next block wait for the same tasks.
     void closeOldest(Lane& here, std::vector<TaskId>& open, std::size_t left)
     {
         while (open.size() > left) {

@@ -42,7 +42,7 @@ Bytes shareOfBytes(Bytes whole, const StageCosts& stage, int replica, int replic
 
 /// An update of a stage, or of a share of it. With update blocks (`amid` the step) and with drawn replicas the
 /// exchanges with copies that are only counted are part of it; elsewhere they have tasks of their own
-/// (copyexchanges.h).
+/// (copycollectives.h).
 Nanoseconds updateTime(const PipelineShape& shape, bool amid, const Costs& costs, int stage);
 
 /// True when shares are updated as soon as their gradients are summed, so that their transfers overlap with the blocks

@@ -18,9 +18,9 @@ BufferId gradientsOf(const Program& program, int stage, int replica)
 
 } // namespace
 
-void StepEnd::write(std::vector<TaskId>& lastOnDevice, CopyExchanges* exchanges)
+void StepEnd::write(std::vector<TaskId>& lastOnDevice, CopyCollectives* collectives)
 {
-    m_exchanges = exchanges;
+    m_collectives = collectives;
     if (m_commuted)
         for (int r = 0; r < m_program.replicas(); ++r)
             for (const SharedParameter& shared : m_dataflow.shared)
@@ -107,13 +107,13 @@ void StepEnd::update(Owner owner, std::vector<TaskId>& lastOnDevice)
     TaskId& last = lastOnDevice[device];
     last = beginTask(TaskKind::Update, Op::U, owner.stage, 0, device, -1, last, state.copied, owner.replica);
     state.updated = last;
-    if (m_exchanges)
-        waitFor(last, m_exchanges->sumOf(owner.stage));
+    if (m_collectives)
+        waitFor(last, m_collectives->sumOf(owner.stage));
     if (state.copied != none)
         operand(gradientsOf(m_program, owner.stage, owner.replica));
     endReads();
-    if (m_exchanges)
-        m_exchanges->addGatherAfter(owner.stage, state.updated, last);
+    if (m_collectives)
+        m_collectives->addGatherAfter(owner.stage, state.updated, last);
     if (m_program.sharesOptimizer())
         sendShare(owner, lastOnDevice);
 }
@@ -160,9 +160,9 @@ void StepEnd::addReduction(TaskKind kind, Owner root, Owner other, ExchangedGrad
     TaskId& last = lastOnDevice[here];
     const TaskId task = beginTask(kind, Op::U, root.stage, other.stage, here, there, last, none, other.replica);
     endReads();
-    if (m_exchanges) // it sums what copies have summed
+    if (m_collectives) // it sums what copies have summed
         for (const int stage : {root.stage, other.stage})
-            waitFor(task, m_exchanges->sumOf(stage));
+            waitFor(task, m_collectives->sumOf(stage));
     if (there != here) {
         waitFor(task, lastOnDevice[there]);
         operand(addBuffer(BufferKind::ReduceInbox, here, other.stage, -1, bytes.toRoot));

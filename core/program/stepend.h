@@ -7,7 +7,7 @@
 #pragma once
 
 #include "core/design/dataflow.h"
-#include "core/program/copyexchanges.h"
+#include "core/program/copycollectives.h"
 #include "core/program/replicasums.h"
 #include "core/program/taskwriter.h"
 
@@ -35,9 +35,9 @@ public:
         while (m_next < m_sums.size() && m_sums[m_next].at < time)
             addSum(m_sums[m_next++], lastOnDevice);
     }
-    /// Adds the remaining sums and the updates; `exchanges`: with copies that are only counted, where the step has
+    /// Adds the remaining sums and the updates; `collectives`: with copies that are only counted, where the step has
     /// some.
-    void write(std::vector<TaskId>& lastOnDevice, CopyExchanges* exchanges = nullptr);
+    void write(std::vector<TaskId>& lastOnDevice, CopyCollectives* collectives = nullptr);
 
 private:
     /// One owner of a sum: a stage of a replica.
@@ -79,7 +79,7 @@ private:
     std::size_t m_next = 0;
     std::vector<State> m_states; ///< per replica and stage
     std::vector<Arriving> m_arriving;
-    CopyExchanges* m_exchanges = nullptr;
+    CopyCollectives* m_collectives = nullptr;
 };
 
 } // namespace pipewright

@@ -92,14 +92,14 @@ constexpr bool isHostCopy(TaskKind kind)
     return issued == InstructionKind::Offload || issued == InstructionKind::Reload;
 }
 /// Of one device with the copies of the pipeline that are only counted, in parallel with compute.
-constexpr bool isCopyExchange(TaskKind kind)
+constexpr bool isCopyCollective(TaskKind kind)
 {
     return kind == TaskKind::Gather || kind == TaskKind::ReduceGradients;
 }
 /// Moves values, in parallel with compute.
 constexpr bool moves(TaskKind kind)
 {
-    return kind == TaskKind::Transfer || isHostCopy(kind) || isCopyExchange(kind);
+    return kind == TaskKind::Transfer || isHostCopy(kind) || isCopyCollective(kind);
 }
 constexpr bool isReduction(TaskKind kind)
 {

@@ -6,7 +6,7 @@
 #include "core/program/transferinference.h"
 
 #include "core/base/prefetch.h"
-#include "core/program/copyexchanges.h"
+#include "core/program/copycollectives.h"
 #include "core/program/offloadtasks.h"
 #include "core/program/overlaps.h"
 #include "core/program/pendingtransfers.h"
@@ -40,8 +40,8 @@ public:
     {
         if (!plan.offload.empty())
             m_offload.emplace(program, schedule, costs, graph, plan.offload);
-        if (CopyExchanges::areIn(schedule, graph.hasUpdates(), costs))
-            m_exchanges.emplace(program, schedule, costs, dataflow, graph);
+        if (CopyCollectives::areIn(schedule, graph.hasUpdates(), costs))
+            m_collectives.emplace(program, schedule, costs, dataflow, graph);
         std::copy_if(graph.skipInputs.begin(), graph.skipInputs.end(), std::back_inserter(m_skipOutputs),
                      [](const SkipInput& input) { return !input.isOfWeights(); });
         std::sort(m_skipOutputs.begin(), m_skipOutputs.end(), [](const SkipInput& a, const SkipInput& b) {
@@ -61,7 +61,7 @@ public:
         if (m_weights)
             m_weights->finish(m_lastOnDevice);
         else
-            m_end.write(m_lastOnDevice, m_exchanges ? &*m_exchanges : nullptr);
+            m_end.write(m_lastOnDevice, m_collectives ? &*m_collectives : nullptr);
         m_program.operandBegin.push_back(static_cast<std::uint32_t>(m_program.operands.size()));
     }
 
@@ -138,8 +138,8 @@ private:
         readyInputs(rank + m_graph.unitSize(index) - 1);
         if (m_weights)
             m_weights->prepare(index, last);
-        if (m_exchanges)
-            m_exchanges->addGathersBefore(index, last);
+        if (m_collectives)
+            m_collectives->addGathersBefore(index, last);
         if (m_offload)
             m_offload->addReloadsBefore(index, last);
         const TaskKind kind = block.op == Op::U ? TaskKind::Update : TaskKind::Compute;
@@ -155,8 +155,8 @@ private:
             m_program.extraDependencies.push_back({task, none, earliestStart});
         if (m_offload)
             m_offload->begin(task, device);
-        if (m_exchanges)
-            m_exchanges->begin(task, device);
+        if (m_collectives)
+            m_collectives->begin(task, device);
         switch (block.op) {
         case Op::F: addForward(task, index, block, device); break;
         case Op::B:
@@ -171,8 +171,8 @@ private:
         }
         if (m_offload)
             m_offload->addOffloadAfter(index, task, m_made.cell(block.stage, block.microbatch).saved());
-        if (m_exchanges)
-            m_exchanges->addSumAfter(index, task, last);
+        if (m_collectives)
+            m_collectives->addSumAfter(index, task, last);
     }
 
     /// With durations of 0 a block may start when its input is produced: its transfer must be written out before it.
@@ -301,16 +301,16 @@ private:
     {
         if (m_weights)
             m_weights->read(task, index);
-        if (m_exchanges)
-            m_exchanges->read(task, m_graph.blocks[index]);
+        if (m_collectives)
+            m_collectives->read(task, m_graph.blocks[index]);
     }
 
     void writeWeights(TaskId task, BlockIndex index)
     {
         if (m_weights)
             writeVersions(task, index);
-        if (m_exchanges)
-            m_exchanges->write(m_graph.blocks[index], m_graph.deviceOfBlock[index]);
+        if (m_collectives)
+            m_collectives->write(m_graph.blocks[index], m_graph.deviceOfBlock[index]);
     }
 
     [[gnu::noinline]] void writeVersions(TaskId task, BlockIndex index)
@@ -464,7 +464,7 @@ private:
     std::vector<WeightTasks::Outgoing> m_weightsOut;
     Nanoseconds m_dueOf = 0;               ///< of the transfers of the present block
     std::optional<OffloadTasks> m_offload; ///< when stages offload
-    std::optional<CopyExchanges> m_exchanges;
+    std::optional<CopyCollectives> m_collectives;
 };
 
 } // namespace

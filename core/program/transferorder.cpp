@@ -243,14 +243,14 @@ private:
                     m_program.extraDependencies.push_back({t, here, 0});
                 continue;
             }
-            if (isCopyExchange(task.kind) && !m_program.blocks())
+            if (isCopyCollective(task.kind) && !m_program.blocks())
                 continue; // beside the blocks
             const auto pair = firstOfPair.find(t);
             m_program.afterOnDevice[t] = pair != firstOfPair.end() ? m_program.afterOnDevice[pair->second] : here;
             if (isReduction(task.kind) && task.peer != task.device) {
                 TaskId& there = last[task.peer];
                 const TaskId after = std::exchange(m_program.afterData[t], there);
-                if (after != none && isCopyExchange(m_program.tasks[after].kind))
+                if (after != none && isCopyCollective(m_program.tasks[after].kind))
                     m_program.extraDependencies.push_back({t, after, 0});
                 there = t;
             }
@@ -383,7 +383,7 @@ std::vector<IssuedTransfer> transfersOf(const Program& program, int device)
     return list;
 }
 
-std::vector<IssuedTransfer> exchangesOf(const Program& program, int device)
+std::vector<IssuedTransfer> collectivesOf(const Program& program, int device)
 {
     std::vector<IssuedTransfer> list;
     if (device < 0 || static_cast<std::size_t>(device) >= program.devices.size())

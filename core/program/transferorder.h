@@ -48,7 +48,7 @@ std::vector<IssuedTransfer> transfersOf(const Program& program, int device);
 
 /// What a device exchanges with copies of the pipeline that are only counted, in the order in which it issues that; a
 /// sum of gradients leaves the device. O(its instructions).
-std::vector<IssuedTransfer> exchangesOf(const Program& program, int device);
+std::vector<IssuedTransfer> collectivesOf(const Program& program, int device);
 
 /// The name of a transfer task as it is used in stated pairs.
 Transfer nameOf(const Program& program, TaskId transfer);

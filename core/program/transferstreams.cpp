@@ -13,7 +13,7 @@ void chainStreams(Program& program)
     std::vector<TaskId> last; // per device: the transfer at the end of its stream
     for (TaskId t = 0; t < program.tasks.size(); ++t) {
         const Task& task = program.tasks[t];
-        if (task.kind != TaskKind::Transfer && !isCopyExchange(task.kind))
+        if (task.kind != TaskKind::Transfer && !isCopyCollective(task.kind))
             continue;
         const auto from = static_cast<std::size_t>(task.device),
                    to = task.peer < 0 ? from : static_cast<std::size_t>(task.peer);

@@ -14,7 +14,7 @@ namespace pipewright {
 struct Transfer {
     /// In place of a destination: copies between the device and the host's memory, which nobody can reorder.
     static constexpr std::int32_t toHost = -1, fromHost = -2;
-    /// Likewise: exchanges of the device with copies of the pipeline that are only counted (program/copyexchanges.h).
+    /// Likewise: exchanges of the device with copies of the pipeline that are only counted (program/copycollectives.h).
     /// `producer` is then the block that reads what is gathered, or behind which gradients are summed.
     static constexpr std::int32_t gathers = -3, sums = -4;
 
@@ -23,7 +23,7 @@ struct Transfer {
     std::int32_t collective = -1; ///< at least 0: this one of the producer's, counted from 0; `destination` is 0 then
     bool isCollective() const { return collective >= 0; }
     bool isHostCopy() const { return destination == toHost || destination == fromHost; }
-    bool isExchange() const { return destination == gathers || destination == sums; }
+    bool isWithCopies() const { return destination == gathers || destination == sums; }
 
     auto operator<=>(const Transfer&) const = default;
 };

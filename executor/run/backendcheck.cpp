@@ -8,7 +8,7 @@
 #include "core/model/transformer.h"
 #include "core/predict/busqueues.h"
 #include "core/program/compile.h"
-#include "core/program/copyexchanges.h"
+#include "core/program/copycollectives.h"
 #include "core/schedule/weightplan.h"
 #include "executor/run/grouprun.h"
 #include "executor/run/machinefit.h"
@@ -253,7 +253,7 @@ BackendCheck checkForBackend(const Design& design, const RunMeans& means)
                  fmt::format("a stage stands for {} devices ({}), which is predicted and cannot be run here",
                              parallel.devicesPerStage(), textOf(parallel)),
                  "make the design without degrees of parallelism to run it"});
-    if (!design.workload && CopyExchanges::areIn(design.schedule, hasUpdates(design.schedule), design.costs))
+    if (!design.workload && CopyCollectives::areIn(design.schedule, hasUpdates(design.schedule), design.costs))
         check.found.push_back({Severity::Error, "costs.stages",
                                "stages exchange states with copies of the pipeline that are only counted, which is "
                                "predicted and cannot be run here",

@@ -90,7 +90,7 @@ QString sentence(const Design& design, const Prediction& prediction, const Block
     if (cause.pin)
         return tr("%1 idle because the block is pinned to start no earlier than %2.")
             .arg(durationText(waits), durationText(cause.ready));
-    if (cause.after != none && isCopyExchange(program.tasks[cause.after].kind))
+    if (cause.after != none && isCopyCollective(program.tasks[cause.after].kind))
         return tr("%1 waiting for its device to %2.").arg(durationText(waits), label(program, cause.after));
     const TaskId source = producer(program, cause.after);
     if (source == none)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/timeline/transferlanes.h"
 
-#include "core/program/copyexchanges.h"
+#include "core/program/copycollectives.h"
 #include "core/program/replicasums.h"
 #include "gui/timeline/lanestrip.h"
 #include "gui/widgets/words.h"
@@ -42,13 +42,13 @@ bool hasHostCopies(const Design& design)
 }
 
 /// With update blocks there are none: then their row stays empty.
-bool hasExchanges(const Design& design)
+bool hasCollectives(const Design& design)
 {
-    return CopyExchanges::areIn(design.schedule, false, design.costs);
+    return CopyCollectives::areIn(design.schedule, false, design.costs);
 }
 
 /// In PyTorch's words, as its pipeline schedules list such actions.
-QString exchangeName(const Transfer& transfer)
+QString collectiveName(const Transfer& transfer)
 {
     return (transfer.destination == Transfer::gathers ? QStringLiteral("%1UNSHARD") : QStringLiteral("%1REDUCE_GRAD"))
         .arg(transfer.producer.stage);
@@ -71,21 +71,21 @@ const std::vector<IssuedTransfer>& TransferLanes::of(int device) const
     std::optional<std::vector<IssuedTransfer>>& list = m_lists[device];
     if (!list) {
         list = transfersOf(prediction->program, device);
-        const std::vector<IssuedTransfer> exchanges = exchangesOf(prediction->program, device);
-        list->insert(list->end(), exchanges.begin(), exchanges.end());
+        const std::vector<IssuedTransfer> collectives = collectivesOf(prediction->program, device);
+        list->insert(list->end(), collectives.begin(), collectives.end());
     }
     return *list;
 }
 
 int TransferLanes::rowsBeside(const Design& design)
 {
-    return int{hasExchanges(design)} + (hasHostCopies(design) ? 2 : 0);
+    return int{hasCollectives(design)} + (hasHostCopies(design) ? 2 : 0);
 }
 
 TransferLanes::Row TransferLanes::rowOf(const Transfer& transfer)
 {
-    if (transfer.isExchange())
-        return Row::Exchanges;
+    if (transfer.isWithCopies())
+        return Row::Collectives;
     if (!transfer.isHostCopy())
         return Row::Transfers;
     return transfer.destination == Transfer::toHost ? Row::ToHost : Row::FromHost;
@@ -96,15 +96,15 @@ QRectF TransferLanes::rowRect(const QRectF& area, Row row) const
     const QRectF first = area.adjusted(0, 0, 0, -rowsBeside(m_document.design()) * LaneStrip::copyRow);
     if (row == Row::Transfers)
         return first;
-    const int place = int{row != Row::Exchanges && hasExchanges(m_document.design())} + int{row == Row::FromHost};
+    const int place = int{row != Row::Collectives && hasCollectives(m_document.design())} + int{row == Row::FromHost};
     return {area.left(), first.bottom() + place * LaneStrip::copyRow, area.width(), LaneStrip::copyRow};
 }
 
 TransferLanes::Row TransferLanes::rowAt(const QRectF& area, double y) const
 {
     std::vector<Row> below; // the row of transfers, from above
-    if (hasExchanges(m_document.design()))
-        below.push_back(Row::Exchanges);
+    if (hasCollectives(m_document.design()))
+        below.push_back(Row::Collectives);
     if (hasHostCopies(m_document.design()))
         below.insert(below.end(), {Row::ToHost, Row::FromHost});
     Row found = Row::Transfers;
@@ -168,8 +168,8 @@ QString TransferLanes::name(const Transfer& transfer) const
 {
     if (transfer.isCollective())
         return QString::fromStdString(textOf(transfer)); // as it is stated in a file
-    if (transfer.isExchange())
-        return exchangeName(transfer);
+    if (transfer.isWithCopies())
+        return collectiveName(transfer);
     if (transfer.isHostCopy())
         return (transfer.destination == Transfer::toHost ? transferWords("%1 to the host's memory")
                                                          : transferWords("%1 from the host's memory"))
@@ -185,7 +185,7 @@ QString TransferLanes::text(int device, std::size_t index, const Timeline& times
     if (!prediction || index >= list.size())
         return {};
     const IssuedTransfer& issued = list[index];
-    if (issued.transfer.isExchange())
+    if (issued.transfer.isWithCopies())
         return transferWords("%1, %2: %3, %4 to %5")
             .arg(deviceLabel(m_document.design(), device), name(issued.transfer),
                  QString::fromStdString(prediction->program.label(issued.task)), durationText(times.start[issued.task]),
@@ -237,8 +237,8 @@ void TransferLanes::paint(QPainter& painter, int device, const QRectF& area, con
     label(Row::Transfers, transfers == 0                  ? transferWords("no transfers")
                           : chips.isDense(Row::Transfers) ? transferWords("zoom to reorder")
                                                           : transferWords("▾ %1 transfers").arg(transfers));
-    if (hasExchanges(m_document.design()))
-        label(Row::Exchanges, transferWords("%1 with copies").arg(count(Row::Exchanges)));
+    if (hasCollectives(m_document.design()))
+        label(Row::Collectives, transferWords("%1 with copies").arg(count(Row::Collectives)));
     if (hasHostCopies(m_document.design())) {
         label(Row::ToHost, transferWords("%1 to the host").arg(count(Row::ToHost)));
         label(Row::FromHost, transferWords("%1 back").arg(count(Row::FromHost)));
@@ -247,9 +247,9 @@ void TransferLanes::paint(QPainter& painter, int device, const QRectF& area, con
     painter.setFont(Theme::numbers(TextSize::Small));
     for (const Chips::Chip& chip : chips.shown) {
         const IssuedTransfer& issued = list[chip.index];
-        const bool exchange = issued.transfer.isExchange(); // coloured as in the bars of memory
-        const QColor fill = exchange ? theme.fill(issued.sends ? Op::W : Op::R)
-                                     : theme.fill(issued.transfer.producer.op == Op::F ? Op::F : Op::I);
+        const bool collective = issued.transfer.isWithCopies(); // coloured as in the bars of memory
+        const QColor fill = collective ? theme.fill(issued.sends ? Op::W : Op::R)
+                                       : theme.fill(issued.transfer.producer.op == Op::F ? Op::F : Op::I);
         const bool dense = chips.isDense(rowOf(issued.transfer));
         painter.setRenderHint(QPainter::Antialiasing, !dense);
         if (dense) {
@@ -261,19 +261,19 @@ void TransferLanes::paint(QPainter& painter, int device, const QRectF& area, con
         painter.setBrush(issued.sends ? QBrush(fill) : QBrush(Qt::NoBrush));
         painter.drawRoundedRect(chip.rect.adjusted(0.5, 0.5, -0.5, -0.5), 2, 2);
         painter.setPen(issued.sends ? theme.ink : theme.text);
-        const QString name = exchange ? exchangeName(issued.transfer) : blockText(issued.transfer.producer);
+        const QString name = collective ? collectiveName(issued.transfer) : blockText(issued.transfer.producer);
         const QString arrow = issued.sends ? QStringLiteral("→") : QStringLiteral("←");
         const int peer =
             issued.sends ? issued.transfer.destination : m_document.prediction()->program.tasks[issued.task].device;
         const QString other = issued.transfer.isHostCopy() ? transferWords("host") : QString::number(peer);
         const QString form = issued.sends ? QStringLiteral("%1→%2") : QStringLiteral("%1←%2");
-        const QString full = exchange ? name : form.arg(name).arg(other);
+        const QString full = collective ? name : form.arg(name).arg(other);
         const double width = painter.fontMetrics().horizontalAdvance(full);
         QString text = arrow;
         if (width + 4 <= chip.rect.width())
             text = full;
         else if (chip.rect.width() >= namedChip) // the row of a copy says already where it goes
-            text = exchange                       ? arrow + QString::number(issued.transfer.producer.stage)
+            text = collective                     ? arrow + QString::number(issued.transfer.producer.stage)
                    : issued.transfer.isHostCopy() ? name
                                                   : arrow + other;
         painter.drawText(chip.rect, Qt::AlignCenter, text);

@@ -2,7 +2,7 @@
 // The sub-lanes of transfers: below a device's blocks, its sends and receives in the order in which it issues them. A
 // chip is drawn where its transfer begins, or directly behind the previous chip, so that the order can be read and
 // chips can be dragged even when transfers take no time. A row with too many chips shows ticks at their times instead.
-// Exchanges with copies of the pipeline that are only counted, and copies to the host's memory and back, run in
+// Collectives with copies of the pipeline that are only counted, and copies to the host's memory and back, run in
 // parallel with the transfers and with each other, so each has its own row.
 #pragma once
 
@@ -30,13 +30,13 @@ public:
         m_stated.reset();
     }
     static int rowsBeside(const Design& design); ///< those besides the row of transfers
-    enum class Row { Transfers, Exchanges, ToHost, FromHost };
+    enum class Row { Transfers, Collectives, ToHost, FromHost };
     static Row rowOf(const Transfer& transfer);
 
     /// The row of a device's sub-lane at height `y`.
     Row rowAt(const QRectF& area, double y) const;
 
-    /// What a device issues, in order, its exchanges behind the rest; made when first asked for. Empty without a
+    /// What a device issues, in order, its collectives behind the rest; made when first asked for. Empty without a
     /// prediction.
     const std::vector<IssuedTransfer>& of(int device) const;
     bool isStated(const Transfer& transfer) const; ///< the schedule says something about its order

@@ -5,10 +5,10 @@
 #pragma once
 
 #include "buffersizes.h"
+#include "collectivesimulation.h"
 #include "core/design/design.h"
 #include "core/program/program.h"
 #include "devicestreams.h"
-#include "exchangesimulation.h"
 #include "listpeaks.h"
 #include "partsimulation.h"
 
@@ -29,7 +29,7 @@ public:
     DeviceSimulation(const Program& program, const Design& design)
         : start(program.tasks.size(), never), end(program.tasks.size(), never), m_program(program), m_design(design),
           m_costs(design.costs), m_sizes(design), m_available(program.buffers.size(), 0),
-          m_lanes(program.devices.size()), m_streams(program), m_exchanges(program, design.costs)
+          m_lanes(program.devices.size()), m_streams(program), m_collectives(program, design.costs)
     {
         for (TaskId t = 0; t < program.tasks.size(); ++t)
             for (const BufferId b : program.writes(t))
@@ -48,7 +48,7 @@ public:
         for (Nanoseconds next = 0; next != never; next = nextEvent()) {
             m_now = next;
             // A bus is served when all that this moment makes ready is known.
-            while (advanceDevices() || advanceTransfers() || advanceHostWires() || advanceExchanges() || serveABus())
+            while (advanceDevices() || advanceTransfers() || advanceHostWires() || advanceCollectives() || serveABus())
                 ;
         }
         return std::find(end.begin(), end.end(), never) == end.end();
@@ -177,7 +177,7 @@ private:
                    : m_costs.hostGaps[device].before[static_cast<std::size_t>(task.op)];
     }
 
-    bool heldBack(TaskId t) const { return m_exchanges.holdBack(m_program.tasks[t], end, m_now); }
+    bool heldBack(TaskId t) const { return m_collectives.holdBack(m_program.tasks[t], end, m_now); }
 
     void begin(TaskId task, Nanoseconds duration)
     {
@@ -211,9 +211,9 @@ private:
             break;
         case InstructionKind::Gather:
         case InstructionKind::ReduceGradients:
-            m_exchanges.issue(t);
+            m_collectives.issue(t);
             if (m_costs.communication == Communication::Blocking) {
-                advanceExchanges();
+                advanceCollectives();
                 lane.freeFrom = end[t];
             }
             break;
@@ -376,10 +376,10 @@ private:
         return moved;
     }
 
-    bool advanceExchanges()
+    bool advanceCollectives()
     {
-        return m_exchanges.advance(m_now, m_costs.communication == Communication::OneStream ? &m_streams : nullptr, end,
-                                   [this](TaskId t) { begin(t, m_exchanges.timeOf(t)); });
+        return m_collectives.advance(m_now, m_costs.communication == Communication::OneStream ? &m_streams : nullptr,
+                                     end, [this](TaskId t) { begin(t, m_collectives.timeOf(t)); });
     }
 
     bool serveABus()
@@ -436,7 +436,7 @@ private:
         for (const Nanoseconds time : m_available)
             see(time);
         m_streams.eachEnd(see);
-        m_exchanges.eachEnd(see);
+        m_collectives.eachEnd(see);
         for (const auto& [name, bus] : m_buses)
             see(bus.freeFrom);
         for (const Pin& pin : m_design.schedule.pins)
@@ -455,7 +455,7 @@ private:
     std::map<TaskId, std::vector<Lane*>> m_meeting; ///< devices that have reached the task
     std::set<TaskId> m_waitingTransfers, m_issued;
     DeviceStreams m_streams;
-    ExchangeSimulation m_exchanges;
+    CollectiveSimulation m_collectives;
     std::map<std::string, Bus> m_buses;
     std::vector<std::pair<HostWire, HostWire>> m_hostWires; ///< per device, to the host and from it
 };

@@ -34,7 +34,7 @@ private Q_SLOTS:
             QCOMPARE(int{isOfBlock(kind)} + int{isUpdate(kind)} + int{isReduction(kind)} + int{moves(kind)}, 1);
             QCOMPARE(isBesideBlocks(kind), !isOfBlock(kind) && !isUpdate(kind));
             QCOMPARE(isBlockOrUpdate(kind), !isBesideBlocks(kind) && kind != TaskKind::Collective);
-            QCOMPARE(joinsDevices(kind), isBesideBlocks(kind) && !isHostCopy(kind) && !isCopyExchange(kind));
+            QCOMPARE(joinsDevices(kind), isBesideBlocks(kind) && !isHostCopy(kind) && !isCopyCollective(kind));
             QVERIFY(!traitsOf(kind).computes || isBlockOrUpdate(kind));
         }
         QVERIFY(traitsOf(TaskKind::Compute).computes && traitsOf(TaskKind::Update).computes);

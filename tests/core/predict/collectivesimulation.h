@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The exchanges of a simulated machine (devicesimulation.h) with copies of the pipeline that are only counted: each
+// The collectives of a simulated machine (devicesimulation.h) with copies of the pipeline that are only counted: each
 // device does them one after the other, in the order of its instruction list, beside its blocks.
 #pragma once
 
@@ -13,35 +13,35 @@
 
 namespace pipewright::test {
 
-class ExchangeSimulation {
+class CollectiveSimulation {
 public:
-    ExchangeSimulation(const Program& program, const Costs& costs)
+    CollectiveSimulation(const Program& program, const Costs& costs)
         : m_program(program), m_costs(costs), m_wires(program.devices.size())
     {
     }
 
-    Nanoseconds timeOf(TaskId exchange) const
+    Nanoseconds timeOf(TaskId collective) const
     {
-        const Task& task = m_program.tasks[exchange];
+        const Task& task = m_program.tasks[collective];
         const StageCosts& stage = m_costs.stages[static_cast<std::size_t>(task.stage)];
         return task.kind == TaskKind::Gather ? stage.gather : stage.reduceGradients;
     }
 
     /// Its device comes to it.
-    void issue(TaskId exchange)
+    void issue(TaskId collective)
     {
-        const Task& task = m_program.tasks[exchange];
-        m_wires[static_cast<std::size_t>(task.device)].queue.push_back(exchange);
+        const Task& task = m_program.tasks[collective];
+        m_wires[static_cast<std::size_t>(task.device)].queue.push_back(collective);
         if (task.op != Op::U)
-            (task.kind == TaskKind::Gather ? m_gather : m_sum)[task.stage] = exchange;
+            (task.kind == TaskKind::Gather ? m_gather : m_sum)[task.stage] = collective;
     }
 
     /// A block waits for its stage's parameters; an update and the sum of a shared parameter for its gradients.
     bool holdBack(const Task& task, const std::vector<Nanoseconds>& end, Nanoseconds now) const
     {
-        const auto isOpen = [&](const std::map<int, TaskId>& exchanges, int stage) {
-            const auto found = exchanges.find(stage);
-            return found != exchanges.end() && end[found->second] > now;
+        const auto isOpen = [&](const std::map<int, TaskId>& collectives, int stage) {
+            const auto found = collectives.find(stage);
+            return found != collectives.end() && end[found->second] > now;
         };
         switch (task.kind) {
         case TaskKind::Compute: return isOpen(m_gather, task.stage);
@@ -60,7 +60,7 @@ public:
         return false;
     }
 
-    /// Begins what can begin: begin(exchange). True when something did.
+    /// Begins what can begin: begin(collective). True when something did.
     template<typename Begin>
     bool advance(Nanoseconds now, DeviceStreams* streams, const std::vector<Nanoseconds>& end, Begin begin)
     {

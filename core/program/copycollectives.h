@@ -14,15 +14,15 @@
 
 namespace pipewright {
 
-class CopyExchanges : TaskWriter {
+class CopyCollectives : TaskWriter {
 public:
     /// Whether a step has these tasks. With update blocks, and between drawn replicas, the update's time includes them:
     /// updateTime().
     static bool areIn(const PipelineShape& shape, bool hasUpdates, const Costs& costs);
 
     /// Keeps references to all.
-    CopyExchanges(Program& program, const Schedule& schedule, const Costs& costs, const Dataflow& dataflow,
-                  const OrderGraph& graph);
+    CopyCollectives(Program& program, const Schedule& schedule, const Costs& costs, const Dataflow& dataflow,
+                    const OrderGraph& graph);
 
     /// Before the task of a block is begun. `last`: the last task of its device.
     [[gnu::noinline]] void addGathersBefore(BlockIndex block, TaskId& last);
@@ -48,7 +48,7 @@ private:
         Bytes parameterBytes = 0, gradientBytes = 0; ///< to be made there; 0: not shared out
     };
     struct Device {
-        TaskId last = none;        ///< exchange
+        TaskId last = none;        ///< collective
         std::vector<TaskId> open;  ///< sums whose gradients are still there, oldest first
         std::size_t next = 0;      ///< gather of the plan
         BlockIndex held = noBlock; ///< the first of a pair, with its task
@@ -59,7 +59,7 @@ private:
         return m_schedule.zero.sharesGradients() && m_schedule.zero.reduce == Zero::Reduce::Each;
     }
     Stage& stageOf(const Block& block) { return m_stages[static_cast<std::size_t>(block.stage)]; }
-    TaskId beginExchange(TaskKind kind, const Block& block, int device, TaskId behind, TaskId& last);
+    TaskId beginCollective(TaskKind kind, const Block& block, int device, TaskId behind, TaskId& last);
     void addSum(BlockIndex block, TaskId task, TaskId& last);
 
     const OrderGraph& m_graph;

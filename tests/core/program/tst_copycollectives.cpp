@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What a device exchanges with copies of the pipeline that are only counted. That times and bytes are as they should be
-// is tested against a simulation (core/predict/tst_oracle.cpp); here, which exchanges there are.
+// is tested against a simulation (core/predict/tst_oracle.cpp); here, which collectives there are.
 #include "core/design/designbuilder.h"
 #include "core/design/redesign.h"
 #include "core/files/designfile.h"
@@ -80,7 +80,7 @@ std::vector<std::vector<int>> gathersOf(const Program& program, int device)
 
 } // namespace
 
-class CopyExchangesTest : public QObject {
+class CopyCollectivesTest : public QObject {
     Q_OBJECT
 
 private Q_SLOTS:
@@ -132,7 +132,7 @@ private Q_SLOTS:
     }
 
     /// Parameters are gathered after an update that they are not shared out in, or before the first reader.
-    void eachLevelHasItsExchanges()
+    void eachLevelHasItsCollectives()
     {
         const auto counts = [](const Design& design) {
             const Program program = compile(design.schedule, design.costs, design.dataflow);
@@ -153,7 +153,7 @@ private Q_SLOTS:
             r.zero.prefetch = 0;
         };
         QVERIFY(counts(sharing("interleaved-1f1b", 3, visits)).second > 3 * 8);
-        // One copy has nobody to exchange anything with.
+        // One copy has nobody to share anything with.
         const Design alone = makeDesign([] {
             DesignRequest r = test::requestFor("1f1b", 4, 8);
             r.model = "llama-3-8b";
@@ -261,5 +261,5 @@ private Q_SLOTS:
     }
 };
 
-PIPEWRIGHT_TEST(CopyExchangesTest, NoApplication)
-#include "tst_copyexchanges.moc"
+PIPEWRIGHT_TEST(CopyCollectivesTest, NoApplication)
+#include "tst_copycollectives.moc"

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "core/program/copyexchanges.h"
+#include "core/program/copycollectives.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace pipewright {
 
-bool CopyExchanges::areIn(const PipelineShape& shape, bool hasUpdates, const Costs& costs)
+bool CopyCollectives::areIn(const PipelineShape& shape, bool hasUpdates, const Costs& costs)
 {
     return !hasUpdates && shape.replicas() == 1
            && std::any_of(costs.stages.begin(), costs.stages.end(),
                           [](const StageCosts& stage) { return stage.exchangesStates(); });
 }
 
-CopyExchanges::CopyExchanges(Program& program, const Schedule& schedule, const Costs& costs, const Dataflow& dataflow,
-                             const OrderGraph& graph)
+CopyCollectives::CopyCollectives(Program& program, const Schedule& schedule, const Costs& costs,
+                                 const Dataflow& dataflow, const OrderGraph& graph)
     : TaskWriter(program, schedule, costs), m_graph(graph), m_stages(costs.stages.size()),
       m_devices(graph.firstOfDevice.size() - 1)
 {
@@ -33,7 +33,7 @@ CopyExchanges::CopyExchanges(Program& program, const Schedule& schedule, const C
         m_plan.emplace(schedule, gathered, graph);
 }
 
-TaskId CopyExchanges::beginExchange(TaskKind kind, const Block& block, int device, TaskId behind, TaskId& last)
+TaskId CopyCollectives::beginCollective(TaskKind kind, const Block& block, int device, TaskId behind, TaskId& last)
 {
     Device& own = m_devices[static_cast<std::size_t>(device)];
     const bool inOrder = m_program.blocks();
@@ -45,7 +45,7 @@ TaskId CopyExchanges::beginExchange(TaskKind kind, const Block& block, int devic
     return task;
 }
 
-void CopyExchanges::addGathersBefore(BlockIndex block, TaskId& last)
+void CopyCollectives::addGathersBefore(BlockIndex block, TaskId& last)
 {
     if (!m_plan)
         return;
@@ -56,7 +56,7 @@ void CopyExchanges::addGathersBefore(BlockIndex block, TaskId& last)
     for (; own.next < plan.size() && plan[own.next].before == block; ++own.next) {
         const Block& reader = m_graph.blocks[plan[own.next].reader];
         Stage& stage = stageOf(reader);
-        stage.gather = beginExchange(TaskKind::Gather, reader, device, before, last);
+        stage.gather = beginCollective(TaskKind::Gather, reader, device, before, last);
         endReads();
         if (stage.parameterBytes > 0)
             operand(stage.parameters = addBuffer(BufferKind::GatheredParameters, device, reader.stage,
@@ -64,14 +64,14 @@ void CopyExchanges::addGathersBefore(BlockIndex block, TaskId& last)
     }
 }
 
-void CopyExchanges::begin(TaskId task, int device)
+void CopyCollectives::begin(TaskId task, int device)
 {
     std::vector<TaskId>& open = m_devices[static_cast<std::size_t>(device)].open;
     for (; open.size() > 1; open.erase(open.begin()))
         waitFor(task, open.front());
 }
 
-void CopyExchanges::read(TaskId task, const Block& block)
+void CopyCollectives::read(TaskId task, const Block& block)
 {
     const Stage& stage = stageOf(block);
     if (isPass(block.op)) {
@@ -82,7 +82,7 @@ void CopyExchanges::read(TaskId task, const Block& block)
         operand(stage.gradients);
 }
 
-void CopyExchanges::write(const Block& block, int device)
+void CopyCollectives::write(const Block& block, int device)
 {
     Stage& stage = stageOf(block);
     if (makesWeightGrad(block.op) && stage.gradientBytes > 0 && stage.gradients == none)
@@ -90,7 +90,7 @@ void CopyExchanges::write(const Block& block, int device)
                     addBuffer(BufferKind::WholeGradients, device, block.stage, block.microbatch, stage.gradientBytes));
 }
 
-void CopyExchanges::addSumAfter(BlockIndex block, TaskId task, TaskId& last)
+void CopyCollectives::addSumAfter(BlockIndex block, TaskId task, TaskId& last)
 {
     Device& own = m_devices[static_cast<std::size_t>(m_graph.deviceOfBlock[block])];
     if (m_graph.unitSize(block) > 1) { // nothing comes between the two of a pair
@@ -103,7 +103,7 @@ void CopyExchanges::addSumAfter(BlockIndex block, TaskId task, TaskId& last)
     addSum(block, task, last);
 }
 
-void CopyExchanges::addSum(BlockIndex index, TaskId task, TaskId& last)
+void CopyCollectives::addSum(BlockIndex index, TaskId task, TaskId& last)
 {
     const Block& block = m_graph.blocks[index];
     if (!makesWeightGrad(block.op))
@@ -112,18 +112,18 @@ void CopyExchanges::addSum(BlockIndex index, TaskId task, TaskId& last)
     if (--stage.gradientsLeft > 0 && !isSummedEach())
         return;
     const int device = m_graph.deviceOfBlock[index];
-    stage.summed = beginExchange(TaskKind::ReduceGradients, block, device, task, last);
+    stage.summed = beginCollective(TaskKind::ReduceGradients, block, device, task, last);
     operand(stage.gradients);
     endReads();
     if (std::exchange(stage.gradients, none) != none)
         m_devices[static_cast<std::size_t>(device)].open.push_back(stage.summed);
 }
 
-void CopyExchanges::addGatherAfter(int stage, TaskId update, TaskId& last)
+void CopyCollectives::addGatherAfter(int stage, TaskId update, TaskId& last)
 {
     if (m_schedule.zero.level == 0 || m_plan || m_costs.stages[static_cast<std::size_t>(stage)].gather == 0)
         return;
-    beginExchange(TaskKind::Gather, {Op::U, stage, 0, 0}, deviceOf(stage, 0), update, last);
+    beginCollective(TaskKind::Gather, {Op::U, stage, 0, 0}, deviceOf(stage, 0), update, last);
     endReads();
 }
 
