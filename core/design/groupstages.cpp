@@ -384,6 +384,7 @@ Diagnostics whyNoMembers(const Design& design)
             rest.offload, rest.zero);
     takeOut(rest.family, rest.backward, rest.firstStageMaySplit, rest.order, rest.pins, rest.transferOrder);
     takeOut(rest.overlaps, rest.partOrders); // refused below
+    takeOut(rest.gathers);                   // of ZeRO 3, which is refused
     rest.sequencePieces = Schedule{}.sequencePieces;
     refuse(why.empty() && !(rest == Schedule{}), "schedule", "it holds what groups do not run",
            "use a family such as 1f1b or pipedream");

@@ -283,6 +283,7 @@ Design withSchedule(const Design& original, Schedule schedule, std::vector<int> 
         design.schedule.overlaps = std::move(schedule.overlaps);
         design.schedule.partOrders = std::move(schedule.partOrders);
         design.schedule.pins = std::move(schedule.pins);
+        design.schedule.gathers = std::move(schedule.gathers);
         return design;
     }
     const Design cut = withSequencePieces(original, schedule.sequencePieces);

@@ -65,7 +65,7 @@ bool isNamedInExports(const Design& design)
     takeOut(schedule.recompute);                             // R blocks are refused, others warned of
     takeOut(schedule.offload, schedule.dataParallelDevices); // refused where they mean anything
     takeOut(schedule.family, schedule.backward, schedule.firstStageMaySplit, schedule.order, schedule.overlaps,
-            schedule.pins, schedule.partOrders, schedule.transferOrder);
+            schedule.pins, schedule.partOrders, schedule.transferOrder, schedule.gathers);
     return rest == Design{};
 }
 

@@ -2,6 +2,7 @@
 // Writes rows of cells from lanes, and parses rows back cell by cell with faults per line and cell. O(cells).
 #include "core/exchange/pytorchcsv.h"
 
+#include "core/exchange/importedgathers.h"
 #include "core/exchange/pytorchcomms.h"
 #include "core/program/compile.h"
 
@@ -30,7 +31,7 @@ struct Reading {
     ImportedOrder computations;
     PytorchRows rows; ///< with sends and receives
     std::vector<std::vector<int>> cells;
-    int transfers = 0, crowds = 0, sharding = 0, reductions = 0;
+    int transfers = 0, crowds = 0;
     std::vector<std::pair<int, int>> idle; ///< line, cell
 };
 
@@ -60,8 +61,6 @@ void readRow(const TextLine& line, PytorchLetters letters, Reading& reading, Cel
             if (row.size() - before == 2 && i == before + 1)
                 reading.computations.overlapLastTwo();
             reading.transfers += action.isTransfer();
-            reading.sharding += action.type == Type::Unshard || action.type == Type::Reshard;
-            reading.reductions += action.type == Type::ReduceGrad;
         }
     }
 }
@@ -85,12 +84,6 @@ void remark(const Reading& reading, const std::string& source, Diagnostics& diag
             {Severity::Warning, source,
              fmt::format("{} overlaps of more than two blocks run one after the other in the design", reading.crowds),
              "PyTorch does the same unless a function is registered for OVERLAP_F_B"});
-    if (reading.sharding > 0)
-        diagnostics.push_back(
-            {Severity::Note, source, fmt::format("{} UNSHARD and RESHARD actions are left out", reading.sharding), {}});
-    if (reading.reductions > 0)
-        diagnostics.push_back(
-            {Severity::Note, source, fmt::format("{} REDUCE_GRAD actions are left out", reading.reductions), {}});
 }
 
 constexpr std::string_view lossHint = "let the last stage run its forwards in the order of their microbatches";
@@ -255,6 +248,7 @@ Imported importPytorchCsv(std::string_view text, const std::string& source, Pyto
         checkCommunication(imported.design, reading, faults);
     imported.diagnostics = faults.take();
     orderTransfers(imported, reading.rows, transfers, source);
+    stateGathers(imported, reading.rows, source);
     if (const auto block = misplacedLoss(imported.design.schedule))
         imported.diagnostics.push_back({Severity::Warning, source, misplacedLossText(*block), std::string(lossHint)});
     remark(reading, source, imported.diagnostics);

@@ -8,6 +8,7 @@
 #include "core/model/transformer.h"
 #include "core/presets/clusterjson.h"
 #include "core/presets/modeljson.h"
+#include "core/schedule/statedgather.h"
 
 #include <nlohmann/json.hpp>
 
@@ -158,6 +159,11 @@ Json scheduleToJson(const Schedule& schedule, const Schedule* unrolled)
     }
     for (const TransferPrecedence& pair : schedule.transferOrder)
         json["transfer_order"].push_back({{"transfer", textOf(pair.first)}, {"before", textOf(pair.second)}});
+    for (const StatedGather& gather : schedule.gathers)
+        if (gather.before)
+            json["gathers"].push_back({{"gather", gatherName(gather.reader)}, {"before", toString(*gather.before)}});
+        else
+            json["gathers"].push_back({{"gather", gatherName(gather.reader)}, {"held", true}});
     return json;
 }
 

@@ -14,7 +14,11 @@
 //
 // Of level 3 a file may say which stages free what they gathered after each visit, "reshard": "always" or
 // "reshard_stages": [0, 2], and how many stages ahead are gathered, "prefetch": 1; of levels 2 and 3 when gradients are
-// reduced, "reduce": "each", or "last" when left out.
+// reduced, "reduce": "each", or "last" when left out. In "schedule", gathers of level 3 that do not stand where these
+// rules put them (schedule/statedgather.h), named by the stage and the first block that reads them, before a block of
+// the same device; or left out, since the device holds the parameters:
+//
+//   "gathers": [{"gather": "2UNSHARD@F0", "before": "F0.0"}, {"gather": "2UNSHARD@B1", "held": true}]
 //
 // A schedule may be given by a building block (buildingblock/buildingblock.h) instead of an order:
 //

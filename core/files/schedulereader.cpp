@@ -4,6 +4,7 @@
 
 #include "core/design/blockparts.h"
 #include "core/json/jsontext.h"
+#include "core/schedule/statedgather.h"
 
 #include <fmt/format.h>
 
@@ -144,6 +145,38 @@ void readTransferOrder(Reading& reading, const Json& pairs, Schedule& schedule)
         readTransfer("before", pair.second);
         reader.finish();
         schedule.transferOrder.push_back(pair);
+    }
+}
+
+void readGathers(Reading& reading, const Json& gathers, Schedule& schedule)
+{
+    if (gathers.size() > static_cast<std::size_t>(maxBlocks)) {
+        reading.fault("/schedule/gathers", fmt::format("{} gathers", gathers.size()),
+                      fmt::format("at most {}", maxBlocks));
+        return;
+    }
+    for (std::size_t i = 0; i < gathers.size(); ++i) {
+        ObjectReader reader = reading.object(gathers[i], fmt::format("/schedule/gathers/{}", i));
+        std::string name, before;
+        bool held = false;
+        const bool named = reader.read("gather", name, Presence::Required);
+        const bool placed = reader.read("before", before);
+        reader.read("held", held);
+        const std::optional<Block> gathered = parseGather(name, schedule);
+        const std::optional<Block> block = parseBlock(before);
+        if (named && (!gathered || gathered->stage >= schedule.stages()))
+            reader.fault("gather", "this is no gather of the schedule",
+                         "write the stage and the first block that reads it, as PyTorch would: \"2UNSHARD@F0\"");
+        else if (gathered && statedGather(schedule, *gathered) != nullptr)
+            reader.fault("gather", "its place is stated twice", "keep one of the entries");
+        else if (placed && !block)
+            reader.fault("before", "this is not a block", "write the block that it is gathered before: \"F1.3\"");
+        else if (placed == held)
+            reader.fault("gather", "it needs one of \"before\" and \"held\"",
+                         "\"before\": \"F1.3\", or \"held\": true where the device keeps the parameters");
+        else if (gathered)
+            stateGather(schedule, {*gathered, placed ? block : std::nullopt});
+        reader.finish();
     }
 }
 
@@ -340,6 +373,8 @@ void readSchedule(Reading& reading, const Json& value, Schedule& schedule, Sched
         readPartOrders(reading, *orders, schedule);
     if (const Json* pairs = reader.array("transfer_order"))
         readTransferOrder(reading, *pairs, schedule);
+    if (const Json* gathers = reader.array("gathers"))
+        readGathers(reading, *gathers, schedule);
     if (const Json* weights = reader.object("weights"))
         schedule.weightPolicy = readWeights(reading, *weights);
     reader.finish();

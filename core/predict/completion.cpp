@@ -180,6 +180,7 @@ Schedule following(const Schedule& model, const Schedule& placed)
     schedule.partOrders = placed.partOrders;
     dropBrokenOverlaps(schedule);
     schedule.transferOrder = placed.transferOrder;
+    schedule.gathers = placed.gathers;
     return schedule;
 }
 

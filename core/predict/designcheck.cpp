@@ -8,6 +8,7 @@
 #include "core/predict/busqueues.h"
 #include "core/predict/predict.h"
 #include "core/program/deadlock.h"
+#include "core/program/gatherplan.h"
 #include "core/program/memberprogram.h"
 #include "core/program/transferorder.h"
 #include "core/schedule/validate.h"
@@ -183,6 +184,7 @@ Diagnostics checkDesign(const Design& design, std::vector<MemoryPeak>* crossed)
             diagnostics.push_back({Severity::Note, "costs.link.bus", busSentence(program),
                                    "links without a bus have a wire of their own"});
     };
+    append(diagnostics, notesOnGathers(design.schedule, design.costs, design.dataflow));
     try {
         append(diagnostics, checkBytes(design));
         if (design.schedule.blocks() >= manyBlocks && !hasGroups(design)) {

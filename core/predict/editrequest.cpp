@@ -9,11 +9,13 @@
 #include "core/predict/completion.h"
 #include "core/program/collectiveorder.h"
 #include "core/program/compile.h"
+#include "core/program/gatheredits.h"
 #include "core/program/pairtimes.h"
 #include "core/program/transferedits.h"
 #include "core/schedule/edits.h"
 #include "core/schedule/replicas.h"
 #include "core/schedule/ripple.h"
+#include "core/schedule/statedgather.h"
 
 #include <map>
 
@@ -117,8 +119,18 @@ struct Apply {
     {
         return stated(moveCollective(*design, request.collective, request.passed, request.later));
     }
+    EditedDesign operator()(const MoveGather& request) const
+    {
+        return stated(request.before ? placeGather(*design, request.reader, *request.before)
+                                     : moveGatherBy(*design, request.reader, request.places));
+    }
     EditedDesign operator()(const FreeTransfer& request) const
     {
+        if (request.transfer.destination == Transfer::gathers) {
+            EditResult result{schedule, {}};
+            freeGather(result.schedule, request.transfer.producer);
+            return stated(std::move(result));
+        }
         return stated({withoutStatedOrder(schedule, request.transfer), {}});
     }
     EditedDesign operator()(const OrderParts& request) const

@@ -77,7 +77,15 @@ struct MoveCollective {
     bool later = false;           ///< or earlier
     bool operator==(const MoveCollective&) const = default;
 };
-/// Removes the stated order of a transfer, which then has its inferred place.
+/// Gathers what `reader` reads first before another block of its device, or holds it (program/gatheredits.h): before
+/// the block `before`, or by `places` of its device from where it stands.
+struct MoveGather {
+    Block reader;
+    std::optional<Block> before{};
+    int places = 0;
+    bool operator==(const MoveGather&) const = default;
+};
+/// Removes the stated order of a transfer, or of a gather, which then has its inferred place.
 struct FreeTransfer {
     Transfer transfer;
     bool operator==(const FreeTransfer&) const = default;
@@ -111,9 +119,10 @@ struct ReplaceDesign {
     bool operator==(const ReplaceDesign&) const = default;
 };
 
-using EditRequest = std::variant<ReorderDevice, RippleBlock, MoveStage, PlaceBlock, UnplaceBlocks, PinBlock,
-                                 SplitBackwards, MergeBackwards, CompleteSchedule, MoveTransfer, MoveCollective,
-                                 FreeTransfer, OrderParts, AllowFirstStageSplit, SetStagePlan, SetZero, ReplaceDesign>;
+using EditRequest =
+    std::variant<ReorderDevice, RippleBlock, MoveStage, PlaceBlock, UnplaceBlocks, PinBlock, SplitBackwards,
+                 MergeBackwards, CompleteSchedule, MoveTransfer, MoveCollective, MoveGather, FreeTransfer, OrderParts,
+                 AllowFirstStageSplit, SetStagePlan, SetZero, ReplaceDesign>;
 
 struct EditedDesign {
     std::shared_ptr<const Design> design; ///< the given one when the edit is illegal or changes nothing

@@ -134,8 +134,6 @@ void checkZero(const Schedule& schedule, const OrderGraph& graph)
            "take --zero 1, or copies that are only counted (--data-parallel N) of a pipeline that runs one way");
     refuse(graph.hasUpdates(), "the schedule updates its stages amid the step",
            "take --zero 1, or a family that updates at the end of a step");
-    refuse(!schedule.transferOrder.empty(), "the order of transfers is stated",
-           "let transfers go where the data puts them: remove \"transfer_order\"");
 }
 
 /// Without loop commuting the W of the root stage waits for the other owner's gradient of the same microbatch.

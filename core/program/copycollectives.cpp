@@ -18,19 +18,17 @@ CopyCollectives::CopyCollectives(Program& program, const Schedule& schedule, con
     : TaskWriter(program, schedule, costs), m_graph(graph), m_stages(costs.stages.size()),
       m_devices(graph.firstOfDevice.size() - 1)
 {
-    std::vector<bool> gathered;
     for (std::size_t s = 0; s < m_stages.size(); ++s) {
         const StageState held = stageState(schedule, costs, dataflow, static_cast<int>(s), 0);
         m_stages[s].parameterBytes = held.gathered;
         // Summed once, the device's share lies in the whole sum; after each microbatch it is added to from outside.
         m_stages[s].gradientBytes =
             held.wholeGradients - (isSummedEach() ? 0 : std::min(held.gradients, held.wholeGradients));
-        gathered.push_back(schedule.zero.sharesParameters() && (held.gathered > 0 || costs.stages[s].gather > 0));
     }
     for (const Block& block : graph.blocks)
         stageOf(block).gradientsLeft += int{makesWeightGrad(block.op)};
     if (schedule.zero.sharesParameters())
-        m_plan.emplace(schedule, gathered, graph);
+        m_plan.emplace(schedule, gatheredStages(schedule, costs, dataflow), graph);
 }
 
 TaskId CopyCollectives::beginCollective(TaskKind kind, const Block& block, int device, TaskId behind, TaskId& last)

@@ -36,11 +36,6 @@ EditResult moveTransfer(const Design& design, const Program& program, int device
         return {design.schedule,
                 {{Severity::Error, "schedule.offload", "stages offload, so transfers go where the data puts them",
                   "let every stage keep what it made to reorder transfers"}}};
-    if (program.zero.sharesGradients())
-        return {
-            design.schedule,
-            {{Severity::Error, "schedule.zero", "copies share out gradients, so transfers go where the data puts them",
-              "take ZeRO 1 to reorder transfers"}}};
     const auto at = [&](int index) -> const Transfer& { return list[index]; };
     const auto isStated = [&](int first, int second) {
         return first >= 0 && second < count
@@ -91,7 +86,7 @@ TransferRange transferRange(const Program& program, int device, int from)
     TransferRange range{0, count - 1};
     if (from < 0 || from >= count)
         return {};
-    if (!program.offload.empty() || program.zero.sharesGradients())
+    if (!program.offload.empty())
         return {from, from}; // see moveTransfer()
     if (program.blocks())
         return range; // a transfer then waits for the one before it, which says nothing about its data

@@ -9,6 +9,7 @@
 #include "core/schedule/pipelineshape.h"
 #include "core/schedule/transfer.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,14 @@ struct PartOrder {
     bool operator==(const PartOrder&) const = default;
 };
 
+/// What is said of one gather of parameters that copies share out (statedgather.h).
+struct StatedGather {
+    Block reader; ///< the first block that reads what is gathered
+    /// Gathered before this block of the device runs. Nothing: not gathered, the device keeps it from the visit before.
+    std::optional<Block> before{};
+    bool operator==(const StatedGather&) const = default;
+};
+
 struct Schedule : PipelineShape {
     // Out of line: inlined, each is kilobytes of code in every file that uses one.
     Schedule();
@@ -58,6 +67,7 @@ struct Schedule : PipelineShape {
     std::vector<Pin> pins;
     std::vector<PartOrder> partOrders{};             ///< sorted by pair
     std::vector<TransferPrecedence> transferOrder{}; ///< stated orders that override the inferred one
+    std::vector<StatedGather> gathers{};             ///< sorted by reader, each once; in place of the rule
 
     int devices() const { return static_cast<int>(order.size()); }
     std::int64_t blocks() const;

@@ -73,7 +73,7 @@ bool mayRepeat(const Schedule& s)
     repeats.sequencePieces = PipelineShape{}.sequencePieces;
     return blocks >= worthwhile && blocks <= maxBlocks && s.microbatches >= 1 && s.microbatches <= maxMicrobatches
            && std::int64_t{s.stages()} * s.microbatches <= maxBlocks && repeats == PipelineShape{} && s.pins.empty()
-           && s.partOrders.empty() && s.transferOrder.empty()
+           && s.partOrders.empty() && s.transferOrder.empty() && s.gathers.empty()
            && std::none_of(s.order.begin(), s.order.end(), [](const auto& order) { return order.empty(); });
 }
 

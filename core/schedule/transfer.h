@@ -24,6 +24,8 @@ struct Transfer {
     bool isCollective() const { return collective >= 0; }
     bool isHostCopy() const { return destination == toHost || destination == fromHost; }
     bool isWithCopies() const { return destination == gathers || destination == sums; }
+    /// Only those before readers have a place among the blocks; updated parameters are gathered behind the update.
+    bool isGatherForReader() const { return destination == gathers && isPass(producer.op); }
 
     auto operator<=>(const Transfer&) const = default;
 };

@@ -61,6 +61,7 @@ void takeOut(Schedule& schedule)
     takeOut(schedule.firstStageMaySplit); // the model always lets it split
     takeOut(schedule.transferOrder);      // a transfer may wait for another
     takeOut(schedule.partOrders);         // of overlapped pairs
+    takeOut(schedule.gathers);            // of parameters that copies share out, which are not searched
     takeOut(schedule.weightPolicy);       // of update blocks, which are not searched
     takeOut(schedule.family);
     if (!schedule.sharesOptimizer() && !schedule.zero.sharesGradients())

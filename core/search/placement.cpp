@@ -79,6 +79,7 @@ Design withPlacement(const Design& base, const std::vector<int>& deviceOfStage, 
     design.schedule.pins.clear();
     design.schedule.overlaps.clear();
     design.schedule.partOrders.clear();
+    design.schedule.gathers.clear();
     placeInTurn(design.schedule);
     design.layersPerStage = layersPerStage;
     design.dataflow.shared.clear();

@@ -137,7 +137,8 @@ Design knownToTraining(const Design& design)
         &Schedule::replicaPlacements, &Schedule::dataParallelDevices, &Schedule::sequencePieces,
         &Schedule::shardedStates, &Schedule::zero, &Schedule::weightPolicy, &Schedule::recompute, &Schedule::offload);
     add(known.schedule, design.schedule, &Schedule::family, &Schedule::backward, &Schedule::firstStageMaySplit,
-        &Schedule::order, &Schedule::overlaps, &Schedule::pins, &Schedule::partOrders, &Schedule::transferOrder);
+        &Schedule::order, &Schedule::overlaps, &Schedule::pins, &Schedule::partOrders, &Schedule::transferOrder,
+        &Schedule::gathers);
     add(known.costs, design.costs, &Costs::stages, &Costs::microbatches, &Costs::link, &Costs::nodeLinks,
         &Costs::linkOfPair, &Costs::hostLink, &Costs::hostGaps, &Costs::communication, &Costs::overlapFactor,
         &Costs::reduce, &Costs::source);

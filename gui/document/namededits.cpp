@@ -4,6 +4,7 @@
 #include "core/design/stageplans.h"
 #include "core/program/transferorder.h"
 #include "core/schedule/edits.h"
+#include "core/schedule/statedgather.h"
 #include "core/schedule/warmup.h"
 #include "gui/document/document.h"
 
@@ -79,8 +80,19 @@ struct Name {
         return (request.later ? tr("Move %1 behind what its group sends") : tr("Move %1 before what its group sends"))
             .arg(QString::fromStdString(textOf(request.collective)));
     }
+    QString operator()(const MoveGather& request) const
+    {
+        const QString name = QString::fromStdString(gatherName(request.reader));
+        const StatedGather* stated = statedGather(after.design->schedule, request.reader);
+        if (stated == nullptr)
+            return tr("%1 where the rule puts it").arg(name);
+        return stated->before ? tr("%1 before %2").arg(name, blockText(*stated->before))
+                              : tr("%1 left out: stage %2 is held").arg(name).arg(request.reader.stage);
+    }
     QString operator()(const FreeTransfer& request) const
     {
+        if (request.transfer.isWithCopies())
+            return tr("%1 where the rule puts it").arg(QString::fromStdString(gatherName(request.transfer.producer)));
         return tr("Let %1 to %2 go where its data puts it")
             .arg(blockText(request.transfer.producer), deviceLabel(before, request.transfer.destination));
     }

@@ -52,7 +52,8 @@ Inspector::Inspector(TimelineView& timeline, QWidget* parent)
       m_send(new NumberField(tr("Place among the transfers of its device"),
                              tr("Of all that its device sends and receives, 1 is issued first, as by "
                                 "dragging in the transfer sub-lane "
-                                "(Y shows it); U goes to the block's next transfer"),
+                                "(Y shows it); U goes to the block's next transfer. A gather of "
+                                "parameters stands before a block of its device instead"),
                              m_fields)),
       m_sendOf(makeCaption({}, TextSize::Small, m_fields)), m_fault(new Paragraph(this)),
       m_remedy(new RemedyButton(m_document, this)), m_whyHeading(makeHeading({}, this)), m_why(new Paragraph(this))
@@ -373,19 +374,55 @@ int placeIn(const std::vector<IssuedTransfer>& list, const Transfer& transfer)
     return at == list.end() ? -1 : static_cast<int>(at - list.begin());
 }
 
+/// Before which place of its device's order a gather stands; -1: it is not there.
+int placeOfGather(const Program& program, int device, const Transfer& gather)
+{
+    int place = 0;
+    for (const Instruction& instruction : program.devices[static_cast<std::size_t>(device)].instructions)
+        if (instruction.kind == InstructionKind::Compute)
+            ++place;
+        else if (instruction.kind == InstructionKind::Gather
+                 && program.tasks[instruction.task].block() == gather.producer)
+            return place;
+    return -1;
+}
+
 } // namespace
+
+void Inspector::refreshGather(int device, const Transfer& gather)
+{
+    const std::vector<Block>& order = m_document.design().schedule.order[static_cast<std::size_t>(device)];
+    const int place = placeOfGather(m_document.prediction()->program, device, gather);
+    const auto reader = std::find(order.begin(), order.end(), gather.producer);
+    const bool isThere = place >= 0 && reader != order.end();
+    showSend(isThere);
+    if (!isThere)
+        return;
+    const QSignalBlocker quiet(m_send);
+    m_sendCaption->setText(tr("gathered before block"));
+    m_send->setRange(1, static_cast<int>(reader - order.begin()) + 1);
+    m_send->setValue(place + 1);
+    m_sendOf->setText(tr("of %1").arg(order.size()));
+}
+
+void Inspector::showSend(bool isThere)
+{
+    for (QWidget* part :
+         {static_cast<QWidget*>(m_sendCaption), static_cast<QWidget*>(m_send), static_cast<QWidget*>(m_sendOf)})
+        part->setVisible(isThere);
+}
 
 void Inspector::refreshSend()
 {
     int device = -1;
     std::vector<IssuedTransfer> list;
     const std::optional<Transfer> transfer = m_timeline.selectedTransfer(&device);
+    if (m_document.prediction() && transfer && transfer->isGatherForReader())
+        return refreshGather(device, *transfer);
     if (m_document.prediction() && transfer)
         list = transfersOf(m_document.prediction()->program, device);
     const int place = transfer ? placeIn(list, *transfer) : -1;
-    for (QWidget* part :
-         {static_cast<QWidget*>(m_sendCaption), static_cast<QWidget*>(m_send), static_cast<QWidget*>(m_sendOf)})
-        part->setVisible(place >= 0);
+    showSend(place >= 0);
     if (place < 0)
         return;
     const bool sends = list[place].sends;
@@ -403,11 +440,15 @@ void Inspector::applySend()
     const std::optional<Transfer> transfer = m_timeline.selectedTransfer(&device);
     if (!transfer || !m_document.prediction())
         return;
-    const int from = placeIn(transfersOf(m_document.prediction()->program, device), *transfer);
+    const Program& program = m_document.prediction()->program;
+    const bool gathers = transfer->isGatherForReader();
+    const int from =
+        gathers ? placeOfGather(program, device, *transfer) : placeIn(transfersOf(program, device), *transfer);
     const int wanted = m_send->value() - 1;
     if (from < 0 || from == wanted)
         return;
-    const Diagnostics faults = m_document.apply(MoveTransfer{device, from, wanted});
+    const Diagnostics faults = gathers ? m_document.apply(MoveGather{transfer->producer, std::nullopt, wanted - from})
+                                       : m_document.apply(MoveTransfer{device, from, wanted});
     if (hasErrors(faults)) {
         report(faults);
         refreshSend();

@@ -53,6 +53,8 @@ private:
     void applyPin(std::optional<Nanoseconds> wanted);
     void refreshPin();
     void applySend();
+    void refreshGather(int device, const Transfer& gather);
+    void showSend(bool isThere);
     void refreshSend();
     bool isInTray() const;
     void applyOrReport(const EditRequest& request);

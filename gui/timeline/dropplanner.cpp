@@ -314,13 +314,29 @@ DropPlan DropPlanner::planCollective(const MoveCollective& move, const QString& 
     plan.request = move;
     plan.block = move.collective.producer;
     plan.title = title;
+    decideWhenQuick(plan);
+    return plan;
+}
+
+DropPlan DropPlanner::planGather(const MoveGather& move, int device, const QString& title)
+{
+    DropPlan plan;
+    plan.request = move;
+    plan.block = move.reader;
+    plan.device = device;
+    plan.title = title;
+    decideWhenQuick(plan);
+    return plan;
+}
+
+void DropPlanner::decideWhenQuick(DropPlan& plan)
+{
     if (!isLarge() || !m_document.prediction()) {
         decideExactly(plan);
-        return plan;
+        return;
     }
     later(plan);
     plan.state = State::Pending;
-    return plan;
 }
 
 /// Why the block at `position` cannot go one place beyond its legal range. The same cause blocks all places further

@@ -38,12 +38,15 @@ public:
     DropPlan planTransfer(const Transfer& transfer, const MoveTransfer& move, const QString& title);
     /// The same for a collective of a group's members. In a large design everything is computed when the cursor rests.
     DropPlan planCollective(const MoveCollective& move, const QString& title);
+    /// And for a gather of parameters.
+    DropPlan planGather(const MoveGather& move, int device, const QString& title);
     /// The edit to commit for a plan; computed now if it was not computed before.
     Document::Edit editOf(const DropPlan& plan) const;
     /// Making the edit of this plan takes long; Document::applyLater() does it in the background.
     static bool isSlow(const DropPlan& plan)
     {
-        return plan.state == State::Pending && (plan.is<RippleBlock>() || plan.is<MoveCollective>());
+        return plan.state == State::Pending
+               && (plan.is<RippleBlock>() || plan.is<MoveCollective>() || plan.is<MoveGather>());
     }
     /// Drops the computation in progress: no further plan is requested.
     void stop();
@@ -86,6 +89,7 @@ private:
     void snapPlacing(const TimelineLayout& layout, const DropTarget& target, DropPlan& plan);
     const Diagnostics& whyNotBeyond(int device, int position, bool later);
     void decideExactly(DropPlan& plan);
+    void decideWhenQuick(DropPlan& plan); ///< or when the cursor rests, in a large design
     void decideOrder(DropPlan& plan, const DropPlan* previous, const Diagnostics& known = {});
     void decideRipple(DropPlan& plan, const ReorderDevice& alone, const DropPlan* previous, const Diagnostics& known);
     void later(DropPlan plan);

@@ -65,6 +65,11 @@ void DropSession::holdCollective(const MoveCollective& move, const QString& titl
     set(m_planner.planCollective(move, title));
 }
 
+void DropSession::holdGather(const MoveGather& move, int device, const QString& title)
+{
+    set(m_planner.planGather(move, device, title));
+}
+
 void DropSession::set(std::optional<DropPlan> next)
 {
     const bool samePlace = m_plan && next && m_plan->isSamePlace(*next);

@@ -32,6 +32,7 @@ public:
     void holdOrder(const Block& block, ReorderDevice order);
     void holdTransfer(const Transfer& transfer, const MoveTransfer& move, const QString& title);
     void holdCollective(const MoveCollective& move, const QString& title);
+    void holdGather(const MoveGather& move, int device, const QString& title);
     void clear() { set(std::nullopt); }
     void commit();
     void scheduleChanged();

@@ -213,7 +213,10 @@ void TimelineEdits::moveTransferBy(int places)
     if (!selected)
         return;
     const auto [device, transfer] = *selected;
-    const std::vector<IssuedTransfer> list = m.transfers.of(device);
+    if (transfer.isWithCopies())
+        return moveGatherBy(device, transfer, places);
+    std::vector<IssuedTransfer> list = m.transfers.of(device);
+    std::erase_if(list, [](const IssuedTransfer& issued) { return issued.transfer.isWithCopies(); });
     const auto at = std::find_if(list.begin(), list.end(),
                                  [&](const IssuedTransfer& issued) { return issued.transfer == selected->second; });
     if (at == list.end())
@@ -229,6 +232,20 @@ void TimelineEdits::moveTransferBy(int places)
         m.lanes.change([device = selected->first](LaneStrip& strip) { strip.setTransfers(device, true); });
     if (apply(MoveTransfer{device, from, to}))
         m_view.selectTransfer(device, transfer);
+}
+
+void TimelineEdits::moveGatherBy(int device, const Transfer& gather, int places)
+{
+    if (!gather.isGatherForReader()) {
+        Q_EMIT m_view.editRefused(gather.destination == Transfer::sums
+                                      ? tr("Gradients are summed behind the block that completes them: move %1")
+                                            .arg(blockText(gather.producer))
+                                      : tr("Updated parameters are gathered behind the update"));
+        return;
+    }
+    m.lanes.change([device](LaneStrip& strip) { strip.setTransfers(device, true); });
+    if (apply(MoveGather{gather.producer, std::nullopt, places}))
+        m_view.selectTransfer(device, gather);
 }
 
 void TimelineEdits::moveCollectivePast(bool later)
@@ -254,8 +271,10 @@ void TimelineEdits::freeTransfer()
     const auto selected = m.selection.transfer();
     if (!selected || !m.transfers.isStated(selected->second)) {
         Q_EMIT m_view.editRefused(
-            selected ? tr("%1 already stands where its data puts it").arg(m.transfers.name(selected->second))
-                     : tr("Select a transfer, or a block that sends one"));
+            selected && selected->second.isWithCopies()
+                ? tr("%1 already stands where the rule puts it").arg(m.transfers.name(selected->second))
+            : selected ? tr("%1 already stands where its data puts it").arg(m.transfers.name(selected->second))
+                       : tr("Select a transfer, or a block that sends one"));
         return;
     }
     apply(FreeTransfer{selected->second});

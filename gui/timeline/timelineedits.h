@@ -62,7 +62,8 @@ public:
 private:
     void exchangeHalves(bool split);
     std::optional<std::pair<int, Transfer>> transferToMove(); ///< none: it said why
-    bool moveGroup(int places);                               ///< false when the selection stands alone on its device
+    void moveGatherBy(int device, const Transfer& gather, int places);
+    bool moveGroup(int places); ///< false when the selection stands alone on its device
     void reorder(const ReorderDevice& order);
 
     TimelineView& m_view;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/timeline/transferdrag.h"
 
+#include "gui/timeline/gatherdrag.h"
 #include "gui/timeline/timelineparts.h"
 #include "gui/timeline/timelineview.h"
 
@@ -35,7 +36,10 @@ bool TransferDrag::press(TimelineParts& d, const QMouseEvent& event)
     const Transfer& transfer = d.transfers.of(device)[*chip].transfer;
     const bool dense = d.map.chips(device).isDense(TransferLanes::rowOf(transfer));
     d.view.selectTransfer(device, transfer);
-    if (!dense)
+    if (transfer.isWithCopies()) {
+        if (!dense && transfer.isGatherForReader())
+            d.hand.left = std::make_unique<GatherDrag>(d, device, *chip, position);
+    } else if (!dense)
         d.hand.left = std::make_unique<TransferDrag>(d, device, static_cast<int>(*chip), position);
     return true;
 }

@@ -3,6 +3,7 @@
 
 #include "core/program/copycollectives.h"
 #include "core/program/replicasums.h"
+#include "core/schedule/statedgather.h"
 #include "gui/timeline/lanestrip.h"
 #include "gui/widgets/words.h"
 
@@ -168,6 +169,8 @@ QString TransferLanes::name(const Transfer& transfer) const
 {
     if (transfer.isCollective())
         return QString::fromStdString(textOf(transfer)); // as it is stated in a file
+    if (transfer.isGatherForReader())
+        return QString::fromStdString(gatherName(transfer.producer)); // likewise
     if (transfer.isWithCopies())
         return collectiveName(transfer);
     if (transfer.isHostCopy())
@@ -186,16 +189,18 @@ QString TransferLanes::text(int device, std::size_t index, const Timeline& times
         return {};
     const IssuedTransfer& issued = list[index];
     if (issued.transfer.isWithCopies())
-        return transferWords("%1, %2: %3, %4 to %5")
+        return transferWords("%1, %2: %3, %4 to %5%6")
             .arg(deviceLabel(m_document.design(), device), name(issued.transfer),
                  QString::fromStdString(prediction->program.label(issued.task)), durationText(times.start[issued.task]),
-                 durationText(times.end[issued.task]));
+                 durationText(times.end[issued.task]),
+                 isStated(issued.transfer) ? transferWords(", its place is stated") : QString());
     const Bytes bytes = movedBytes(prediction->program, issued.task);
     return transferWords("%1 %2 as number %3 of %4: %5, %6 to %7%8")
         .arg(deviceLabel(m_document.design(), device),
              issued.sends ? transferWords("sends") : transferWords("receives"))
-        .arg(index + 1)
-        .arg(list.size())
+        .arg(index + 1) // collectives come behind the rest
+        .arg(std::count_if(list.begin(), list.end(),
+                           [](const IssuedTransfer& each) { return !each.transfer.isWithCopies(); }))
         .arg(name(issued.transfer), durationText(times.start[issued.task]), durationText(times.end[issued.task]),
              (bytes > 0 ? QStringLiteral(", ") + sizeText(bytes) : QString())
                  + (isStated(issued.transfer) ? transferWords(", its place is stated") : QString()));
@@ -203,9 +208,12 @@ QString TransferLanes::text(int device, std::size_t index, const Timeline& times
 
 bool TransferLanes::isStated(const Transfer& transfer) const
 {
+    const Schedule& schedule = m_document.design().schedule;
+    if (transfer.isGatherForReader())
+        return statedGather(schedule, transfer.producer) != nullptr;
     if (!m_stated) {
         m_stated.emplace();
-        for (const TransferPrecedence& pair : m_document.design().schedule.transferOrder)
+        for (const TransferPrecedence& pair : schedule.transferOrder)
             m_stated->insert(m_stated->end(), {pair.first, pair.second});
         std::sort(m_stated->begin(), m_stated->end());
     }

@@ -183,8 +183,10 @@ private slots:
     void computationsAreLoweredAsPytorchLowersThem()
     {
         QFETCH(QByteArray, schedule);
-        const Imported lowered = imported(read(schedule, ".only.csv"), TransferSource::Pytorch);
+        Imported lowered = imported(read(schedule, ".only.csv"), TransferSource::Pytorch);
         const Imported expected = imported(read(schedule, ".comms.csv"));
+        QVERIFY(lowered.design.schedule.zero == Zero{});
+        lowered.design.schedule.zero = expected.design.schedule.zero; // which computations do not say
         QVERIFY(!expected.design.schedule.transferOrder.empty());
         QVERIFY(lowered.design.schedule == expected.design.schedule);
         // Not only the order among transfers: every cell that is not for bookkeeping stands where PyTorch has it.

@@ -372,14 +372,6 @@ private slots:
             !pytorchCsv(designOf(schedule(2, {0, 1}, {"F0.1 F0.0 B0.0 B0.1", "F1.0 F1.1 B1.1 B1.0"}))).text.empty());
     }
 
-    void shardingAndReductionsAreLeftOutWithANote()
-    {
-        const Imported i = importPytorchCsv("0UNSHARD,0F0,0B0,0RESHARD,0REDUCE_GRAD\n", "s.csv");
-        QCOMPARE(i.design.schedule.blocks(), std::int64_t{2});
-        QCOMPARE(i.diagnostics.size(), std::size_t{2});
-        QVERIFY(i.diagnostics[0].severity == Severity::Note && i.diagnostics[1].severity == Severity::Note);
-    }
-
     void legacyLettersAreReadOnRequest()
     {
         const std::string text = "0F0,0F1,0BW0,0BW1\n1F0,1B0,1F1,1W0,1B1,1W1\n";

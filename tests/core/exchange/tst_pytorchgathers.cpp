@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Where a file for PyTorch gathers parameters that copies of the pipeline share out, beside where PyTorch 2.15's own
 // schedules do for the same order of computations (_add_unshard_reshard of torch.distributed.pipelining).
+#include "core/base/textfile.h"
 #include "core/exchange/pytorchcsv.h"
+#include "core/program/gatheredits.h"
 #include "makers/designs.h"
 #include "makers/schedules.h"
 #include "testmain.h"
+#include "testpaths.h"
 
 #include <QTest>
+
+#include <random>
 
 using namespace pipewright;
 
@@ -23,6 +28,30 @@ Design interleaved(int prefetch, bool every = true)
         stage.gather = 1000;
     }
     return design;
+}
+
+/// Of every rank, the computations, UNSHARD and RESHARD; a pair's cells and the last RESHARD of each stage are not
+/// touched.
+QString gathersOf(const std::string& text)
+{
+    QString all;
+    for (const QString& line : QString::fromStdString(text).split('\n')) {
+        QStringList kept;
+        for (const QString& cell : line.split(','))
+            if (!cell.contains("SEND") && !cell.contains("RECV") && !cell.contains("REDUCE")
+                && !cell.contains("RESHARD"))
+                kept << cell;
+        all += kept.join(' ') + '\n';
+    }
+    return all;
+}
+
+QString messages(const Diagnostics& diagnostics)
+{
+    QStringList all;
+    for (const Diagnostic& each : diagnostics)
+        all << QString::fromStdString(toString(each));
+    return all.join('\n');
 }
 
 /// The first rank's computations, UNSHARD and RESHARD.
@@ -66,6 +95,80 @@ private Q_SLOTS:
         QCOMPARE(row.count("UNSHARD"), 3);
         QCOMPARE(row.count("RESHARD"), 3);
         QVERIFY2(row.endsWith("4B3 4RESHARD 2B2 2B3 2RESHARD 0B2 0B3 0RESHARD"), qPrintable(row));
+    }
+
+    /// PyTorch's own file, with its default of 3 stages at once.
+    void whatPyTorchGathersIsRead()
+    {
+        const std::string text =
+            readTextFile(PIPEWRIGHT_SOURCE_DIR "/tests/core/exchange/pytorch/interleaved-2x4-five-chunks.comms.csv");
+        const Imported imported = importPytorchCsv(text, "five.csv");
+        const Schedule& schedule = imported.design.schedule;
+        QCOMPARE(schedule.zero, (Zero{.level = 3, .reshard = {true, {}}, .prefetch = 2}));
+        QVERIFY(schedule.gathers.empty());
+        QVERIFY2(messages(imported.diagnostics)
+                     .contains("parameters are shared out (ZeRO 3 over data and context, parameters freed after each "
+                               "visit, 2 stages ahead): 28 gathers, 0 of them stated"),
+                 qPrintable(messages(imported.diagnostics)));
+        QCOMPARE(gathersOf(pytorchCommsCsv(imported.design).text), gathersOf(text));
+    }
+
+    void whatStandsElsewhereIsStated()
+    {
+        const std::string text =
+            "0UNSHARD,0F0,0F1,0RESHARD,2UNSHARD,2F0,2F1,2B0,2RESHARD,0UNSHARD,2UNSHARD,0B0,0RESHARD,2B1,2REDUCE_GRAD,"
+            "2RESHARD,0UNSHARD,0B1,0REDUCE_GRAD,0RESHARD\n"
+            "1UNSHARD,1F0,1F1,1RESHARD,3UNSHARD,3F0,3B0,3F1,3B1,3RESHARD,1UNSHARD,1B0,1B1,1RESHARD\n";
+        const Imported imported = importPytorchCsv(text, "s.csv");
+        const Schedule& schedule = imported.design.schedule;
+        QCOMPARE(schedule.zero.level, 3);
+        QCOMPARE(schedule.zero, (Zero{.level = 3, .reshard = {true, {}}, .prefetch = 0}));
+        QCOMPARE(schedule.gathers, (std::vector<StatedGather>{{*parseBlock("B2.1"), *parseBlock("B0.0")}}));
+        QCOMPARE(gathersOf(pytorchCommsCsv(imported.design).text), gathersOf(text));
+    }
+
+    void filesThatGatherOnceSayNothingOfCopies()
+    {
+        const Imported once = importPytorchCsv("0UNSHARD,0F0,0B0,0RESHARD,0REDUCE_GRAD\n", "s.csv");
+        QCOMPARE(once.design.schedule.zero, Zero{});
+        QVERIFY(messages(once.diagnostics).contains("--zero 3 --reshard never"));
+        const QString odd =
+            messages(importPytorchCsv("0UNSHARD,0F0,0REDUCE_GRAD,0B0,0RESHARD,0UNSHARD\n", "s.csv").diagnostics);
+        QVERIFY2(odd.contains("1 UNSHARD actions of what is there already, or that no computation reads, are left out"),
+                 qPrintable(odd));
+        QVERIFY2(odd.contains("1 of 1 REDUCE_GRAD actions stand before"), qPrintable(odd));
+        const QString gone = messages(importPytorchCsv("0UNSHARD,0UNSHARD,0F0,0RESHARD,0B0\n", "s.csv").diagnostics);
+        QVERIFY2(gone.contains("warning: 1 computations stand behind the RESHARD"), qPrintable(gone));
+        QVERIFY2(gone.contains("1 UNSHARD actions of what is there already"), qPrintable(gone));
+        const QString late =
+            messages(importPytorchCsv(
+                         "0UNSHARD,0F0,0RESHARD,0UNSHARD,0F1,1UNSHARD,1F0,1F1,1B0,0RESHARD,1B1,1RESHARD,0UNSHARD,0B0,"
+                         "0B1,0RESHARD\n",
+                         "s.csv")
+                         .diagnostics);
+        QVERIFY2(late.contains("1 RESHARD actions come later"), qPrintable(late));
+    }
+
+    /// Random orders of one rank's visits: what is written is read back, and has the same places.
+    void statedGathersGoThereAndBack()
+    {
+        std::mt19937 random(7);
+        int stated = 0;
+        for (int round = 0; round < 60; ++round) {
+            Design design = interleaved(round % 3);
+            const std::vector<Block>& order = design.schedule.order[static_cast<std::size_t>(round % 2)];
+            for (int k = 0; k < 4; ++k) {
+                const EditResult moved =
+                    placeGather(design, order[random() % order.size()], order[random() % order.size()]);
+                if (moved.legal())
+                    design.schedule = moved.schedule;
+            }
+            const std::string text = pytorchCommsCsv(design).text;
+            const Imported imported = importPytorchCsv(text, "s.csv");
+            stated += static_cast<int>(imported.design.schedule.gathers.size());
+            QCOMPARE(gathersOf(pytorchCommsCsv(imported.design).text), gathersOf(text));
+        }
+        QVERIFY2(stated > 30, qPrintable(QString::number(stated)));
     }
 
     void sumsAfterEachMicrobatchAreWarnedOf()

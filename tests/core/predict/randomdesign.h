@@ -4,6 +4,7 @@
 
 #include "core/families/family.h"
 #include "core/program/compile.h"
+#include "core/program/gatheredits.h"
 #include "core/program/transferedits.h"
 #include "core/schedule/edits.h"
 #include "core/schedule/recomputeblocks.h"
@@ -40,6 +41,7 @@ public:
         statePartOrders(design);
         offload(design);
         shareStates(design);
+        stateGathers(design);
         return compiles(design) ? std::optional(design) : std::nullopt;
     }
 
@@ -188,6 +190,18 @@ private:
                 stage.wholeGradients = stage.gradients + bytes();
             if (zero.level >= 3 && !chance(5))
                 stage.gatheredParameters = stage.parameters + bytes();
+        }
+    }
+
+    void stateGathers(Design& design)
+    {
+        if (!design.schedule.zero.sharesParameters() || !compiles(design))
+            return;
+        for (std::size_t left = upTo(4); left > 0; --left) {
+            const auto& lane = design.schedule.order[upTo(design.schedule.order.size() - 1)];
+            const EditResult placed = placeGather(design, lane[upTo(lane.size() - 1)], lane[upTo(lane.size() - 1)]);
+            if (placed.legal())
+                design.schedule = placed.schedule;
         }
     }
 

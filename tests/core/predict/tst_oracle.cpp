@@ -49,6 +49,8 @@ enum Feature {
     GradientsAfterEach,
     SharedParametersOut,
     FreedAfterVisits,
+    StatedGathers,
+    OrdersBesideCollectives,
     features
 };
 const char* const featureNames[] = {"replicas",
@@ -80,7 +82,9 @@ const char* const featureNames[] = {"replicas",
                                     "gradients that copies share out",
                                     "sums over copies after each microbatch",
                                     "parameters that copies share out",
-                                    "parameters freed after visits"};
+                                    "parameters freed after visits",
+                                    "stated gathers",
+                                    "stated transfer orders beside collectives"};
 
 void note(const Design& design, std::array<int, features>& seen)
 {
@@ -126,7 +130,9 @@ void note(const Design& design, std::array<int, features>& seen)
                                 s.zero.level == 2,
                                 count(TaskKind::ReduceGradients) > s.stages(),
                                 s.zero.level == 3,
-                                s.zero.level == 3 && count(TaskKind::Gather) > s.stages()};
+                                s.zero.level == 3 && count(TaskKind::Gather) > s.stages(),
+                                !s.gathers.empty() && count(TaskKind::Gather) > 0,
+                                !s.transferOrder.empty() && count(TaskKind::ReduceGradients) > 0};
     for (int f = 0; f < features; ++f)
         seen[static_cast<std::size_t>(f)] += has[f];
 }
