@@ -231,6 +231,8 @@ Json toJson(const Design& design, const Prediction& prediction, const OfMembers*
             entry["reserved_bytes"] = reserved;
         if (gaps)
             entry["host_ns"] = metrics.idleCauses[group].host;
+        if (const Nanoseconds copies = metrics.idleCauses[group].copies; copies > 0)
+            entry["copies_ns"] = copies;
         if (!program.offload.empty())
             entry["host_peak_bytes"] = program.devices[group].hostPeakBytes;
         if (members > 1)

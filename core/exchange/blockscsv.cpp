@@ -20,9 +20,9 @@ void addMetrics(std::string& text, const char* name, const Program& program, con
     for (std::size_t d = 0; d < metrics.devices.size(); ++d) {
         const DeviceMetrics& m = metrics.devices[d];
         const IdleCauses& c = metrics.idleCauses[d];
-        text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", name, d, metrics.makespan, m.busy, m.idle,
-                            m.span, m.peakActivations, m.peakBytes, c.warmUp, c.waitActivation, c.waitGradient,
-                            c.transfer, c.coolDown, c.other, c.host);
+        text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", name, d, metrics.makespan, m.busy,
+                            m.idle, m.span, m.peakActivations, m.peakBytes, c.warmUp, c.waitActivation, c.waitGradient,
+                            c.transfer, c.coolDown, c.other, c.host, c.copies);
     }
 }
 
@@ -48,7 +48,7 @@ void metricsCsv(const Program& program, const Timeline& predicted, const Timelin
 {
     std::string text =
         "timeline,device,makespan_ns,busy_ns,idle_ns,span_ns,peak_activations,peak_bytes,warm_up_ns,wait_activation_ns,"
-        "wait_gradient_ns,transfer_ns,cool_down_ns,other_ns,host_ns\n";
+        "wait_gradient_ns,transfer_ns,cool_down_ns,other_ns,host_ns,copies_ns\n";
     addMetrics(text, "predicted", program, predicted);
     if (measured)
         addMetrics(text, "measured", program, *measured);

@@ -59,7 +59,9 @@ void LaneMeter::addGap(const Program& program, const Timeline& timeline, TaskId 
             return;
         }
         arrived = std::clamp(timeline.end[arrival], from, to);
-        if (program.tasks[t].kind == TaskKind::Compute) {
+        if (isCopyCollective(program.tasks[arrival].kind)) {
+            causes.copies += arrived - from;
+        } else if (program.tasks[t].kind == TaskKind::Compute) {
             const bool moved = moves(program.tasks[arrival].kind);
             // Waiting for a bus, or for transfers before it in a stream, counts as transfer time.
             const bool queues = !program.busOfLink.empty() || program.communication == Communication::OneStream;

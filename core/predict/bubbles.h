@@ -23,10 +23,14 @@ struct IdleCauses {
     Nanoseconds waitActivation = 0; ///< before an F whose input was still being computed
     Nanoseconds waitGradient = 0;   ///< before a B, I or W whose gradient was still being computed
     Nanoseconds transfer = 0;       ///< the input was computed and in transfer
+    Nanoseconds copies = 0;         ///< for gathers and sums with copies that are only counted (ZeRO)
     Nanoseconds coolDown = 0;       ///< after its last block
     Nanoseconds host = 0;           ///< all inputs had arrived, but the host had not launched it yet (Costs::hostGaps)
     Nanoseconds other = 0;          ///< pins, reductions, transfers that hold up the device
-    Nanoseconds sum() const { return warmUp + waitActivation + waitGradient + transfer + coolDown + host + other; }
+    Nanoseconds sum() const
+    {
+        return warmUp + waitActivation + waitGradient + transfer + copies + coolDown + host + other;
+    }
 };
 
 struct Metrics {

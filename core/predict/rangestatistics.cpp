@@ -10,10 +10,11 @@ constexpr std::size_t keptEvery = 64; // tasks, and memory samples, between two 
 
 /// The parts of idle time between tasks; a gap has them in this order, see LaneMeter::addGap().
 constexpr Nanoseconds IdleCauses::*partsOfGap[] = {&IdleCauses::waitActivation, &IdleCauses::waitGradient,
-                                                   &IdleCauses::transfer, &IdleCauses::other, &IdleCauses::host};
+                                                   &IdleCauses::transfer,       &IdleCauses::copies,
+                                                   &IdleCauses::other,          &IdleCauses::host};
 constexpr Nanoseconds IdleCauses::*allCauses[] = {
     &IdleCauses::warmUp, &IdleCauses::waitActivation, &IdleCauses::waitGradient, &IdleCauses::transfer,
-    &IdleCauses::other,  &IdleCauses::host,           &IdleCauses::coolDown};
+    &IdleCauses::copies, &IdleCauses::other,          &IdleCauses::host,         &IdleCauses::coolDown};
 
 } // namespace
 

@@ -30,7 +30,8 @@ void takeOut(StageCosts& stage)
     takeOut(stage.workspaceForward, stage.workspaceInputGrad, stage.workspaceWeightGrad, stage.workspaceBackward,
             stage.workspaceRecompute);
     takeOut(stage.parameters, stage.gradients, stage.optimizerState, stage.framework);
-    takeOut(stage.reduceGradients, stage.gather); // behind the last block, where no gradients are shared out
+    takeOut(stage.reduceGradients, stage.gather); // blocks may wait for them, or they come behind the last one
+    takeOut(stage.wholeGradients, stage.gatheredParameters); // held at times besides
     takeOut(stage.origin, stage.spread);
     takeOut(stage.parts);            // of a block that runs alone their times add up to its own
     takeOut(stage.sequenceGradient); // of pieces of sequences, which are not searched
@@ -61,10 +62,10 @@ void takeOut(Schedule& schedule)
     takeOut(schedule.firstStageMaySplit); // the model always lets it split
     takeOut(schedule.transferOrder);      // a transfer may wait for another
     takeOut(schedule.partOrders);         // of overlapped pairs
-    takeOut(schedule.gathers);            // of parameters that copies share out, which are not searched
+    takeOut(schedule.gathers);            // a gather may come earlier or later
     takeOut(schedule.weightPolicy);       // of update blocks, which are not searched
     takeOut(schedule.family);
-    if (!schedule.sharesOptimizer() && !schedule.zero.sharesGradients())
+    if (!schedule.sharesOptimizer())
         takeOut(schedule.zero); // of copies that are only counted: in the stages' costs
     if (std::ranges::find(schedule.offload, true) == schedule.offload.end())
         takeOut(schedule.offload);

@@ -36,10 +36,6 @@ void refuseUnknownKinds(const Design& design)
         refuse("the search does not order pieces of sequences yet", "search a schedule of whole microbatches");
     if (!schedule.overlaps.empty())
         refuse("the search does not place overlapped pairs", "remove the overlaps first");
-    if (schedule.zero.sharesGradients())
-        throw Error("schedule.zero",
-                    "copies share out gradients or parameters, and the search does not place the exchanges of these",
-                    "search it with --zero 1, then share out more in the designer (Model and cluster)");
     if (!isPlacedWhole(schedule))
         refuse("it states what the search does not place", "search a schedule of a family, such as 1f1b");
     if (schedule.microbatches < 1 || schedule.stages() < 1 || schedule.devices() < 1)
@@ -75,7 +71,7 @@ SearchModel::SearchModel(const Design& design, const MemoryLimit& limit, std::sp
     updates = ByDevice<Nanoseconds>(devices);
     hostGaps = design.costs.hasHostGaps();
     transfersWait = design.costs.communication != Communication::Overlapped || design.costs.hasBus()
-                    || !design.schedule.transferOrder.empty();
+                    || !design.schedule.transferOrder.empty() || design.schedule.zero.sharesGradients();
     for (int d = 0; d < devices; ++d)
         firstGap.push_back(design.costs.hostGap(Op::F, d));
     for (int s = 0; s < stages; ++s) {

@@ -104,8 +104,10 @@ public:
     ByDevice<Nanoseconds> firstGap;            ///< before its first block, which is a forward
     ByDevice<Bytes> limitOfDevice;             ///< as given, with persistent bytes; for a factor only activations
     bool hostGaps = false;                     ///< the costs have some
-    bool transfersWait = false; ///< for devices, a bus or each other: predictions may be longer than in the model
-    bool exactBytes = false;    ///< the limit is on all bytes: the prediction decides, `capacity` is an estimate
+    /// For devices, a bus or each other, or blocks for gathers and sums with copies: predictions may be longer than in
+    /// the model.
+    bool transfersWait = false;
+    bool exactBytes = false; ///< the limit is on all bytes: the prediction decides, `capacity` is an estimate
     int stages = 0, microbatches = 0, devices = 0;
     static constexpr Bytes noCapacity = Bytes{1} << 62;
 

@@ -57,6 +57,7 @@ void BubblePanel::showDesign(const Design& design, const Prediction* prediction,
                                          idle.waitGradient,
                                          idle.waitActivation,
                                          idle.transfer,
+                                         idle.copies,
                                          idle.host,
                                          idle.other};
             for (std::size_t i = 0; i < m_parts.size(); ++i)
@@ -123,6 +124,7 @@ std::vector<BubblePanel::Cause> BubblePanel::causes() const
                   {tr("waits for gradient"), theme.fill(Op::I), Qt::BDiagPattern, {}},
                   {tr("waits for activation"), theme.fill(Op::F), Qt::SolidPattern, {}},
                   {tr("transfer"), theme.bad, Qt::HorPattern, {}},
+                  {tr("gathers and sums"), theme.fill(Op::W), Qt::VerPattern, {}},
                   {tr("host"), theme.fill(Op::R), Qt::Dense6Pattern, {}},
                   {tr("pins and reductions"), theme.fill(Op::U), Qt::DiagCrossPattern, {}}};
     else

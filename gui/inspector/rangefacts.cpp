@@ -34,6 +34,7 @@ std::vector<std::pair<QString, double>> idleCauses(const Document::Range& range,
                 {RangeFacts::tr("waits for gradient"), share(causes.waitGradient)},
                 {RangeFacts::tr("waits for activation"), share(causes.waitActivation)},
                 {RangeFacts::tr("transfer"), share(causes.transfer)},
+                {RangeFacts::tr("gathers and sums"), share(causes.copies)},
                 {RangeFacts::tr("host"), share(causes.host)},
                 {RangeFacts::tr("pins and reductions"), share(causes.other)}};
     }

@@ -18,7 +18,8 @@ namespace {
 bool operator==(const IdleCauses& a, const IdleCauses& b)
 {
     return a.warmUp == b.warmUp && a.waitActivation == b.waitActivation && a.waitGradient == b.waitGradient
-           && a.transfer == b.transfer && a.coolDown == b.coolDown && a.host == b.host && a.other == b.other;
+           && a.transfer == b.transfer && a.copies == b.copies && a.coolDown == b.coolDown && a.host == b.host
+           && a.other == b.other;
 }
 
 IdleCauses operator+(const IdleCauses& a, const IdleCauses& b)
@@ -27,6 +28,7 @@ IdleCauses operator+(const IdleCauses& a, const IdleCauses& b)
             a.waitActivation + b.waitActivation,
             a.waitGradient + b.waitGradient,
             a.transfer + b.transfer,
+            a.copies + b.copies,
             a.coolDown + b.coolDown,
             a.host + b.host,
             a.other + b.other};

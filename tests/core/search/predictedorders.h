@@ -33,6 +33,7 @@ enum class SearchedFeature {
     SharedParameter,
     TransferOrder,
     LinksOfPairs,
+    SharedStates,
     MemoryInBytes,
     MemoryOfDevices,
     MemoryAsFactor,
@@ -81,6 +82,8 @@ public:
             mixBackwards(schedule);
         fillCosts(devices);
         fillDataflow(stages);
+        if (has(Feature::SharedStates))
+            shareStates();
         for (int pins = has(Feature::Pins) ? 1 + below(2) : 0; pins > 0; --pins)
             schedule.pins.push_back({anyBlock(), below(40)});
         for (const std::vector<Block>& lane : schedule.order)
@@ -131,6 +134,23 @@ private:
         stage.recompute = time();
         stage.recomputedUntilInputGrad = below(4), stage.recomputedUntilWeightGrad = below(4);
         stage.workspaceRecompute = below(3);
+    }
+
+    /// With copies of the pipeline that are only counted.
+    void shareStates()
+    {
+        Zero& zero = design.schedule.zero;
+        zero.level = 2 + below(2);
+        zero.prefetch = below(3);
+        zero.reduce = below(2) == 0 ? Zero::Reduce::Each : Zero::Reduce::Last;
+        zero.reshard.every = below(2) == 0;
+        for (StageCosts& stage : design.costs.stages) {
+            stage.reduceGradients = below(6);
+            stage.gather = below(6);
+            stage.wholeGradients = stage.gradients + below(4);
+            if (zero.sharesParameters())
+                stage.gatheredParameters = stage.parameters + below(4);
+        }
     }
 
     /// Joins or splits single backwards.

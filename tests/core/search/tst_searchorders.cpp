@@ -296,6 +296,8 @@ private Q_SLOTS:
         QCOMPARE(whyNotProved(design), std::string());
         design.schedule.zero.level = 1; // of copies that are only counted: the stages' costs know
         QCOMPARE(whyNotProved(design), std::string());
+        design.schedule.zero.level = 3;
+        QCOMPARE(whyNotProved(design), std::string());
         design.schedule.shardedStates = true;
         QVERIFY(whyNotProved(design).find("the schedule states") != std::string::npos);
         design.schedule.shardedStates = false;
