@@ -24,9 +24,11 @@ namespace {
 
 std::shared_ptr<const TimelineLayout> layoutOf(const Design& design, const Prediction* prediction)
 {
-    return std::make_shared<const TimelineLayout>(
+    auto layout = std::make_shared<TimelineLayout>(
         prediction ? TimelineLayout(prediction->program, prediction->timeline, design.schedule.devices())
                    : TimelineLayout::fromOrder(design));
+    layout->markRecomputed(design);
+    return layout;
 }
 
 } // namespace

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 namespace pipewright {
 namespace {
@@ -178,6 +179,25 @@ TimelineLayout TimelineLayout::fromOrder(const Design& design)
     }
     layout.finish();
     return layout;
+}
+
+void TimelineLayout::markRecomputed(const Design& design)
+{
+    const Schedule& schedule = design.schedule;
+    const auto isInside = [](Recompute recompute) { return recompute.insideBackward(); };
+    if (std::none_of(schedule.recompute.begin(), schedule.recompute.end(), isInside))
+        return;
+    for (Lane& lane : m_lanes)
+        for (LaneBlock& block : lane.m_blocks) {
+            const int stage = block.block.stage;
+            if (stage < 0 || stage >= std::ssize(design.costs.stages) || !makesInputGrad(block.block.op)
+                || !isInside(schedule.recomputeOf(stage)))
+                continue;
+            const StageCosts& costs = design.costs.stages[static_cast<std::size_t>(stage)];
+            const auto whole = static_cast<double>(block.block.op == Op::B ? costs.backward : costs.inputGrad);
+            block.recomputes = static_cast<std::uint8_t>(
+                std::lround(255 * std::clamp(static_cast<double>(costs.recompute) / std::max(1.0, whole), 0.0, 1.0)));
+        }
 }
 
 void TimelineLayout::finish()

@@ -20,6 +20,9 @@ struct LaneBlock {
     TaskId task = none; ///< none in a layout made by fromOrder()
     Block block;
     std::uint8_t chunk = 0; ///< which of the device's stages, counted from 0
+    /// How much of its time, from its start, makes again what the forward did not keep: in 255ths. Of predicted
+    /// backwards; an R block is one by itself.
+    std::uint8_t recomputes = 0;
     /// Of an overlapped pair: start and end are then those of its half of the slot.
     enum class Pair : std::uint8_t { None, First, Second } pair = Pair::None;
 
@@ -70,6 +73,8 @@ public:
     TimelineLayout(const Program& program, const Timeline& timeline, int devices);
     /// For designs without a prediction: the blocks of each device back to back in their order.
     static TimelineLayout fromOrder(const Design& design);
+    /// Sets LaneBlock::recomputes from the design's costs, by which the blocks were timed.
+    void markRecomputed(const Design& design);
 
     struct Place {
         int device = -1;

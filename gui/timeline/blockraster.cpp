@@ -198,16 +198,23 @@ void BlockRaster::composeRows(const TimeAxis& axis, std::span<const QRgb> ground
     }
     for (const BlockRect& item : geometry.blocks) {
         const LaneBlock& block = lane.blocks()[item.index];
-        const Pattern& pattern = this->pattern(block.block.op, block.chunk);
-        const Extent extent = extentOf(item.rect);
-        for (std::size_t y = 0; y < period; ++y) {
-            QRgb* const line = m_rows.data() + y * ground.size();
-            std::size_t phase = extent.hidden % m_period;
-            for (int x = extent.from; x < extent.to; phase = 0) {
-                const int count = std::min(extent.to - x, static_cast<int>(width - phase));
-                std::copy_n(pattern.data() + y * width + phase, count, line + x);
-                x += count;
+        const auto fill = [&](const QRectF& rect, const Pattern& pattern) {
+            const Extent extent = extentOf(rect);
+            for (std::size_t y = 0; y < period; ++y) {
+                QRgb* const line = m_rows.data() + y * ground.size();
+                std::size_t phase = extent.hidden % m_period;
+                for (int x = extent.from; x < extent.to; phase = 0) {
+                    const int count = std::min(extent.to - x, static_cast<int>(width - phase));
+                    std::copy_n(pattern.data() + y * width + phase, count, line + x);
+                    x += count;
+                }
             }
+        };
+        fill(item.rect, pattern(block.block.op, block.chunk));
+        if (block.recomputes > 0) { // what is made again comes first, as an R block would
+            QRectF again = item.rect;
+            again.setWidth(again.width() * block.recomputes / 255);
+            fill(again, pattern(Op::R, block.chunk));
         }
     }
 }
