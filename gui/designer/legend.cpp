@@ -31,7 +31,10 @@ QString tipOf(Op op)
     case Op::W: return Legend::tr("W: the half of the backward pass that only the update waits for");
     case Op::B: return Legend::tr("B: both halves of the backward pass in one block");
     case Op::U: return Legend::tr("U: the optimizer changes the stage's weights");
-    case Op::R: return Legend::tr("R: activations that F did not keep are made again for the backward pass");
+    case Op::R:
+        return Legend::tr(
+            "R: activations that F did not keep are made again for the backward pass, in a block of their own or at "
+            "the front of it");
     }
     return {};
 }
@@ -66,6 +69,10 @@ void Legend::showDesign(const Design& design, const Prediction* prediction, bool
     for (const std::vector<Block>& lane : design.schedule.order)
         for (const Block& block : lane)
             present[indexOf(block.op)] = true;
+    // The front of a backward that makes activations again looks like an R block.
+    if (std::any_of(design.schedule.recompute.begin(), design.schedule.recompute.end(),
+                    [](Recompute recompute) { return recompute.insideBackward(); }))
+        present[indexOf(Op::R)] = true;
     if (prediction)
         present[indexOf(Op::U)] = present[indexOf(Op::U)]
                                   || std::any_of(prediction->program.tasks.begin(), prediction->program.tasks.end(),
