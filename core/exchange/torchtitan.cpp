@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace pipewright {
 
 namespace {
@@ -54,6 +56,64 @@ std::string heading(const Design& design)
 std::int64_t sequencesPerMicrobatch(const Design& design)
 {
     return design.workload ? design.workload->shape.microbatchSize : 1;
+}
+
+constexpr std::string_view indent = "    ";
+
+/// The lines that let torchtitan's copies of the pipeline share out what the design's do, and warnings where they
+/// differ. Empty for one copy. torchtitan's source: distributed/fsdp.py; a schedule that is read from a CSV keeps three
+/// stages of a rank gathered (torch/distributed/pipelining/schedules.py, max_active_stages).
+std::string linesOfCopies(const Design& design, Diagnostics& diagnostics)
+{
+    const Zero& zero = design.schedule.zero;
+    const int copies = design.workload ? static_cast<int>(design.workload->shape.parallel.data) : 1;
+    if (copies == 1)
+        return {};
+    const auto warn = [&](std::string what, std::string hint) {
+        diagnostics.push_back({Severity::Warning, "schedule.zero", std::move(what), std::move(hint)});
+    };
+    Parallelism others = design.workload->shape.parallel;
+    others.data = 1;
+    for (Diagnostic& each : diagnostics)
+        if (each.where == "model.parallel")
+            each.what = "the file says nothing of " + textOf(others);
+    std::erase_if(diagnostics, [&](const Diagnostic& each) {
+        return each.where == "schedule.zero" || (each.where == "model.parallel" && others == Parallelism{});
+    });
+    if (zero.level == 1)
+        warn("torchtitan shares out no optimizer state alone: its copies hold it whole",
+             "predict that with --zero 0, or share out more with --zero 2 or 3");
+    if (zero.sharesGradients() && zero.reduce == Zero::Reduce::Each)
+        warn("torchtitan sums gradients over the copies once, after the last microbatch",
+             "predict it with --reduce last");
+    constexpr int gatheredAtOnce = 3;
+    const int most = (design.schedule.stages() + design.schedule.devices() - 1) / design.schedule.devices();
+    const bool asPytorch = most <= gatheredAtOnce
+                               ? !zero.reshard.any() || (zero.reshard.every && zero.prefetch >= gatheredAtOnce - 1)
+                               : zero.reshard.every && zero.prefetch == gatheredAtOnce - 1;
+    if (zero.sharesParameters() && (!asPytorch || !design.schedule.gathers.empty()))
+        warn(fmt::format("PyTorch keeps {} stages of a rank gathered and frees the others", gatheredAtOnce),
+             fmt::format("predict it with --reshard {} --prefetch {}", most <= gatheredAtOnce ? "never" : "always",
+                         gatheredAtOnce - 1));
+    const bool shared = zero.sharesGradients();
+    return fmt::format("{0}put(parallelism, {1}, \"data_parallel_shard_degree\")\n"
+                       "{0}put(parallelism, {2}, \"data_parallel_replicate_degree\")\n"
+                       "{0}put(parallelism, \"never\", \"fsdp_reshard_after_forward\")  # the schedule does so\n",
+                       indent, shared ? copies : 1, shared ? 1 : copies);
+}
+
+/// The lines by which torchtitan recomputes as the design does; empty where it cannot, which stays warned of.
+std::string linesOfRecompute(const Schedule& schedule, Diagnostics& diagnostics)
+{
+    if (schedule.recompute.empty())
+        return fmt::format("{}put(config, None, \"activation_checkpoint\")\n", indent);
+    if (std::any_of(schedule.recompute.begin(), schedule.recompute.end(),
+                    [](const Recompute& each) { return each != Recompute::Full; }))
+        return {};
+    std::erase_if(diagnostics, [](const Diagnostic& each) { return each.where == "schedule.recompute"; });
+    return fmt::format("{0}from torchtitan.distributed.activation_checkpoint import FullAC\n\n"
+                       "{0}put(config, FullAC.Config(), \"activation_checkpoint\")\n",
+                       indent);
 }
 
 std::string listOf(const std::vector<std::string>& names)
@@ -119,7 +179,9 @@ def with_schedule(config):
         put(training, SEQUENCES_PER_MICROBATCH * MICROBATCHES, "local_batch_size")
     if MODULES_OF_STAGE is not None:
         put(parallelism, MODULES_OF_STAGE, "pipeline_parallel_module_fqns_per_model_part", "module_fqns_per_model_part")
-    return config
+)";
+    text += linesOfCopies(design, result.diagnostics) + linesOfRecompute(schedule, result.diagnostics);
+    text += R"(    return config
 
 
 def put(part, value, *names):

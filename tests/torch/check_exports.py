@@ -81,7 +81,8 @@ def jaxpp_or_stand_in():
 TITAN = {
     "version": "0.3.0",
     "ParallelismConfig": ["pipeline_parallel_degree", "pipeline_parallel_schedule", "pipeline_parallel_schedule_csv",
-                          "pipeline_parallel_microbatch_size", "module_fqns_per_model_part"],
+                          "pipeline_parallel_microbatch_size", "module_fqns_per_model_part",
+                          "data_parallel_shard_degree", "data_parallel_replicate_degree", "fsdp_reshard_after_forward"],
     "TrainingConfig": ["local_batch_size", "seq_len"],
     "modules": {"tok_embeddings", "layers", "norm", "lm_head"},
 }
@@ -180,7 +181,8 @@ def check_titan(file, rows, titan):
     exec(compile(text, file, "exec"), module.__dict__)
     made = lambda name: dataclasses.make_dataclass(name, [(field, object, dataclasses.field(default=64)) for field in titan[name]],
                                                    slots=True)()
-    config = types.SimpleNamespace(training=made("TrainingConfig"), parallelism=made("ParallelismConfig"))
+    config = types.SimpleNamespace(training=made("TrainingConfig"), parallelism=made("ParallelismConfig"),
+                                   activation_checkpoint="its own")
     assert module.with_schedule(config) is config
     part, training = config.parallelism, config.training
     assert part.pipeline_parallel_schedule == "PipelineScheduleMulti"
@@ -194,6 +196,7 @@ def check_titan(file, rows, titan):
                   "schedule name.csv")
     unknown = {name.split(".")[0] for stage in modules for name in stage} - titan["modules"]
     assert not unknown, f"torchtitan {titan['version']} has no modules called {unknown}"
+    assert config.activation_checkpoint is None, "the schedule recomputes nothing"
     return module.WRITTEN_FOR
 
 

@@ -73,6 +73,32 @@ private slots:
         QVERIFY(!warns(design, "torchtitan", "puts stage"));
     }
 
+    void torchtitanSharesOutAndRecomputesAsTheDesignDoes()
+    {
+        Design design = withModel(exampleDesign("1f1b", 2, 8), {3, 4}, 5);
+        const auto has = [&](const char* line) { return textOf(design, "torchtitan").contains(line); };
+        QVERIFY(!has("data_parallel") && has("put(config, None, \"activation_checkpoint\")"));
+        design.workload->shape.parallel.data = 4;
+        QVERIFY(has("put(parallelism, 1, \"data_parallel_shard_degree\")")
+                && has("put(parallelism, 4, \"data_parallel_replicate_degree\")"));
+        design.schedule.zero.level = 1;
+        QVERIFY(warns(design, "torchtitan", "shares out no optimizer state alone"));
+        design.schedule.zero.level = 3;
+        QVERIFY(has("put(parallelism, 4, \"data_parallel_shard_degree\")")
+                && has("put(parallelism, 1, \"data_parallel_replicate_degree\")"));
+        QVERIFY(!warns(design, "torchtitan", "says nothing of"));
+        design.schedule.zero.reduce = Zero::Reduce::Each;
+        QVERIFY(warns(design, "torchtitan", "sums gradients over the copies once"));
+        design.schedule.zero.reshard = {true, {}};
+        design.schedule.zero.prefetch = 0;
+        QVERIFY(warns(design, "torchtitan", "PyTorch keeps 3 stages of a rank gathered"));
+        design.schedule.recompute = {Recompute::Full, Recompute::Full};
+        QVERIFY(has("put(config, FullAC.Config(), \"activation_checkpoint\")"));
+        QVERIFY(!warns(design, "torchtitan", "recomputes"));
+        design.schedule.recompute = {Recompute::Full, Recompute::Selective};
+        QVERIFY(!has("activation_checkpoint") && warns(design, "torchtitan", "recomputes"));
+    }
+
     void torchtitansFileSetsTheFieldsThatAVersionHasAndNamesTheOneItLacks()
     {
         const QString python = QStandardPaths::findExecutable("python3");
@@ -89,7 +115,9 @@ private slots:
 from plan import with_schedule
 PIPELINE = dict(pipeline_parallel_degree=1, pipeline_parallel_schedule='', pipeline_parallel_schedule_csv='')
 def changed(parallelism, **training):
-    config = with_schedule(Part(training=Part(**training), parallelism=Part(**PIPELINE, **parallelism)))
+    config = with_schedule(Part(training=Part(**training), parallelism=Part(**PIPELINE, **parallelism),
+                                activation_checkpoint='its own'))
+    assert config.activation_checkpoint is None
     return {**vars(config.training), **vars(config.parallelism)}
 released = changed(dict(pipeline_parallel_microbatch_size=1, module_fqns_per_model_part=None), local_batch_size=1)
 assert released['local_batch_size'] == 16 and released['pipeline_parallel_microbatch_size'] == 2, released
