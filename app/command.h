@@ -47,6 +47,7 @@ void addExperimentCommand(CLI::App& program, int& exitCode);
 void addShardCommand(CLI::App& program, int& exitCode);
 void addDevicesCommand(CLI::App& program, int& exitCode);
 void addProfileCommand(CLI::App& program, int& exitCode);
+void addPlanCommand(CLI::App& program, int& exitCode);
 
 /// The names of those options of a command, or of a group of its options, that were given.
 std::vector<std::string> givenOptions(const CLI::App& options);

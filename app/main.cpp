@@ -67,6 +67,7 @@ int run(int argc, char** argv)
     addExportCommand(program, exitCode);
     addImportCommand(program, exitCode);
     addSearchCommand(program, exitCode);
+    addPlanCommand(program, exitCode);
     addExperimentCommand(program, exitCode);
     addShardCommand(program, exitCode);
     addDevicesCommand(program, exitCode);

@@ -2,6 +2,7 @@
 #include "app/backendmemory.h"
 #include "app/command.h"
 #include "app/inlinedesign.h"
+#include "app/memorykinds.h"
 #include "app/noiseoptions.h"
 #include "app/table.h"
 #include "app/terminal.h"
@@ -82,13 +83,6 @@ bool isLong(const Design& design)
 {
     constexpr std::int64_t mostBlocks = 100'000;
     return design.schedule.blocks() > mostBlocks;
-}
-
-Json byKind(const DeviceMemory& memory)
-{
-    return {{"weights", memory.weights},     {"gradients", memory.gradients}, {"optimizer", memory.optimizer},
-            {"framework", memory.framework}, {"gathered", memory.gathered},   {"activations", memory.activations},
-            {"buffers", memory.buffers},     {"workspace", memory.workspace}};
 }
 
 std::int64_t countOf(const Program& program, TaskKind kind)

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/cancel.h"
+#include "app/command.h"
+#include "app/noiseoptions.h"
+#include "app/plantext.h"
+#include "app/progress.h"
+#include "app/terminal.h"
+
+#include "core/base/units.h"
+#include "core/files/designfile.h"
+#include "core/plan/plan.h"
+#include "core/presets/modelfile.h"
+#include "core/presets/presets.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+namespace pipewright::app {
+
+namespace {
+
+struct PlanCommandOptions {
+    explicit PlanCommandOptions(CLI::App& command) : noise(command, "for the times under noise that are shown")
+    {
+        command.add_option("--model", model, "preset, Hugging Face config.json, model file")
+            ->required()
+            ->type_name("MODEL");
+        command.add_option("--cluster", cluster, "preset or file: the devices and their links")
+            ->required()
+            ->type_name("CLUSTER");
+        command.add_option("--devices", devices, "how many of them")->required()->type_name("N");
+        command.add_option("--batch", batch, "sequences of a step, of all copies together")
+            ->required()
+            ->type_name("SEQUENCES");
+        command.add_option("--sequence", sequence, "tokens of a sequence (default: the model's)")->type_name("S");
+        command.add_option("--top", top, "plans in the list; those on the frontier of step and memory come besides")
+            ->type_name("K")
+            ->capture_default_str();
+        command.add_option("--memory-limit", memoryLimit, "of a device (default: its memory)")->type_name("SIZE");
+        command
+            .add_option("--families", families,
+                        "with commas between them (default: all that update once a step and whose order is fixed)")
+            ->type_name("LIST");
+        command.add_option("--pin", pins, "fixes dimensions: tensor=8,recompute=full")->type_name("KEY=VALUE,…");
+        command.add_option("--why", why, "says where plans with this stand, or why there are none")
+            ->type_name("KEY=VALUE");
+        command.add_option("--framework", framework, "what a framework keeps besides: megatron, torchtitan, deepspeed")
+            ->type_name("NAME");
+        command.add_option("--time-limit", timeLimit, "stops with the best so far (default: none)")->type_name("T");
+        command.add_option("--threads", threads, "default: as many as there are processors")->type_name("N");
+        command.add_option("--seed", seed, "of the samples under noise")->type_name("N")->capture_default_str();
+        command.add_option("-o,--output", output, "folder for a design per plan")->type_name("FOLDER");
+        command.add_flag("--force", force, "replace designs in the folder");
+        command.add_option("--progress", progress, "auto, bar, json (lines on standard error) or none")
+            ->type_name("STYLE")
+            ->capture_default_str();
+        command.add_flag("--json", json, "print one JSON object");
+    }
+    std::string model, cluster, memoryLimit, families, pins, why, framework, timeLimit, output, progress = "auto";
+    int devices = 0, batch = 0, top = 10, threads = 0;
+    std::optional<int> sequence;
+    std::uint64_t seed = 1;
+    bool force = false, json = false;
+    NoiseOptions noise;
+};
+
+std::vector<std::string> listOf(const std::string& text)
+{
+    std::vector<std::string> parts;
+    for (std::size_t at = 0; at <= text.size() && !text.empty();) {
+        const std::size_t end = std::min(text.find(',', at), text.size());
+        parts.push_back(text.substr(at, end - at));
+        at = end + 1;
+    }
+    return parts;
+}
+
+/// Presets are read from files, and settings share clusters.
+std::function<Cluster(int, std::int64_t)> clustersOf(const std::string& name)
+{
+    struct Known {
+        std::mutex mutex;
+        std::map<std::pair<int, std::int64_t>, Cluster> clusters;
+    };
+    const auto known = std::make_shared<Known>();
+    const auto library = std::make_shared<const PresetLibrary>();
+    return [known, library, name](int devices, std::int64_t members) {
+        const std::lock_guard lock(known->mutex);
+        const std::pair key(devices, members);
+        auto found = known->clusters.find(key);
+        if (found == known->clusters.end())
+            found = known->clusters.emplace(key, library->cluster(name, devices, members)).first;
+        return found->second;
+    };
+}
+
+PlanRequest requestOf(const PlanCommandOptions& given)
+{
+    PlanRequest request;
+    ModelFile model = loadModel(given.model);
+    if (given.sequence && model.shape.architecture == Architecture::Table)
+        throw Error("--sequence", "the layers of a table hold for the sequence that they are of", "leave it out");
+    request.shape = std::move(model.shape);
+    request.source = std::move(model.source);
+    if (given.sequence)
+        request.shape.sequence = *given.sequence;
+    if (!given.framework.empty()) {
+        const auto framework = frameworkNamed(given.framework);
+        if (!framework)
+            throw Error("--framework", fmt::format("\"{}\" is no framework", given.framework),
+                        "megatron, torchtitan, deepspeed or none");
+        request.shape.framework = *framework;
+    }
+    request.devices = given.devices;
+    request.batch = given.batch;
+    request.top = given.top;
+    request.families = listOf(given.families);
+    for (const std::string& each : listOf(given.pins))
+        pin(request, each, "--pin");
+    request.cluster = clustersOf(given.cluster);
+    (void)request.cluster(1, 1); // an unknown name is no fault of a plan
+    if (!given.memoryLimit.empty())
+        request.memoryLimit = parseSize(given.memoryLimit, "--memory-limit");
+    if (!given.timeLimit.empty())
+        request.timeLimit = std::chrono::milliseconds(parseDuration(given.timeLimit, "--time-limit") / 1'000'000);
+    request.threads =
+        given.threads > 0 ? given.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    request.noise = given.noise.noise(given.seed, Costs{});
+    return request;
+}
+
+/// findPlans(), with its progress shown; an interruption returns the best so far.
+PlanResult findShowing(PlanRequest request, const std::string& style)
+{
+    ProgressPrinter printer(style);
+    std::stop_source stop;
+    request.stop = stop.get_token();
+    const std::atomic<bool>* const cancelled = cancelOnSignals();
+    request.progress = [&](const PlanProgress& now) {
+        if (cancelled->load())
+            stop.request_stop();
+        const double share = now.settings > 0 ? static_cast<double>(now.done) / static_cast<double>(now.settings) : 1;
+        printer.show(
+            share,
+            [&] {
+                return fmt::format("{} of {} settings, best {}", now.done, now.settings,
+                                   now.best > 0 ? formatDuration(now.best) : "none yet");
+            },
+            [&] {
+                return Json{{"progress", share},
+                            {"elapsed_s", now.seconds},
+                            {"best_ns", now.best > 0 ? Json(now.best) : Json()}}
+                    .dump();
+            });
+    };
+    return findPlans(request);
+}
+
+std::vector<std::string> writeDesigns(const PlanResult& result, const std::string& folder, bool force)
+{
+    std::filesystem::create_directories(folder);
+    std::vector<std::string> files;
+    for (std::size_t i = 0; i < result.plans.size(); ++i) {
+        const TrainingPlan& plan = result.plans[i];
+        files.push_back((std::filesystem::path(folder)
+                         / fmt::format("{:02}-{}-tensor{}-pipeline{}-data{}.json", i + 1, plan.family->name,
+                                       plan.setting.tensor, plan.setting.pipeline, plan.setting.data))
+                            .string());
+        writeDesign(plan.design, files.back(), force);
+    }
+    return files;
+}
+
+} // namespace
+
+void addPlanCommand(CLI::App& program, int& exitCode)
+{
+    CLI::App& command =
+        *program.add_subcommand("plan", "Finds the best ways to train a model on so many devices, a design for each");
+    const auto options = std::make_shared<PlanCommandOptions>(command);
+    command.callback([options, &exitCode] {
+        checkProgressStyle(options->progress);
+        const PlanRequest request = requestOf(*options);
+        const PlanResult result = findShowing(request, options->progress);
+        std::vector<std::string> files;
+        if (!options->output.empty())
+            files = writeDesigns(result, options->output, options->force);
+        Json object = toJson(result, files, request.noise.has_value());
+        if (!options->json)
+            print(result, request);
+        if (!options->why.empty()) {
+            PlanRequest fixed = request;
+            pin(fixed, options->why, "--why");
+            fixed.top = 1;
+            const PlanResult with = findPlans(fixed);
+            object["answer"] = answerJson(options->why, with, result);
+            if (!options->json)
+                printAnswer(options->why, with, result);
+        }
+        if (options->json)
+            printJson(object);
+        if (result.plans.empty())
+            throw Finding("plan", "no plan is possible" + mostlyBecause(result),
+                          "use more devices, a smaller batch or sequence, or pin less");
+        exitCode = exitSuccess;
+    });
+}
+
+} // namespace pipewright::app

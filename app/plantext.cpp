@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "app/plantext.h"
+
+#include "app/memorykinds.h"
+#include "app/table.h"
+#include "app/terminal.h"
+
+#include "core/base/units.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace pipewright::app {
+
+namespace {
+
+/// "tensor 8, pipeline 4, data 2".
+std::string degreesText(const PlanSetting& setting)
+{
+    std::string text;
+    for (const auto& [name, degree] : {std::pair{"tensor", setting.tensor},
+                                       {"context", setting.context},
+                                       {"expert", setting.expert},
+                                       {"pipeline", setting.pipeline},
+                                       {"data", setting.data}})
+        if (degree > 1)
+            text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, degree);
+    return text.empty() ? "one device" : text;
+}
+
+/// "ZeRO 3, freed, recompute full".
+std::string memoryText(const PlanSetting& setting)
+{
+    std::string text = setting.zero.level == 0 ? "" : fmt::format("ZeRO {}", setting.zero.level);
+    if (setting.zero.reshard.every)
+        text += ", freed";
+    if (setting.recompute != Recompute::None)
+        text += (text.empty() ? "recompute " : ", recompute ") + std::string(nameOf(setting.recompute));
+    return text;
+}
+
+std::string familyText(const TrainingPlan& plan)
+{
+    return plan.family->chunksSelectable ? fmt::format("{}, {} chunks", plan.family->title, plan.chunks)
+                                         : std::string(plan.family->title);
+}
+
+Json toJson(const TrainingPlan& plan, const std::string& file, bool noisy)
+{
+    const PlanSetting& s = plan.setting;
+    return {{"step_ns", plan.step},
+            {"p95_ns", noisy ? Json(plan.noisy.p95) : Json()},
+            {"tokens_per_second_per_device", plan.tokensPerSecondPerDevice},
+            {"mfu", plan.mfu},
+            {"peak_bytes", plan.peak},
+            {"peak_by_kind", byKind(plan.memory)},
+            {"alike", plan.alike},
+            {"tensor", s.tensor},
+            {"sequence_parallel", s.tensor > 1},
+            {"context", s.context},
+            {"expert", s.expert},
+            {"pipeline", s.pipeline},
+            {"data", s.data},
+            {"chunks", plan.chunks},
+            {"layers_per_stage", plan.design.layersPerStage},
+            {"family", plan.family->name},
+            {"microbatch_size", s.microbatchSize},
+            {"microbatches", s.microbatches},
+            {"zero", s.zero.level},
+            {"reshard", s.zero.reshard.every ? "always" : "never"},
+            {"recompute", nameOf(s.recompute)},
+            {"offload", "none"},
+            {"why", plan.why},
+            {"design", file.empty() ? Json() : Json(file)}};
+}
+
+/// Behind the best, plans of the frontier are shown that take at least so much less memory than the one before.
+constexpr double worthShowing = 0.9;
+
+double overBest(const PlanResult& with, const PlanResult& all)
+{
+    return all.plans.empty()
+               ? 0
+               : static_cast<double>(with.plans.front().step) / static_cast<double>(all.plans.front().step) - 1;
+}
+
+std::vector<std::pair<std::int64_t, std::string>> reasonsOf(const PlanResult& result)
+{
+    std::vector<std::pair<std::int64_t, std::string>> reasons;
+    for (const auto& [reason, count] : result.reasons)
+        reasons.emplace_back(count, reason);
+    std::sort(reasons.rbegin(), reasons.rend());
+    return reasons;
+}
+
+} // namespace
+
+Json toJson(const PlanResult& result, const std::vector<std::string>& files, bool noisy)
+{
+    Json object;
+    object["plans"] = Json::array();
+    for (std::size_t i = 0; i < result.plans.size(); ++i)
+        object["plans"].push_back(toJson(result.plans[i], files.empty() ? std::string() : files[i], noisy));
+    object["considered"] = result.considered;
+    object["predicted"] = result.predicted;
+    object["refused"] = {
+        {"memory", result.refused.memory}, {"shape", result.refused.shape}, {"batch", result.refused.batch}};
+    object["complete"] = result.complete;
+    object["seconds"] = result.seconds;
+    object["frontier"] = result.frontier;
+    object["frontier_tolerance"] = result.frontierTolerance;
+    return object;
+}
+
+void print(const PlanResult& result, const PlanRequest& request)
+{
+    TextTable table({"", "step", "tok/s/device", "MFU", "peak", "degrees", "microbatches", "schedule", "memory"});
+    const auto top = static_cast<std::size_t>(request.top);
+    Bytes shown = 0;
+    for (std::size_t i = 0; i < result.plans.size(); ++i) {
+        const TrainingPlan& plan = result.plans[i];
+        if (i >= top && static_cast<double>(plan.peak) > worthShowing * static_cast<double>(shown))
+            continue;
+        shown = i < top ? std::min(plan.peak, shown == 0 ? plan.peak : shown) : plan.peak;
+        const bool frontier = std::find(result.frontier.begin(), result.frontier.end(), i) != result.frontier.end();
+        table.addRow({fmt::format("{}{}", i + 1, frontier ? "*" : ""), formatDuration(plan.step),
+                      fmt::format("{:.0f}", plan.tokensPerSecondPerDevice), percent(plan.mfu), formatSize(plan.peak),
+                      degreesText(plan.setting),
+                      fmt::format("{} × {}", plan.setting.microbatches, plan.setting.microbatchSize), familyText(plan),
+                      memoryText(plan.setting)});
+    }
+    if (!result.plans.empty()) {
+        table.printWide();
+        printText("\n* on the frontier: no other plan is as short and takes less memory\n");
+        printText("1: {}\n", result.plans.front().why);
+        if (result.plans.size() > 1)
+            printText("2: {}\n", result.plans[1].why);
+        if (!result.plans.front().alike.empty())
+            printText("{} more are within {:.0f} % of the first, which these costs cannot tell apart\n",
+                      result.plans.front().alike.size(), 100 * planTolerance);
+    }
+    printText("{} plans of {} devices and {} sequences a step: {} predicted, {} refused by memory, {} by shape, {} by "
+              "batch; {}, {:.1f} s\n",
+              result.considered, request.devices, request.batch, result.predicted, result.refused.memory,
+              result.refused.shape, result.refused.batch,
+              result.complete ? "complete: by these costs no other plan is shorter" : "stopped: others may be shorter",
+              result.seconds);
+}
+
+Json answerJson(const std::string& fixed, const PlanResult& with, const PlanResult& all)
+{
+    Json answer{{"why", fixed}};
+    if (!with.plans.empty()) {
+        answer["over_best"] = overBest(with, all);
+        answer["best"] = toJson(with.plans.front(), {}, false);
+    }
+    answer["reasons"] = Json::array();
+    for (const auto& [count, reason] : reasonsOf(with))
+        answer["reasons"].push_back({{"reason", reason}, {"plans", count}});
+    return answer;
+}
+
+void printAnswer(const std::string& fixed, const PlanResult& with, const PlanResult& all)
+{
+    if (with.plans.empty()) {
+        constexpr std::size_t most = 6;
+        printText("\nno plan has {}:\n", fixed);
+        const auto reasons = reasonsOf(with);
+        for (std::size_t i = 0; i < std::min(most, reasons.size()); ++i)
+            printText("  {} ({} plans)\n", reasons[i].second, reasons[i].first);
+        return;
+    }
+    const TrainingPlan& best = with.plans.front();
+    const std::string memory = memoryText(best.setting);
+    printText("\nthe best with {}: {}, {} over the best of all: {}, {} × {}, {}{}{}\n  {}\n", fixed,
+              formatDuration(best.step), signedPercent(overBest(with, all)), degreesText(best.setting),
+              best.setting.microbatches, best.setting.microbatchSize, familyText(best), memory.empty() ? "" : ", ",
+              memory, best.why);
+}
+
+std::string mostlyBecause(const PlanResult& result)
+{
+    const auto reasons = reasonsOf(result);
+    return reasons.empty() ? std::string() : ", mostly: " + reasons.front().second;
+}
+
+} // namespace pipewright::app

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// `plan`: the list in JSON and on the terminal, a design per plan, pins, reasons.
+#include "app/program.h"
+#include "testmain.h"
+
+#include <QTest>
+
+using namespace pipewright::test;
+
+class TestPlanCommand : public QObject {
+    Q_OBJECT
+
+private:
+    Workplace m_work;
+    const QString m_command =
+        "plan --model llama-3-8b --cluster h100-nodes --devices 8 --batch 16 --families 1f1b,zb-v "
+        "--pin microbatch_size=1 --top 3 --progress none";
+
+private Q_SLOTS:
+    void everyPlanIsADesignThatPredictsTheSame()
+    {
+        const QJsonObject result = m_work.run(m_command + " --json -o plans").json();
+        QVERIFY(result["complete"].toBool());
+        QVERIFY(result["considered"].toInteger() > result["predicted"].toInteger());
+        const QJsonArray plans = result["plans"].toArray();
+        QVERIFY(plans.size() >= 3);
+        qint64 last = 0;
+        for (const QJsonValue value : plans) {
+            const QJsonObject plan = value.toObject();
+            QVERIFY(plan["step_ns"].toInteger() >= last);
+            last = plan["step_ns"].toInteger();
+            QCOMPARE(plan["tensor"].toInt() * plan["context"].toInt() * plan["pipeline"].toInt() * plan["data"].toInt(),
+                     8);
+            QCOMPARE(plan["microbatches"].toInt() * plan["microbatch_size"].toInt() * plan["data"].toInt(), 16);
+            const QJsonObject predicted = m_work.run("predict " + plan["design"].toString() + " --json").json();
+            QCOMPARE(predicted["makespan_ns"].toInteger(), last);
+            qint64 peak = 0;
+            for (const QJsonValue device : predicted["per_device"].toArray())
+                peak = std::max(peak, device.toObject()["peak_bytes"].toInteger());
+            QCOMPARE(plan["peak_bytes"].toInteger(), peak);
+            qint64 sum = 0;
+            for (const QJsonValue bytes : plan["peak_by_kind"].toObject())
+                sum += bytes.toInteger();
+            QCOMPARE(sum, peak);
+        }
+        for (const QJsonValue index : result["frontier"].toArray())
+            QVERIFY(index.toInt() < plans.size());
+        // Designs are not replaced in silence.
+        QCOMPARE(m_work.run(m_command + " -o plans").code, 2);
+        QCOMPARE(m_work.run(m_command + " -o plans --force").code, 0);
+    }
+
+    void theTextSaysWhatIsBestAndWhatItIsAbout()
+    {
+        const Outcome outcome = m_work.run(m_command + " --spread 0.05");
+        QCOMPARE(outcome.code, 0);
+        for (const char* part : {"tok/s/device", "degrees", "* on the frontier", "% of the step is work",
+                                 "plans of 8 devices and 16 sequences", "complete: by these costs"})
+            QVERIFY2(outcome.output.contains(part), qPrintable(QString(part) + "\nin\n" + outcome.output));
+    }
+
+    void aDimensionCanBeAskedAbout()
+    {
+        const Outcome some = m_work.run(m_command + " --why tensor=8");
+        QVERIFY2(some.output.contains("the best with tensor=8:") && some.output.contains("over the best of all"),
+                 qPrintable(some.output));
+        const Outcome none =
+            m_work.run("plan --model llama-3-8b --cluster h100-nodes --devices 64 --batch 64 "
+                       "--families 1f1b --pin microbatch_size=1 --top 1 --progress none --why tensor=64");
+        QVERIFY2(none.output.contains("no plan has tensor=64:")
+                     && none.output.contains("32 heads cannot be shared out over 64 members"),
+                 qPrintable(none.output));
+    }
+
+    void noPlanIsAFinding()
+    {
+        const Outcome outcome = m_work.run(m_command + " --memory-limit 1MiB");
+        QCOMPARE(outcome.code, 1);
+        QVERIFY2(outcome.errors.contains("no plan is possible, mostly: memory"), qPrintable(outcome.errors));
+        QCOMPARE(m_work.run("plan --model no-model --cluster h100-nodes --devices 8 --batch 8").code, 2);
+        QCOMPARE(m_work.run("plan --model llama-3-8b --cluster nowhere --devices 8 --batch 8").code, 2);
+        QCOMPARE(m_work.run("plan --model llama-3-8b --cluster h100-nodes --devices 0 --batch 8").code, 2);
+        QCOMPARE(m_work.run(m_command + " --pin heads=3").code, 2);
+    }
+};
+
+PIPEWRIGHT_TEST(TestPlanCommand, QCoreApplication)
+#include "tst_plancommand.moc"

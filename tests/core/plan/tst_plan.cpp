@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Whole ways to train: the list against every plan of small spaces, one prediction each; what is refused and why.
+#include "core/plan/plan.h"
+#include "core/plan/planbounds.h"
+#include "core/predict/predict.h"
+#include "core/presets/presets.h"
+#include "errorof.h"
+#include "sanitized.h"
+#include "testmain.h"
+
+#include <QTest>
+
+#include <algorithm>
+#include <limits>
+
+using namespace pipewright;
+using namespace pipewright::test;
+
+namespace {
+
+PlanRequest requestOf(const char* model, const char* cluster, int devices, int batch)
+{
+    static const PresetLibrary library;
+    PlanRequest request;
+    request.shape = library.model(model);
+    request.source = "a test";
+    request.cluster = [name = std::string(cluster)](int pipeline, std::int64_t members) {
+        return library.cluster(name, pipeline, members);
+    };
+    request.devices = devices;
+    request.batch = batch;
+    request.top = 4;
+    return request;
+}
+
+/// llama-like, small enough that every plan of it is predicted in a moment.
+PlanRequest small()
+{
+    PlanRequest request = requestOf("llama-3-8b", "h100-nodes", 4, 8);
+    request.shape.layers = 6;
+    return request;
+}
+
+struct Known {
+    Nanoseconds step = 0;
+    Bytes peak = 0;
+};
+
+/// Every plan of the space that fits, and that each is above its bounds.
+std::vector<Known> everyPlan(const PlanRequest& request, QString& fault)
+{
+    std::vector<Known> all;
+    for (const PlanSetting& setting : settingsOf(request, request.shape).possible) {
+        PlanBounds bounds;
+        if (!errorOf([&] { bounds = boundsOf(request, setting); }).empty())
+            continue; // no plan of it can be
+        for (const PlanOrder& order : ordersOf(request, setting, request.shape.layers)) {
+            Known plan;
+            try {
+                const Metrics metrics = predict(designOf(request, setting, *order.family, order.chunks)).metrics;
+                plan.step = metrics.makespan;
+                for (const DeviceMetrics& device : metrics.devices)
+                    plan.peak = std::max(plan.peak, device.peakBytes);
+            } catch (const Error&) {
+                continue;
+            }
+            const Nanoseconds least = stepBoundOf(request, setting, bounds, order);
+            if (plan.step < least || plan.peak < bounds.peak)
+                fault = QString("%1 takes %2 ns and %3 bytes, below its bounds %4 and %5")
+                            .arg(order.family->name.data())
+                            .arg(plan.step)
+                            .arg(plan.peak)
+                            .arg(least)
+                            .arg(bounds.peak);
+            if (bounds.limit == 0 || plan.peak <= bounds.limit)
+                all.push_back(plan);
+        }
+    }
+    return all;
+}
+
+/// The steps of the best, and steps and peaks of those that no other one beats in both.
+void compare(const PlanRequest& request)
+{
+    const PlanResult found = findPlans(request);
+    QVERIFY(found.complete && found.frontierTolerance == 0);
+    QString fault;
+    std::vector<Known> all = everyPlan(request, fault);
+    QVERIFY2(fault.isEmpty(), qPrintable(fault));
+    QVERIFY(all.size() > 50);
+    QVERIFY2(found.predicted <= static_cast<std::int64_t>(found.considered), "more predicted than there are");
+    std::sort(all.begin(), all.end(),
+              [](const Known& a, const Known& b) { return std::tie(a.step, a.peak) < std::tie(b.step, b.peak); });
+    QVERIFY(found.plans.size() >= static_cast<std::size_t>(request.top));
+    for (std::size_t i = 0; i < static_cast<std::size_t>(request.top); ++i)
+        QCOMPARE(found.plans[i].step, all[i].step);
+    std::vector<std::pair<Nanoseconds, Bytes>> frontier, expected;
+    for (const std::size_t i : found.frontier)
+        frontier.emplace_back(found.plans[i].step, found.plans[i].peak);
+    Bytes least = std::numeric_limits<Bytes>::max();
+    for (const Known& plan : all)
+        if (plan.peak < least) {
+            least = plan.peak;
+            expected.emplace_back(plan.step, plan.peak);
+        }
+    QCOMPARE(frontier, expected);
+    for (const TrainingPlan& plan : found.plans) {
+        const Metrics metrics = predict(plan.design).metrics;
+        QCOMPARE(metrics.makespan, plan.step);
+        QVERIFY(!plan.why.empty() && plan.tokensPerSecondPerDevice > 0 && plan.mfu > 0 && plan.mfu < 1);
+    }
+}
+
+} // namespace
+
+class PlanTest : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void theListIsThatOfAllPlansOfADenseModel()
+    {
+        PlanRequest request = small();
+        if (sanitized)
+            request.pipeline = 2;
+        compare(request);
+    }
+
+    void withLittleMemoryToo()
+    {
+        PlanRequest request = small();
+        request.memoryLimit = Bytes{20} << 30;
+        request.families = {"1f1b", "interleaved-1f1b", "zb-v", "gpipe", "seq1f1b"};
+        compare(request);
+    }
+
+    void andOfAMixtureOfExperts()
+    {
+        PlanRequest request = requestOf("mixtral-8x7b", "h100-nodes", 8, 8);
+        request.shape.layers = 4;
+        request.families = {"1f1b", "zb-h1"};
+        request.microbatchSize = 1;
+        compare(request);
+    }
+
+    void theResultDoesNotDependOnThreads()
+    {
+        PlanRequest request = small();
+        request.pipeline = 2;
+        const PlanResult one = findPlans(request);
+        request.threads = 3;
+        const PlanResult three = findPlans(request);
+        QCOMPARE(three.plans.size(), one.plans.size());
+        for (std::size_t i = 0; i < one.plans.size(); ++i)
+            QVERIFY(three.plans[i].design == one.plans[i].design && three.plans[i].why == one.plans[i].why);
+        QCOMPARE(three.frontier, one.frontier);
+    }
+
+    void whatIsPinnedIsKept()
+    {
+        PlanRequest request = small();
+        for (const char* each : {"tensor=2", "data=2", "recompute=full", "zero=1", "microbatch_size=2"})
+            pin(request, each, "--pin");
+        const PlanResult found = findPlans(request);
+        QVERIFY(!found.plans.empty());
+        for (const TrainingPlan& plan : found.plans) {
+            QCOMPARE(plan.setting.tensor, 2);
+            QCOMPARE(plan.setting.data, 2);
+            QCOMPARE(plan.setting.microbatchSize, 2);
+            QCOMPARE(plan.setting.zero.level, 1);
+            QVERIFY(plan.setting.recompute == Recompute::Full);
+            const Parallelism& degrees = plan.design.workload->shape.parallel;
+            QVERIFY(degrees.tensor == 2 && degrees.sequence && degrees.data == 2);
+        }
+        for (const char* wrong : {"tensor", "tensor=", "tensor=0", "tensor=two", "heads=2", "reshard=often",
+                                  "recompute=some", "zero=-1", ""})
+            QVERIFY2(!errorOf([&] { pin(request, wrong, "--pin"); }).empty(), wrong);
+    }
+
+    void whatCannotBeSaysWhy()
+    {
+        PlanRequest request = small();
+        request.tensor = 3;
+        PlanResult found = findPlans(request);
+        QVERIFY(found.plans.empty() && found.refused.shape > 0);
+        request = small();
+        request.devices = 64;
+        request.tensor = 64; // more than there are heads
+        found = findPlans(request);
+        QVERIFY(found.plans.empty() && !found.reasons.empty());
+        QVERIFY2(found.reasons.begin()->first.find("heads cannot be shared out") != std::string::npos,
+                 found.reasons.begin()->first.c_str());
+        request = small();
+        request.batch = 1;
+        request.data = 4;
+        found = findPlans(request);
+        QVERIFY(found.plans.empty() && found.refused.batch > 0);
+        request = small();
+        request.memoryLimit = Bytes{1} << 20;
+        found = findPlans(request);
+        QVERIFY(found.plans.empty() && found.refused.memory > 0);
+        request.families = {"no-family"};
+        QVERIFY(errorOf([&] { findPlans(request); }).find("is no family") != std::string::npos);
+        request.devices = 0;
+        QVERIFY(!errorOf([&] { findPlans(request); }).empty());
+    }
+
+    void aStopReturnsWhatThereIs()
+    {
+        PlanRequest request = small();
+        std::stop_source stop;
+        request.stop = stop.get_token();
+        request.progress = [&](const PlanProgress& now) {
+            if (now.best > 0)
+                stop.request_stop();
+        };
+        const PlanResult found = findPlans(request);
+        QVERIFY(!found.complete && !found.plans.empty());
+    }
+};
+
+PIPEWRIGHT_TEST(PlanTest, NoApplication)
+#include "tst_plan.moc"
