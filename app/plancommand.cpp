@@ -81,11 +81,11 @@ std::vector<std::string> listOf(const std::string& text)
 }
 
 /// Presets are read from files, and settings share clusters.
-std::function<Cluster(int, std::int64_t)> clustersOf(const std::string& name)
+std::function<std::shared_ptr<const Cluster>(int, std::int64_t)> clustersOf(const std::string& name)
 {
     struct Known {
         std::mutex mutex;
-        std::map<std::pair<int, std::int64_t>, Cluster> clusters;
+        std::map<std::pair<int, std::int64_t>, std::shared_ptr<const Cluster>> clusters;
     };
     const auto known = std::make_shared<Known>();
     const auto library = std::make_shared<const PresetLibrary>();
@@ -94,7 +94,9 @@ std::function<Cluster(int, std::int64_t)> clustersOf(const std::string& name)
         const std::pair key(devices, members);
         auto found = known->clusters.find(key);
         if (found == known->clusters.end())
-            found = known->clusters.emplace(key, library->cluster(name, devices, members)).first;
+            found =
+                known->clusters.emplace(key, std::make_shared<const Cluster>(library->cluster(name, devices, members)))
+                    .first;
         return found->second;
     };
 }

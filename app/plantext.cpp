@@ -109,6 +109,7 @@ Json toJson(const PlanResult& result, const std::vector<std::string>& files, boo
     object["complete"] = result.complete;
     object["seconds"] = result.seconds;
     object["frontier"] = result.frontier;
+    object["frontier_complete"] = result.frontierComplete;
     object["frontier_tolerance"] = result.frontierTolerance;
     return object;
 }
@@ -144,7 +145,9 @@ void print(const PlanResult& result, const PlanRequest& request)
               "batch; {}, {:.1f} s\n",
               result.considered, request.devices, request.batch, result.predicted, result.refused.memory,
               result.refused.shape, result.refused.batch,
-              result.complete ? "complete: by these costs no other plan is shorter" : "stopped: others may be shorter",
+              !result.complete          ? "stopped: others may be shorter"
+              : result.frontierComplete ? "complete: by these costs no other plan is shorter"
+                                        : "by these costs no other plan is shorter; the frontier is not complete",
               result.seconds);
 }
 

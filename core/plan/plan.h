@@ -14,6 +14,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -25,7 +26,7 @@ struct PlanRequest : PlanSpace {
     ModelShape shape; ///< parallel, microbatchSize and sequencePieces are the plans'
     std::string source;
     /// A cluster preset of so many pipeline devices, each of so many members. Throws Error where there are none.
-    std::function<Cluster(int devices, std::int64_t members)> cluster;
+    std::function<std::shared_ptr<const Cluster>(int devices, std::int64_t members)> cluster;
     std::optional<Bytes> memoryLimit; ///< of a device; unset: its memory
     int top = 10;                     ///< plans in the list
     std::optional<SpreadOptions> noise;
@@ -73,7 +74,8 @@ struct PlanResult {
         std::int64_t batch = 0;  ///< the batch cannot be divided so
     } refused;
     std::map<std::string, std::int64_t> reasons; ///< why plans were refused, in words, and how many
-    bool complete = false;
+    bool complete = false;                       ///< no plan of the space is shorter than the best of the list
+    bool frontierComplete = false;               ///< nor is one lacking on the frontier
     double seconds = 0;
 };
 

@@ -20,12 +20,14 @@ Workload workloadOf(const PlanRequest& request, const PlanSetting& setting)
     return makeWorkload(shape, Optimizer::AdamW, request.source);
 }
 
-Cluster clusterOf(const PlanRequest& request, const PlanSetting& setting)
+std::shared_ptr<const Cluster> clusterOf(const PlanRequest& request, const PlanSetting& setting)
 {
     return request.cluster(setting.pipeline, setting.parallel().devicesPerStage());
 }
 
 namespace {
+
+constexpr int usualChunks = 4; // more stages per device gain little, and send more
 
 /// The costs of the model cut into so many stages, dealt out in turn.
 Costs costsOf(const PlanSetting& setting, int stages, const Workload& workload, const Cluster& cluster,
@@ -69,8 +71,12 @@ bool runsBothWays(const Family& family)
 
 PlanBounds boundsOf(const PlanRequest& request, const PlanSetting& setting)
 {
-    const Workload workload = workloadOf(request, setting);
-    const Cluster cluster = clusterOf(request, setting);
+    return boundsOf(request, setting, workloadOf(request, setting), *clusterOf(request, setting));
+}
+
+PlanBounds boundsOf(const PlanRequest& request, const PlanSetting& setting, const Workload& workload,
+                    const Cluster& cluster)
+{
     Dataflow dataflow;
     const Costs costs = costsOf(setting, setting.pipeline, workload, cluster, dataflow);
     PlanBounds bounds;
@@ -88,6 +94,8 @@ PlanBounds boundsOf(const PlanRequest& request, const PlanSetting& setting)
     // Other cuts round every stage's times anew.
     const Nanoseconds rounding = 4 * static_cast<Nanoseconds>(workload.layers.size());
     bounds.step = std::max<Nanoseconds>(0, work - rounding) * setting.microbatches / setting.pipeline;
+    const int chunks = std::max(1, static_cast<int>(workload.layers.size()) / setting.pipeline);
+    bounds.likely = bounds.step + work * (setting.pipeline - 1) / setting.pipeline / std::min(chunks, usualChunks);
     bounds.peak = std::max<Bytes>(0, held / setting.pipeline);
     for (const DeviceSpec& device : cluster.devices)
         if (device.memory > 0)
@@ -107,7 +115,7 @@ Nanoseconds stepBoundOf(const PlanRequest& request, const PlanSetting& setting, 
     if (setting.pipeline == 1 || stages > static_cast<int>(workload.layers.size()))
         return bounds.step;
     Dataflow dataflow;
-    const Costs costs = costsOf(setting, stages, workload, clusterOf(request, setting), dataflow);
+    const Costs costs = costsOf(setting, stages, workload, *clusterOf(request, setting), dataflow);
     // Of p devices one holds none of the first p - 1 stages; where copies run both ways, none of the first p/2 - 1 of
     // either.
     const int before = runsBothWays(*order.family) ? std::max(0, setting.pipeline / 2 - 1) : setting.pipeline - 1;

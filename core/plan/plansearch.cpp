@@ -34,6 +34,7 @@ struct Found {
 struct Setting {
     std::size_t index = 0; ///< of PlanSettings::possible
     PlanBounds bounds;
+    std::vector<std::uint8_t> done; ///< by order: predicted
 };
 
 class PlanSearch {
@@ -48,14 +49,21 @@ public:
             refuse(m_result.refused.shape, reason, count);
         for (const auto& [reason, count] : m_settings.byBatch)
             refuse(m_result.refused.batch, reason, count);
-        inParallel(m_settings.possible.size(), [this](std::size_t i) { bound(i); });
+        const std::vector<std::size_t> groups = groupsOf(m_settings.possible);
+        inParallel(groups.size() - 1, [&](std::size_t g) { bound(groups[g], groups[g + 1]); });
         m_tolerance = m_result.considered > exactUpTo ? frontierTolerance : 0;
         m_result.frontierTolerance = m_tolerance;
         std::stable_sort(m_open.begin(), m_open.end(), [](const Setting& a, const Setting& b) {
-            return std::tie(a.bounds.step, a.index) < std::tie(b.bounds.step, b.index);
+            return std::tie(a.bounds.likely, a.index) < std::tie(b.bounds.likely, b.index);
         });
-        inParallel(m_open.size(), [this](std::size_t i) { predictAll(m_open[i]); });
-        m_result.complete = !m_cut;
+        for (const Aim aim : {Aim::Start, Aim::Best, Aim::Frontier}) {
+            m_done = 0;
+            inParallel(aim == Aim::Start ? std::min(m_open.size(), triedFirst) : m_open.size(),
+                       [&](std::size_t i) { predictAll(m_open[i], aim); });
+            if (aim == Aim::Start)
+                continue;
+            (aim == Aim::Best ? m_result.complete : m_result.frontierComplete) = !m_cut;
+        }
         take();
         m_result.seconds = seconds();
         return std::move(m_result);
@@ -121,32 +129,61 @@ private:
         return ordersOf(m_request, setting, m_request.shape.layers);
     }
 
-    void bound(std::size_t index)
+    /// Settings [begin, end), which share a model and devices.
+    void bound(std::size_t begin, std::size_t end)
     {
-        const PlanSetting& setting = m_settings.possible[index];
-        const auto count = static_cast<std::int64_t>(orders(setting).size());
-        try {
-            const PlanBounds bounds = boundsOf(m_request, setting);
-            const std::lock_guard lock(m_mutex);
-            if (bounds.limit > 0 && bounds.peak > bounds.limit)
-                refuse(m_result.refused.memory, "memory: the states alone exceed a device", count);
-            else {
-                m_result.considered += count;
-                m_open.push_back({index, bounds});
+        std::optional<Workload> workload;
+        std::shared_ptr<const Cluster> cluster;
+        for (std::size_t index = begin; index < end; ++index) {
+            const PlanSetting& setting = m_settings.possible[index];
+            const std::size_t count = orders(setting).size();
+            try {
+                if (!workload) {
+                    workload = workloadOf(m_request, setting);
+                    cluster = clusterOf(m_request, setting);
+                }
+                const PlanBounds bounds = boundsOf(m_request, setting, *workload, *cluster);
+                const std::lock_guard lock(m_mutex);
+                if (bounds.limit > 0 && bounds.peak > bounds.limit)
+                    refuse(m_result.refused.memory, "memory: the states alone exceed a device",
+                           static_cast<std::int64_t>(count));
+                else {
+                    m_result.considered += static_cast<std::int64_t>(count);
+                    m_open.push_back({index, bounds, std::vector<std::uint8_t>(count, 0)});
+                }
+            } catch (const Error& error) {
+                const std::lock_guard lock(m_mutex);
+                refuse(m_result.refused.shape, shortReason(error), static_cast<std::int64_t>(count));
             }
-        } catch (const Error& error) {
-            const std::lock_guard lock(m_mutex);
-            refuse(m_result.refused.shape, shortReason(error), count);
         }
     }
 
-    /// Whether no plan with these bounds is among the best, or on the frontier.
-    bool isHopeless(const PlanBounds& bounds)
+    /// Where each run of settings with one model and devices begins, and the end of the last.
+    static std::vector<std::size_t> groupsOf(const std::vector<PlanSetting>& settings)
+    {
+        const auto isOther = [](const PlanSetting& a, const PlanSetting& b) {
+            return !(a.parallel() == b.parallel()) || a.pipeline != b.pipeline || a.microbatchSize != b.microbatchSize;
+        };
+        std::vector<std::size_t> begins{0};
+        for (std::size_t i = 1; i < settings.size(); ++i)
+            if (isOther(settings[i - 1], settings[i]))
+                begins.push_back(i);
+        if (!settings.empty())
+            begins.push_back(settings.size());
+        return begins;
+    }
+
+    /// Start: good plans early, so that later more bounds are above them.
+    enum class Aim { Start, Best, Frontier };
+    static constexpr std::size_t triedFirst = 100;     ///< settings …
+    static constexpr std::string_view family = "v-zb"; ///< … in the family that idles least
+
+    /// Whether no plan with these bounds is what is looked for.
+    bool isHopeless(const PlanBounds& bounds, Aim aim)
     {
         const std::lock_guard lock(m_mutex);
-        const auto top = static_cast<std::size_t>(m_request.top);
-        if (m_best.size() < top || bounds.step < *m_best.rbegin())
-            return false;
+        if (aim != Aim::Frontier)
+            return m_best.size() == static_cast<std::size_t>(m_request.top) && bounds.step >= *m_best.rbegin();
         // The frontier has its steps ascending and its peaks descending.
         const auto behind = m_frontier.upper_bound(bounds.step);
         return behind != m_frontier.begin()
@@ -154,19 +191,22 @@ private:
                       <= static_cast<double>(bounds.peak);
     }
 
-    void predictAll(const Setting& open)
+    void predictAll(Setting& open, Aim aim)
     {
         const PlanSetting& setting = m_settings.possible[open.index];
         const std::vector<PlanOrder> all = orders(setting);
         for (std::size_t o = 0; o < all.size(); ++o) {
-            if (!all[o].family->cutsSequences && isHopeless(open.bounds))
+            if (open.done[o] != 0 || (aim == Aim::Start && all.size() > 1 && all[o].family->name != family)
+                || (!all[o].family->cutsSequences && isHopeless(open.bounds, aim)))
                 continue;
             if (o > 0 && isOver())
                 return;
             PlanBounds ofFamily = open.bounds;
             ofFamily.step = stepBoundOf(m_request, setting, open.bounds, all[o]);
-            if (!isHopeless(ofFamily))
-                predictOne(open, all[o], o);
+            if (isHopeless(ofFamily, aim))
+                continue;
+            open.done[o] = 1;
+            predictOne(open, all[o], o);
         }
         const std::lock_guard lock(m_mutex);
         ++m_done;
@@ -296,7 +336,7 @@ Design designOf(const PlanRequest& request, const PlanSetting& setting, const Fa
 {
     NewDesign choice;
     choice.workload = workloadOf(request, setting);
-    choice.cluster = clusterOf(request, setting);
+    choice.cluster = *clusterOf(request, setting);
     choice.family = family.name;
     choice.devices = setting.pipeline;
     choice.microbatches = setting.microbatches;

@@ -25,7 +25,7 @@ PlanRequest requestOf(const char* model, const char* cluster, int devices, int b
     request.shape = library.model(model);
     request.source = "a test";
     request.cluster = [name = std::string(cluster)](int pipeline, std::int64_t members) {
-        return library.cluster(name, pipeline, members);
+        return std::make_shared<const Cluster>(library.cluster(name, pipeline, members));
     };
     request.devices = devices;
     request.batch = batch;
@@ -83,7 +83,7 @@ std::vector<Known> everyPlan(const PlanRequest& request, QString& fault)
 void compare(const PlanRequest& request)
 {
     const PlanResult found = findPlans(request);
-    QVERIFY(found.complete && found.frontierTolerance == 0);
+    QVERIFY(found.complete && found.frontierComplete && found.frontierTolerance == 0);
     QString fault;
     std::vector<Known> all = everyPlan(request, fault);
     QVERIFY2(fault.isEmpty(), qPrintable(fault));
