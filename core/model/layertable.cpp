@@ -3,6 +3,8 @@
 // layers^2) at worst, and less since a last stage that is longer than the best so far ends the inner loop.
 #include "core/model/layertable.h"
 
+#include "core/model/parallelism.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -75,9 +77,13 @@ Diagnostics checkTable(const ModelShape& shape)
                               inQuotes(layer.name), exactSize(layer.savedForWeightGrad), exactSize(layer.saved)),
                   "it is a part of what is saved");
     }
-    if (!(shape.parallel == Parallelism{}))
+    if (const Parallelism copies{.data = shape.parallel.data, .overlap = shape.parallel.overlap};
+        !(shape.parallel == copies))
         fault("model.parallel", "the times and bytes of a layer table hold for the device that they are of",
-              "measure a member's layers, or use a model by its dimensions");
+              "measure a member's layers, use a model by its dimensions, or take copies alone (--data-parallel N)");
+    else
+        for (Diagnostic& each : checkParallelism(shape))
+            wrong.push_back(std::move(each));
     if (shape.sequencePieces != 1)
         fault("model.sequence_pieces", "the layers of a table are of whole microbatches, which cannot be cut",
               "use another family, or a model by its dimensions");

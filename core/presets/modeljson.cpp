@@ -180,9 +180,11 @@ void readFullAttention(ObjectReader& reader, ModelShape& shape)
             reader.fault("full_attention_layers", "an element is no number of a layer", "layers count from 0");
 }
 
-Json parallelToJson(const Parallelism& parallel)
+void writeParallel(const Parallelism& parallel, Json& model)
 {
-    Json json;
+    if (parallel == Parallelism{})
+        return;
+    Json& json = model["parallel"];
     for (const auto& [key, degree] : {std::pair{"tensor", parallel.tensor},
                                       {"context", parallel.context},
                                       {"expert", parallel.expert},
@@ -193,7 +195,6 @@ Json parallelToJson(const Parallelism& parallel)
         json["sequence"] = true;
     if (parallel.overlap != 0)
         json["overlap"] = plainNumber(parallel.overlap);
-    return json;
 }
 
 template<class Framework, class Visit>
@@ -295,10 +296,14 @@ void readTable(ObjectReader& reader, ModelShape& shape)
     shape.autograd = autograd;
 }
 
-Parallelism readParallel(ObjectReader&& reader)
+Parallelism readParallel(ObjectReader& model)
 {
     constexpr int most = 65'536;
     Parallelism parallel;
+    const Json* object = model.object("parallel");
+    if (!object)
+        return parallel;
+    ObjectReader reader(model.document(), *object, model.pointerTo("parallel"), model.diagnostics());
     reader.read("tensor", parallel.tensor, 1, most);
     reader.read("context", parallel.context, 1, most);
     reader.read("expert", parallel.expert, 1, most);
@@ -323,6 +328,7 @@ nlohmann::ordered_json shapeToJson(const ModelShape& shape)
         json["architecture"] = nameIn(architectures, shape.architecture);
     if (shape.architecture == Architecture::Table) {
         writeTable(shape, json);
+        writeParallel(shape.parallel, json);
         return json;
     }
     json["layers"] = shape.layers;
@@ -351,8 +357,7 @@ nlohmann::ordered_json shapeToJson(const ModelShape& shape)
         json["full_attention_layers"] = shape.fullAttentionLayers;
     if (shape.head != defaults.head)
         json["head"] = nameIn(heads, shape.head);
-    if (!(shape.parallel == Parallelism{}))
-        json["parallel"] = parallelToJson(shape.parallel);
+    writeParallel(shape.parallel, json);
     if (!(shape.framework == FrameworkMemory{}))
         json["framework"] = frameworkToJson(shape.framework);
     return json;
@@ -365,6 +370,7 @@ ModelShape readShape(ObjectReader& reader)
     reader.readName("architecture", shape.architecture, architectures);
     if (shape.architecture == Architecture::Table) {
         readTable(reader, shape);
+        shape.parallel = readParallel(reader);
         return shape;
     }
     reader.read("layers", shape.layers, 1, anySize, Presence::Required);
@@ -385,9 +391,7 @@ ModelShape readShape(ObjectReader& reader)
     readNumbers(reader, shape);
     readFullAttention(reader, shape);
     reader.readName("head", shape.head, heads);
-    if (const Json* parallel = reader.object("parallel"))
-        shape.parallel = readParallel(
-            ObjectReader(reader.document(), *parallel, reader.pointerTo("parallel"), reader.diagnostics()));
+    shape.parallel = readParallel(reader);
     if (const Json* framework = reader.object("framework"))
         shape.framework = readFramework(
             ObjectReader(reader.document(), *framework, reader.pointerTo("framework"), reader.diagnostics()));

@@ -2,6 +2,7 @@
 // A person's own models: published configurations as facts, tables of layers, and what is refused.
 #include "core/design/designbuilder.h"
 #include "core/design/redesign.h"
+#include "core/design/stagecosts.h"
 #include "core/files/designfile.h"
 #include "core/model/layertable.h"
 #include "core/model/transformer.h"
@@ -345,6 +346,28 @@ private slots:
         QCOMPARE(readModelFile(file, "a.json").shape.table[0].autograd, (AutogradBytes{.input = 5}));
         QVERIFY(faultsOf(std::string(file).replace(file.find("true"), 4, "false"), "a.json").find("kept_input")
                 != std::string::npos);
+    }
+
+    /// A table's bytes hold for a device; how many copies of the pipeline share them out does not change them.
+    void aTableOfLayersMayBeOfCopiesThatAreOnlyCounted()
+    {
+        const std::string file =
+            R"({"name": "a", "architecture": "layers", "microbatch_size": 1, "data_type": "fp32",
+            "layer_table": [{"layer": "a", "forward": "1ms", "input_grad": "1ms", "weight_grad": "1ms", "saved": "8B",
+            "parameters": "80B", "output": "8B"}], "parallel": {"data": 4}})";
+        const ModelShape shape = readModelFile(file, "a.json").shape;
+        QCOMPARE(shape.parallel, Parallelism{.data = 4});
+        QCOMPARE(shapeToJson(shape)["parallel"].dump(), std::string(R"({"data":4})"));
+        Costs costs;
+        applyBytes(makeWorkload(shape, Optimizer::AdamW, "a table"), {1}, {{}, Zero{.level = 3}}, costs);
+        QCOMPARE(costs.stages[0].parameters, Bytes(20));
+        QCOMPARE(costs.stages[0].gatheredParameters, Bytes(80));
+        QVERIFY(checkShape(shape).empty());
+        for (const Parallelism& other : {Parallelism{.tensor = 2}, {.context = 2}, {.expert = 2}, {.data = 0}}) {
+            ModelShape wrong = shape;
+            wrong.parallel = other;
+            QVERIFY(hasErrors(checkShape(wrong)));
+        }
     }
 
     void theLongestStageOfATableIsAsShortAsCanBe()
