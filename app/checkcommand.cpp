@@ -11,6 +11,7 @@
 #include "executor/run/backendcheck.h"
 #include "executor/run/machinefit.h"
 #include "executor/run/memorycheck.h"
+#include "executor/torch/torchcopies.h"
 #include "executor/torch/torchjob.h"
 
 #include <fmt/format.h>
@@ -117,11 +118,13 @@ void printValid(const std::string& file, const Design& design, const std::option
         printText("{}\n", backendMemoryText(held->memory, backend));
 }
 
-/// What PyTorch's ranks cannot run of the design.
+/// What PyTorch's ranks cannot run of the design, or run otherwise.
 void addFaults(const Design& design, Diagnostics& found)
 {
     try {
         requirePossible(design, {});
+        const Diagnostics notes = notesOfCopies(design);
+        found.insert(found.end(), notes.begin(), notes.end());
     } catch (const Error& error) {
         found.insert(found.end(), error.diagnostics().begin(), error.diagnostics().end());
     }

@@ -9,6 +9,7 @@
 #include "core/base/textfile.h"
 #include "core/base/units.h"
 #include "executor/torch/torchbackend.h"
+#include "executor/torch/torchcopies.h"
 
 #include <fmt/format.h>
 
@@ -33,8 +34,10 @@ std::string gradientsText(const GradientCheck& check)
 
 void printTorchRun(const RunResult& result)
 {
-    printText("{} steps of {} on {} ranks (PyTorch)\n", result.stepTimes.size(),
-              result.maths == "synthetic" ? "stages that take the design's times" : "the module", result.devices);
+    printText("{} steps of {}{} on {} ranks (PyTorch)\n", result.stepTimes.size(),
+              result.maths == "synthetic" ? "stages that take the design's times" : "the module",
+              result.copies > 1 ? fmt::format(" in {} copies", result.copies) : std::string(),
+              result.devices * result.copies);
     if (!result.peakBytes.empty()) {
         TextTable table({"device", "peak", "predicted peak"});
         for (std::size_t device = 0; device < result.peakBytes.size(); ++device)
@@ -66,13 +69,17 @@ TorchRunOptions::TorchRunOptions(CLI::App& command)
             "returns is as many arguments of the next; the file has batch(step) and loss(output, target) too, and may "
             "have optimizer(parameters)")
         ->type_name("FILE.py:NAME");
-    m_group.add_option("--ranks", m_ranks, "processes: as many as the design has devices, times --replicas")
+    m_group
+        .add_option("--ranks", m_ranks,
+                    "processes: as many as the design has devices, times the copies of the pipeline")
         ->type_name("N");
     m_group
         .add_option(
             "--replicas", m_replicas,
             "copies of the pipeline, each with rows of its own; your file's replicate(module, mesh) joins those of a "
-            "stage, as with DistributedDataParallel or fully_shard (1)")
+            "stage, as with DistributedDataParallel or fully_shard (1). Copies that the design counts (new "
+            "--data-parallel "
+            "N) run without it: what they share out (--zero) says what joins them")
         ->check(CLI::Range(1, 1 << 16))
         ->type_name("N");
     m_group.add_flag("--synthetic-stages", m_synthetic, "stages that take the design's times, without a module");
@@ -129,7 +136,8 @@ int TorchRunOptions::run(const std::string& designFile, TorchOptions common, con
         writeFileAtomically(job, torchJob(located.design, options, notes), options.overwriteTrace);
         printDiagnostics(located.locate(notes));
         printText("{}pipewright run {} --backend torch --steps {}{} --collect {} -o {}\n",
-                  torchCommandText(options, located.design.schedule.devices() * options.replicas, job, folder),
+                  torchCommandText(options, located.design.schedule.devices() * copiesOf(located.design, options), job,
+                                   folder),
                   shellWord(designFile), options.steps,
                   options.replicas > 1 ? fmt::format(" --replicas {}", options.replicas) : std::string(),
                   shellWord(folder), shellWord(options.trace));

@@ -253,7 +253,9 @@ BackendCheck checkForBackend(const Design& design, const RunMeans& means)
                 {Severity::Error, "model.parallel",
                  fmt::format("a stage stands for {} devices ({}), which is predicted and cannot be run here",
                              parallel.devicesPerStage(), textOf(parallel)),
-                 "make the design without degrees of parallelism to run it"});
+                 parallel.members() == 1
+                     ? "make the design without copies to run it here; --backend torch runs copies of your module"
+                     : "make the design without degrees of parallelism to run it"});
     if (!design.workload && CopyCollectives::areIn(design.schedule, hasUpdates(design.schedule), design.costs))
         check.found.push_back({Severity::Error, "costs.stages",
                                "stages exchange states with copies of the pipeline that are only counted, which is "

@@ -95,6 +95,7 @@ class Runtime;
 struct RunResult {
     std::string backend, maths;
     int devices = 0;
+    int copies = 1; ///< of the pipeline, each on as many processes as the design has devices
     std::vector<Nanoseconds> stepTimes;
     std::vector<double> losses;         ///< NaN when the maths has none
     std::vector<Nanoseconds> coreWaits; ///< per step: a device thread's wait for a processor core; -1: not known

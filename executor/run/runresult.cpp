@@ -42,6 +42,8 @@ std::string RunResult::toJson() const
     json["backend"] = backend;
     json["maths"] = maths;
     json["devices"] = devices;
+    if (copies > 1)
+        json["copies"] = copies;
     if (!groups.empty())
         json["group"] = groups;
     json["steps"] = stepTimes.size();

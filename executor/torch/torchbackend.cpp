@@ -8,6 +8,7 @@
 #include "core/program/compile.h"
 #include "executor/run/runtrace.h"
 #include "executor/torch/python.h"
+#include "executor/torch/torchcopies.h"
 #include "executor/torch/torchrecords.h"
 
 #include <fmt/format.h>
@@ -55,7 +56,7 @@ struct Recording {
                 header.deviceNames.push_back(fmt::format("rank {}", device));
             trace.emplace(options.trace, options.overwriteTrace, design, program, std::move(header), options.tell);
         }
-        records.emplace(program, trace ? &*trace : nullptr, options.replicas);
+        records.emplace(program, trace ? &*trace : nullptr, copiesOf(design, options));
         records->result().maths = options.syntheticStages ? "synthetic" : "module";
         records->result().trace = options.trace;
     }
@@ -207,7 +208,7 @@ RunResult runWithTorch(const Design& design, const TorchOptions& options)
     const RunFolder folder;
     writeFileAtomically(folder.file("job.json"), job, false);
     const std::vector<ProcessToStart> wanted =
-        processesOf(options, design.schedule.devices() * options.replicas, folder);
+        processesOf(options, design.schedule.devices() * copiesOf(design, options), folder);
     Recording recording(design, options);
     RunResult& result = recording.records->result();
     result.notes = std::move(notes);
@@ -223,7 +224,7 @@ RunResult collectTorchRun(const Design& design, const std::string& folder, const
     Recording recording(design, options);
     TorchRecords& records = *recording.records;
     std::vector<std::string> unfinished;
-    for (int rank = 0; rank < design.schedule.devices() * options.replicas; ++rank) {
+    for (int rank = 0; rank < design.schedule.devices() * copiesOf(design, options); ++rank) {
         const std::string path = fmt::format("{}/rank{}.jsonl", folder, rank);
         if (!pathExists(path)) {
             unfinished.push_back(fmt::format("rank {} has written nothing ({} is missing)", rank, path));

@@ -8,6 +8,7 @@
 #include "executor/torch/modulefacts.h"
 #include "executor/torch/moduleprogram.h"
 #include "executor/torch/python.h"
+#include "executor/torch/torchcopies.h"
 #include "executor/torch/torchjob.h"
 
 #include <fmt/format.h>
@@ -37,6 +38,9 @@ Planned planned(const Design& given, std::size_t number, std::uint64_t seed, boo
     const Design design = reference ? given : withUpdates(given, options.updates);
     const bool updates = !reference && hasUpdates(design.schedule);
     requirePossible(design, torch);
+    if (countsCopies(design))
+        throw Error("model.parallel.data", "an experiment trains one copy of the pipeline",
+                    "make the design without --data-parallel");
     const Prediction prediction = predict(design);
     Planned plan;
     ExperimentRun& run = plan.run;

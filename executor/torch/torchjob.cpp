@@ -4,11 +4,11 @@
 #include "core/design/designbuilder.h"
 #include "core/exchange/exchange.h"
 #include "core/json/jsonvalue.h"
-#include "core/model/parallelism.h"
 #include "core/schedule/ordergraph.h"
 #include "core/schedule/replicas.h"
 #include "core/schedule/weightplan.h"
 #include "executor/torch/python.h"
+#include "executor/torch/torchcopies.h"
 
 #include <fmt/format.h>
 
@@ -35,21 +35,15 @@ std::string firstBlock(const Schedule& schedule, Asked asked)
 void requirePossible(const Design& design, const TorchOptions& options)
 {
     const Schedule& schedule = design.schedule;
-    const int ranks = schedule.devices() * options.replicas;
+    const int copies = copiesOf(design, options), ranks = schedule.devices() * copies;
     if (options.ranks != 0 && options.ranks != ranks)
         throw Error("--ranks",
-                    options.replicas > 1
-                        ? fmt::format("{} ranks, and {} copies of {} devices are {}", options.ranks, options.replicas,
+                    copies > 1
+                        ? fmt::format("{} ranks, and {} copies of {} devices are {}", options.ranks, copies,
                                       schedule.devices(), ranks)
                         : fmt::format("{} ranks, and the design has {} devices", options.ranks, schedule.devices()),
                     "every device is a rank: leave it out, or make the design for so many devices");
-    if (options.replicas > 1 && options.syntheticStages)
-        throw Error("--replicas", "stages that take the design's times have no gradients to share",
-                    "give your module with --module");
-    if (options.replicas > 1 && hasUpdates(schedule))
-        throw Error("--replicas",
-                    "the weights of this schedule are updated amid the step, where gradients are not summed",
-                    "take a family that updates at the step's end, such as 1f1b");
+    requirePossibleCopies(design, options);
     if (options.profile && hasUpdates(schedule))
         throw Error("--record kernels",
                     "schedules that update weights amid the step do not go through what is profiled",
@@ -90,10 +84,6 @@ void requirePossible(const Design& design, const TorchOptions& options)
                     "take the skip connections out, or carry the value along in the stages' outputs");
     if (const auto besides = design.workload ? whyNotAllocated(design.workload->shape.framework) : std::nullopt)
         throw Error(Diagnostics{*besides});
-    if (design.workload && design.workload->shape.parallel.members() > 1)
-        throw Error("model.parallel",
-                    "the devices of this design are groups: " + textOf(design.workload->shape.parallel),
-                    "make the design without degrees of parallelism; your module may use DTensor itself");
 }
 
 JsonValue versionsOf(const Design& design)
@@ -133,11 +123,14 @@ JsonValue versionsOf(const Design& design)
 std::string torchJob(const Design& design, const TorchOptions& options, Diagnostics& notes)
 {
     requirePossible(design, options);
+    const Diagnostics ofCopies = notesOfCopies(design);
+    notes.insert(notes.end(), ofCopies.begin(), ofCopies.end());
     JsonValue job;
     job["version"] = 1;
     job["steps"] = options.steps;
     job["ranks"] = design.schedule.devices();
-    job["replicas"] = options.replicas;
+    job["replicas"] = copiesOf(design, options);
+    job["zero"] = countsCopies(design) ? JsonValue(design.schedule.zero.level) : JsonValue();
     job["stages"] = design.schedule.stages();
     job["microbatches"] = design.schedule.microbatches;
     job["device_of_stage"] = design.schedule.deviceOfStage;
@@ -159,8 +152,9 @@ std::string torchJob(const Design& design, const TorchOptions& options, Diagnost
         job["orders"][format] = std::move(order.text);
         if (std::string_view(format) == "pytorch-comms-csv")
             std::copy_if(order.diagnostics.begin(), order.diagnostics.end(), std::back_inserter(notes),
-                         [](const Diagnostic& each) { // the ranks sum shared parameters of a user's module themselves
-                             return each.severity != Severity::Note && each.where != "dataflow.shared";
+                         [](const Diagnostic& each) { // the ranks do these themselves
+                             return each.severity != Severity::Note && each.where != "dataflow.shared"
+                                    && each.where != "model.parallel" && each.where != "schedule.zero";
                          });
     }
     job["module"] = options.syntheticStages ? JsonValue() : JsonValue(options.module);

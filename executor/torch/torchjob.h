@@ -19,7 +19,8 @@ struct TorchOptions {
     std::string module;           ///< FILE.py:build; empty with `syntheticStages`
     bool syntheticStages = false; ///< stages that take the times from the design's costs
     int ranks = 0;                ///< 0: one per device and replica
-    int replicas = 1;             ///< copies of the pipeline, joined by the user's replicate(module, mesh)
+    int replicas = 1;             ///< copies of the pipeline, joined by the user's replicate(module, mesh); where the
+                                  ///< design counts copies, these are meant (torchcopies.h)
     std::string python = "python3";
     std::string device = "auto"; ///< auto, host or cuda
     std::uint64_t seed = 1;

@@ -64,6 +64,7 @@ TorchRecords::TorchRecords(const Program& program, RecordSink* sink, int replica
 {
     m_result.backend = "torch";
     m_result.devices = static_cast<int>(program.devices.size());
+    m_result.copies = replicas;
     for (const Program::Device& device : program.devices)
         m_result.predictedPeakBytes.push_back(device.peakBytes);
     m_result.clockOffsets.assign(program.devices.size(), 0);
@@ -80,12 +81,18 @@ TorchRecords::TorchRecords(const Program& program, RecordSink* sink, int replica
         else if (task.kind == TaskKind::Transfer) // a transfer states the stage that made its value
             m_transfers[{letter(task.op), task.stage + (task.op == Op::F ? 1 : -1), task.microbatch}] = id;
     }
+    for (const Program::Device& device : program.devices)
+        for (const Instruction& instruction : device.instructions)
+            if (instruction.kind == InstructionKind::Gather || instruction.kind == InstructionKind::ReduceGradients) {
+                const Task& task = program.tasks[instruction.task];
+                m_collectives[{task.kind, task.stage}].push_back(instruction.task);
+            }
 }
 
 TaskId TorchRecords::taskOf(int rank, const std::string& op, int stage, int microbatch) const
 {
     const auto found = op.size() == 1 ? m_tasks.find({op[0], stage, microbatch}) : m_tasks.end();
-    if (found == m_tasks.end() || m_deviceOf[found->second] != rank)
+    if (found == m_tasks.end() || m_deviceOf[found->second] != deviceOf(rank))
         throw Error(fmt::format("rank {}", rank),
                     fmt::format("ran {}{}.{}, which is not its own in this design", op, stage, microbatch),
                     "was the job written for another design?");
@@ -99,6 +106,9 @@ void TorchRecords::takeBlocks(int rank, int step, const void* json)
     for (const Json& row : report.at("blocks"))
         tasks.push_back({taskOf(rank, row.at(0), whole<int>(row.at(1)), whole<int>(row.at(2))), step, rank,
                          whole<Nanoseconds>(row.at(3)), whole<Nanoseconds>(row.at(4))});
+    const std::vector<TaskRecord> collectives = collectivesOf(rank, step, json);
+    if (!isRecorded(rank))
+        return;
     Step& known = m_steps[step];
     for (const TaskRecord& task : tasks)
         known.blockEnds[task.task] = task.end;
@@ -117,10 +127,54 @@ void TorchRecords::takeBlocks(int rank, int step, const void* json)
     if (m_sink == nullptr)
         return;
     m_sink->append(tasks);
+    m_sink->append(collectives);
     m_sink->append(memory);
     if (const std::vector<GpuRecord> exchanges = exchangesOf(rank, step, json); !exchanges.empty())
         m_sink->append(exchanges);
     m_sink->commit();
+}
+
+/// What joined the copies of this rank's stages, as the tasks of the design. None where the design has no such task:
+/// its costs say that they take no time and no memory.
+std::vector<TaskRecord> TorchRecords::collectivesOf(int rank, int step, const void* json)
+{
+    std::vector<TaskRecord> records;
+    for (const Json& row : static_cast<const Json*>(json)->value("collectives", Json::array())) {
+        const bool gathers = row.at(0) == "gather";
+        const int stage = whole<int>(row.at(1));
+        const Collectives which{gathers ? TaskKind::Gather : TaskKind::ReduceGradients, stage};
+        const auto planned = m_collectives.find(which);
+        if (planned == m_collectives.end())
+            continue;
+        std::size_t& seen = m_steps[step].collectives[{rank, which}];
+        if (seen == planned->second.size() || m_deviceOf[planned->second[seen]] != deviceOf(rank))
+            throw Error(fmt::format("rank {}", rank),
+                        fmt::format("{} of stage {} more often than this design",
+                                    gathers ? "gathers the parameters" : "sums the gradients", stage),
+                        "does the module gather or sum on its own? Otherwise: was the job written for another design?");
+        records.push_back(
+            {planned->second[seen++], step, rank, whole<Nanoseconds>(row.at(3)), whole<Nanoseconds>(row.at(4))});
+    }
+    return records;
+}
+
+/// Says once of what the design has and a rank did not report, such as sums of a stage without trained parameters.
+void TorchRecords::noteMissing(const Step& step)
+{
+    for (const auto& [which, planned] : m_collectives)
+        for (int rank = 0; rank < std::ssize(m_ranks) && !m_missingNoted; ++rank) {
+            const auto seen = step.collectives.find({rank, which});
+            const std::size_t count = seen == step.collectives.end() ? 0 : seen->second;
+            if (m_deviceOf[planned.front()] != deviceOf(rank) || count == planned.size())
+                continue;
+            m_missingNoted = true;
+            m_result.notes.push_back(
+                {Severity::Note,
+                 fmt::format("rank {}", rank),
+                 fmt::format("{} of {} {} of stage {} were seen", count, planned.size(),
+                             which.first == TaskKind::Gather ? "gathers" : "sums of gradients", which.second),
+                 {}});
+        }
 }
 
 /// The collectives of a device's replicas, and of stages that share a parameter, under the block in which each began.
@@ -207,7 +261,7 @@ void TorchRecords::take(int rank, const std::string& line)
         if (report.contains("activities")) {
             if (isRecorded(rank) && m_sink != nullptr)
                 m_sink->append(activitiesOf(rank, whole<int>(report.at("step")), &report));
-        } else if (report.contains("blocks") && isRecorded(rank))
+        } else if (report.contains("blocks"))
             takeBlocks(rank, whole<int>(report.at("step")), &report);
         if (report.contains("end")) {
             const int number = whole<int>(report.at("step"));
@@ -232,6 +286,7 @@ void TorchRecords::take(int rank, const std::string& line)
                 if (step.losses > 0)
                     noteLoss(step.loss);
                 writeTransfers(number);
+                noteMissing(step);
                 if (m_sink != nullptr) {
                     m_sink->append(StepRecord{number, step.start, step.end, step.loss, step.coreWait});
                     m_sink->commit();

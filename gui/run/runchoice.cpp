@@ -57,14 +57,13 @@ void RunChoice::save(QSettings& settings) const
     settings.setValue(choiceKey("python"), python);
 }
 
-ChildRequest RunChoice::request(int devices) const
+ChildRequest RunChoice::request() const
 {
     ChildRequest request;
     request.backend = backend;
     request.steps = steps;
     if (isTorch()) {
-        request.more = {QStringLiteral("--ranks"), QString::number(devices * replicas), QStringLiteral("--python"),
-                        python};
+        request.more = {QStringLiteral("--python"), python}; // the design says how many ranks there are
         if (profile)
             request.more << QStringLiteral("--record") << QStringLiteral("kernels");
         if (replicas > 1)

@@ -31,7 +31,7 @@ struct RunChoice {
     static RunChoice load(const QSettings& settings);
     void save(QSettings& settings) const;
     bool isTorch() const { return backend == QLatin1String("torch"); }
-    ChildRequest request(int devices) const; ///< for a design on `devices` devices; without files and program
+    ChildRequest request() const; ///< without files and program
 };
 
 } // namespace pipewright

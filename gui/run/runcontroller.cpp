@@ -79,7 +79,7 @@ bool RunController::start(const Design& design, const RunChoice& choice)
     if (isRunning())
         return false;
     m_choice = choice;
-    ChildRequest request = choice.request(design.schedule.devices());
+    ChildRequest request = choice.request();
     Q_EMIT started();
     try {
         if (!QDir().mkpath(m_traceFolder))

@@ -168,8 +168,10 @@ void RunSettings::buildTorchFields(QWidget* form)
     m_synthetic = new QCheckBox(tr("no module: stages that take the design's times"), form);
     m_synthetic->setChecked(m_last.syntheticStages);
     m_replicas = makeCountField(tr("Replicas"), m_last.replicas, RunChoice::mostReplicas, runFieldWidth, form);
-    m_replicas->setToolTip(tr("Copies of the pipeline, a process for each of their devices, each with its own rows; "
-                              "your file's replicate(module, mesh) joins those of a stage. The first is recorded"));
+    m_replicas->setToolTip(
+        tr("Copies of the pipeline, a process for each of their devices, each with its own rows; "
+           "your file's replicate(module, mesh) joins those of a stage. The first is recorded. Copies "
+           "that the design counts run without it"));
     m_profile = new QCheckBox(tr("record operators and kernels too (PyTorch's profiler)"), form);
     m_profile->setChecked(m_last.profile);
     m_profile->setToolTip(tr("Blocks then unfold into them. It takes time itself, which the run's result says"));

@@ -5,13 +5,15 @@
 #     package is installed, and designs (without PyTorch too);
 #   - some families run on Gloo processes with the gradients of a plain run; what was trained here is trained there;
 #   - a model of somebody's is profiled, run on four ranks, killed and cancelled;
-#   - a look finds what modules of somebody's hold (shared and frozen parameters, tuples, …), and some run on two ranks.
+#   - a look finds what modules of somebody's hold (shared and frozen parameters, tuples, …), and some run on two ranks;
+#   - two copies of a pipeline share out parameters (ZeRO 3) on four ranks.
 # And with --all:
 #   - configurations of every class of the supported model types have the parameters of the transformers package's models;
 #   - every family that a PyTorch schedule can express, and schedules at random, run as computations alone and with
 #     communication, and a few with parameters that FSDP shards;
 #   - PyTorch's own schedules and what it makes of ours are imported, equal our families, and run again;
 #   - 1F1B and GPipe of a model that sleeps are recorded, and from each six schedules predicted and run;
+#   - copies share out states of every level, and PyTorch's memory tracker finds the predicted bytes;
 #   - a transformer of somebody's goes all the way: profile, partition, predict, run on four ranks, compare;
 #   - weight policies (PipeDream, 2BW, SpecTrain, XPipe, PipeOptim, CDP) train a residual CNN and an LSTM over ranks.
 #   tests/torch/run.sh [--all] [PIPEWRIGHT]     PYTHON names the interpreter (python3; environment.sh makes one)
@@ -126,6 +128,7 @@ if [ $all = 0 ]; then
     "$python" "$here/run_schedule.py" "compute_comms=$folder/1f1b-4-8.comms.csv" "compute_comms=$folder/zb-v-4-8.comms.csv" || failed=1
     "$python" "$here/own_model.py" --short --python "$python" "$pipewright" || failed=1
     "$python" "$here/own_modules.py" Looks Reports Shared Numbers "$pipewright" || failed=1
+    "$python" "$here/shared_states.py" --short --python "$python" "$pipewright" || [ $? = 77 ] || failed=1
     [ $failed = 0 ] && echo "tests/torch: everything agrees (the rest: tests/torch/run.sh --all)"
     exit $failed
 fi
@@ -234,6 +237,9 @@ printf '%s\n' "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1" "1RECV_F1,1R
 
 # A model of somebody's, and everything that can go wrong with its run.
 "$python" "$here/own_model.py" --families 1f1b,zb-v --python "$python" "$pipewright" || failed=1
+
+# Copies of a pipeline that share out its states.
+"$python" "$here/shared_states.py" --python "$python" "$pipewright" || [ $? = 77 ] || failed=1
 
 # Modules with all that a pipeline has to know of.
 "$python" "$here/own_modules.py" "$pipewright" || failed=1

@@ -10,6 +10,8 @@ import contextlib
 import os
 from typing import NamedTuple
 
+from .replicas import local
+
 # Hides the profiler's own messages, such as those about missing GPUs. It reads this at its first use.
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")
 
@@ -126,12 +128,13 @@ class StepMemory:
             with self._meter.stretch("begin"):
                 pass
 
-    def count(self, modules, optimizers):
-        """Counts what stays from step to step: parameters, their gradients, buffers, and the optimizers' state."""
+    def count(self, parameters, modules, optimizers):
+        """Counts what stays from step to step: parameters (of what copies share out, this one's shares), their gradients,
+        buffers, and the optimizers' state."""
         kept = [value for optimizer in optimizers for state in optimizer.state.values() for value in state.values()]
-        for module in modules:
-            kept += [*module.buffers(), *module.parameters(), *(parameter.grad for parameter in module.parameters())]
-        storages = [tensor.untyped_storage() for tensor in kept if isinstance(tensor, self._torch.Tensor)]
+        kept += [*parameters, *(parameter.grad for parameter in parameters)]
+        kept += [buffer for module in modules for buffer in module.buffers()]
+        storages = [local(tensor).untyped_storage() for tensor in kept if isinstance(tensor, self._torch.Tensor)]
         self._kept = sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
 
     def after(self, block):

@@ -106,8 +106,11 @@ class Recorder:
         self.on = False
         self.at = ""
         self.within = None  # the block that is running
-        self._blocks, self._waits, self._memory, self._exchanges = [], [], [], []
+        self._forget()
         self._waited = None  # for a core, before the step
+
+    def _forget(self):
+        self._blocks, self._waits, self._memory, self._exchanges, self._collectives, self._running = [], [], [], [], [], []
 
     def report(self):
         """From now on regularly reports where this rank is, if that has changed; a rank that hangs reports nothing."""
@@ -155,6 +158,24 @@ class Recorder:
             name, within, begin = begun
             self._exchanges.append([name, size, *(within or [None, 0, 0]), begin, self._clock.now()])
 
+    def collective_begins(self, kind, stage, size):
+        """Begins a task of the design that joins copies of a stage: kind is gather or sum."""
+        if not self.on:
+            return None
+        self._collectives.append([kind, stage, size, self._clock.now(), None])
+        return self._collectives[-1]
+
+    def collective_ends(self, begun, *works):
+        """When all works are done; now, if there are none."""
+        if begun is None:
+            return
+        def ends(_=None):
+            begun[4] = self._clock.now()
+        for work in works:
+            self._running.append(work.get_future().then(ends))
+        if not works:
+            ends()
+
     def _memory_now(self, mark, block):
         allocated = self._clock.allocated(block) if self.on else None
         if allocated is not None:
@@ -164,13 +185,16 @@ class Recorder:
         """Sends what was recorded so far; also for a step that failed."""
         read = lambda mark: self._clock.read(mark) + self._offset
         timed = lambda rows: [[*row[:3], read(row[3]), read(row[4])] for row in rows]
-        if self._blocks or self._waits or self._exchanges:
+        if self._blocks or self._waits or self._exchanges or self._collectives:
             self._stream.line(step=step, blocks=timed(self._blocks), waits=timed(self._waits),
                               exchanges=[[*row[:5], read(row[5]), read(row[6])] for row in self._exchanges],
+                              collectives=[[*row[:3], read(row[3]), read(row[4])] for row in self._collectives if row[4]],
                               memory=[[read(mark), size] for mark, size in self._memory])
-        self._blocks, self._waits, self._memory, self._exchanges = [], [], [], []
+        self._forget()
 
     def end_step(self, step, begin, end, loss):
+        for future in self._running:  # its end may be noted a moment after those who wait for it go on
+            future.wait()
         waited = waited_for_core()
         busy = None if waited is None or self._waited is None else waited - self._waited
         self.flush(step)

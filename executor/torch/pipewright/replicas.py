@@ -14,7 +14,34 @@ COLLECTIVES = ("all_reduce", "all_gather_into_tensor", "all_gather_single", "red
                "reduce_scatter_single", "broadcast")
 
 
-class Replicas:
+class OneCopy:
+    """A pipeline without copies: what others do with theirs, done with none."""
+
+    count, number, pipeline = 1, 0, None
+    divisor = 1  # of gradients, once they are summed over the copies
+    wrapped = False  # by a function of the user's, which decides what is held and when
+    frees_gradients = False  # after the update
+    watched = False  # in the step whose memory is
+
+    def join(self, source, modules, recorder):
+        return modules
+
+    def watch(self, stage):
+        """`stage`: a PipelineStage of this rank."""
+
+    def finish_sums(self):
+        """Waits until the gradients of this rank are summed over the copies."""
+
+    def optimizer(self, source, parameters):
+        return source.optimizer(parameters)
+
+    def updated(self, stage, optimizer):
+        """After a stage's update."""
+
+
+class Replicas(OneCopy):
+    wrapped = frees_gradients = True
+
     def __init__(self, torch, dist, job, rank, device, backend, timeout):
         """Called by all ranks at once, since all ranks must make all groups."""
         from torch.distributed.device_mesh import DeviceMesh
@@ -89,6 +116,11 @@ class Replicas:
 def plain_name(name):
     """The name of a parameter, without the prefix that wrappers add."""
     return name.removeprefix("module.")
+
+
+def local(tensor):
+    """The part of a sharded tensor that is here."""
+    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
 
 
 def whole(tensor):

@@ -15,9 +15,10 @@ import time
 
 from .activities import StepProfile
 from .allocated import StepMemory
+from .counted import CountedCopies
 from .errors import Refused
 from .record import Clock, DeviceClock, Recorder, clock_offset
-from .replicas import plain_name, whole
+from .replicas import OneCopy, Replicas, plain_name, whole
 
 WITHOUT_PROFILER = 3  # number of steps, to measure what the profiler costs
 
@@ -73,8 +74,8 @@ class Runner:
             except (AttributeError, OSError):
                 pass  # not allowed on this system
         self._connect(meet)
-        # Not for copies, which exchange memory that no block allocates, and not for stand-ins.
-        watched = self.device.type == "cpu" and self.replicas is None and not job["synthetic"]
+        # Not for wrappers of copies, which exchange memory that no block allocates, and not for stand-ins.
+        watched = self.device.type == "cpu" and not self.replicas.wrapped and not job["synthetic"]
         self.memory = StepMemory(torch) if watched else None
         clock = DeviceClock(torch, self.device) if self.device.type == "cuda" else Clock(self.memory)
         offset, uncertainty = clock_offset(torch, dist, self.talk, self.rank, self.ranks)
@@ -107,11 +108,10 @@ class Runner:
         self.dist.init_process_group(backend, rank=self.rank, world_size=self.ranks, timeout=timeout, **where)
         # For barriers, objects and clocks; values of stages go another way.
         self.talk = self.dist.new_group(backend="gloo", timeout=timeout)
-        self.replicas = None
+        self.replicas = OneCopy()
         if self.job["replicas"] > 1:
-            from .replicas import Replicas
-
-            self.replicas = Replicas(self.torch, self.dist, self.job, self.rank, self.device, backend, timeout)
+            kind = Replicas if self.job["zero"] is None else CountedCopies
+            self.replicas = kind(self.torch, self.dist, self.job, self.rank, self.device, backend, timeout)
 
     def build(self, split):
         """This rank's stages, on its device. Rank 0 looks at the whole module before; `split`: also at whether its
@@ -155,9 +155,9 @@ class Runner:
 
         owners = self.job["device_of_stage"]
         on_one_rank = [one for one in self.source.tied if len({owners[stage] for stage in one.stages}) < len(one.stages)]
-        if self.replicas is not None and on_one_rank:
-            raise Refused("--replicas", f"stages of one rank hold one parameter ({on_one_rank[0].text()}), which wrappers of "
-                          "copies cannot share", "untie them, or take a family with one stage per device")
+        if self.replicas.count > 1 and on_one_rank:
+            raise Refused("--replicas", f"stages of one rank hold one parameter ({on_one_rank[0].text()}), which copies cannot "
+                          "sum twice", "untie them, or take a family with one stage per device")
         return StageSums(self.dist, self.source.tied, owners, self.rank, self.job["replicas"], self.job["ranks"],
                          self.backend, self.timeout)
 
@@ -168,22 +168,23 @@ class Runner:
         unsplittable = self.build(split=any(re.search(r"\dI\d", order) for order in job["orders"].values()))
         mine = list(self.modules)
         self.sums = self._sums_of_shared()
-        if self.replicas is not None:
-            self.modules = self.replicas.join(self.source, self.modules, self.recorder)
+        self.modules = self.replicas.join(self.source, self.modules, self.recorder)
+        self.held = [p for module in self.modules.values() for p in module.parameters()]
         self.first, self.last = 0 in mine, job["stages"] - 1 in mine
         self.optimizers, known = {}, set()
         for stage in mine:
             parameters = [p for p in self.modules[stage].parameters() if p.requires_grad and p not in known]
             known.update(parameters)
             if parameters:
-                self.optimizers[stage] = self.source.optimizer(parameters)
+                self.optimizers[stage] = self.replicas.optimizer(self.source, parameters)
         pipeline_stages = []
         for stage in mine:
             made = self.pipelining.PipelineStage(self.modules[stage], stage, job["stages"], self.device,
-                                                  group=None if self.replicas is None else self.replicas.pipeline)
+                                                  group=self.replicas.pipeline)
             if self.device.type == "cpu" and hasattr(made, "_get_init_p2p_neighbors_ops"):
                 made._get_init_p2p_neighbors_ops = lambda: []  # gloo connects by itself, but no rank to itself
             run_whole_where_needed(made, stage in unsplittable)
+            self.replicas.watch(made)
             self._watch(made)
             pipeline_stages.append(made)
         loss = self.source.loss()
@@ -296,15 +297,16 @@ class Runner:
         if self.memory is not None:
             self.memory.begin()
         self.schedule.step(*([value.to(self.device) for value in inputs] if self.first else []), **arguments)
+        self.replicas.finish_sums()
         self._take_means()
         self.sums.sum(self.modules, self.recorder)
         return begin, losses
 
     def _take_means(self):
-        """Over the step's microbatches; of what stages of this rank share, once."""
+        """Over the step's microbatches, of all copies that were summed; of what stages of this rank share, once."""
         for parameter in {p for module in self.modules.values() for p in module.parameters()}:
             if parameter.grad is not None:
-                parameter.grad.div_(self.job["microbatches"])
+                parameter.grad.div_(self.job["microbatches"] * self.replicas.divisor)
 
     def _timed_step(self, number, profiled=True):
         """As _step(); also tells the profiler, if there is one, how long the step took."""
@@ -317,17 +319,22 @@ class Runner:
 
     def _rows_of(self, step):
         """The number that batch() gets: every copy has its own rows."""
-        return step if self.replicas is None else step * self.replicas.count + self.replicas.number
+        return step * self.replicas.count + self.replicas.number
 
     def _count_memory(self):
         if self.memory is not None:
-            self.memory.count(self.modules.values(), self.optimizers.values())
+            self.memory.count(self.held, self.modules.values(), self.optimizers.values())
 
     def _forget_gradients(self):
-        """Zeroes the gradients. They stay allocated, as the design counts them; wrappers of copies may need them to be
+        """Zeroes the gradients. They stay allocated, as the design counts them; copies that share them out need them to be
         gone."""
         for module in self.modules.values():
-            module.zero_grad(set_to_none=self.replicas is not None)
+            module.zero_grad(set_to_none=self.replicas.frees_gradients)
+
+    def _hand_on(self):
+        """What an update would hand on to the other copies, where there was none."""
+        for stage, optimizer in self.optimizers.items():
+            self.replicas.updated(stage, optimizer)
 
     def run(self):
         job, torch, recorder = self.job, self.torch, self.recorder
@@ -337,14 +344,18 @@ class Runner:
         self._step(0)
         self._forget_gradients()
         if self.memory is not None:  # with allocated gradients, as in every later step
+            self.replicas.watched = True
             with self.memory.watching():
                 self._step(0)
+            self.replicas.watched = False
             self._forget_gradients()
+        self._hand_on()
         if self.profile is not None:
             self.stream.line(at="steps without the profiler, to say what it costs")
             for _ in range(WITHOUT_PROFILER):
                 self._timed_step(0, profiled=False)
                 self._forget_gradients()
+                self._hand_on()
         torch.set_rng_state(state)
         gc.collect()
         gc.freeze()  # the collector skips the objects that imports made, within a step
@@ -372,6 +383,7 @@ class Runner:
                 if self.profile is not None:
                     self.profile.block_ends()
                 recorder.block("U", stage, 0, mark)
+                self.replicas.updated(stage, optimizer)
             recorder.on = False
             if self.device.type == "cuda":
                 torch.cuda.synchronize(self.device)

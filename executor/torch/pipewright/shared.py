@@ -7,7 +7,7 @@ hold one and the same tensor; the first of them updates it.
 """
 
 from .errors import Refused
-from .replicas import plain_name
+from .replicas import local, plain_name
 
 
 class Shared:
@@ -96,10 +96,10 @@ class StageSums:
                 continue
             if parameter.grad is None:
                 parameter.grad = parameter.new_zeros(parameter.shape)
-            local = parameter.grad.to_local() if hasattr(parameter.grad, "to_local") else parameter.grad
+            here = local(parameter.grad)
             begun = recorder.exchange_begins("all_reduce over stages")
-            self._dist.all_reduce(local, group=group)
-            recorder.exchange_ends(begun, local.nbytes)
+            self._dist.all_reduce(here, group=group)
+            recorder.exchange_ends(begun, here.nbytes)
 
 
 def parameter_of(module, name):
