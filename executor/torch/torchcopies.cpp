@@ -32,13 +32,22 @@ void requireKnown(const Design& design)
             throw Error("schedule.zero", "PyTorch's schedule runtime sums the gradients of a stage once per step",
                         "make the design with --reduce last");
     }
-    for (const SharedParameter& shared : design.dataflow.shared)
+    for (const SharedParameter& shared : design.dataflow.shared) {
+        if (!shared.joinsStages() || !countsCopies(design))
+            continue;
+        if (zero.sharesGradients())
+            throw Error("dataflow.shared",
+                        fmt::format("stages {} and {} hold one parameter, whose gradients are summed over stages here "
+                                    "only where copies hold them whole",
+                                    shared.rootStage, shared.otherStage),
+                        "untie them, or make the design with --zero 1");
         if (const auto& deviceOf = design.schedule.deviceOfStage;
-            shared.joinsStages() && countsCopies(design) && deviceOf[shared.rootStage] == deviceOf[shared.otherStage])
+            deviceOf[shared.rootStage] == deviceOf[shared.otherStage])
             throw Error("dataflow.shared",
                         fmt::format("stages {} and {} of one device hold one parameter, which copies cannot sum twice",
                                     shared.rootStage, shared.otherStage),
                         "untie them, or take a family with one stage per device");
+    }
 }
 
 } // namespace

@@ -133,6 +133,11 @@ private slots:
                 "schedule.zero: error: PyTorch's schedule runtime sums the gradients of a stage once per step");
         compare(fault(copied(0, [](DesignRequest& request) { request.family = "pipedream"; })), "model.parallel.data");
         compare(fault(copied(0, [](DesignRequest& request) { request.parallel->context = 2; })), "are groups");
+        Design tied = copied(3);
+        tied.dataflow.shared = {{0, 1, 64}};
+        compare(fault(tied), "stages 0 and 1 hold one parameter");
+        tied.schedule.zero.level = 1;
+        QCOMPARE(fault(tied), std::string("nothing"));
         Design unknown = twoStages();
         unknown.costs.stages[0].gather = 5;
         unknown.schedule.zero.level = 3;
