@@ -9,6 +9,7 @@
 
 #include "core/base/formattedtext.h"
 #include "core/design/costorigins.h"
+#include "core/design/rateorigins.h"
 #include "core/design/stageplans.h"
 #include "core/model/parallelism.h"
 #include "core/predict/bubblerates.h"
@@ -200,6 +201,15 @@ Json toJson(const Design& design, const Prediction& prediction, const OfMembers*
             origins[std::string(timeKey(op))] = nameOf(design.costs.originOf(op, stage));
         object["costs"]["origins"].push_back(std::move(origins));
     }
+    for (const PassOrigins& stage : rateOrigins(design)) {
+        Json passes;
+        for (const auto& [op, seconds] :
+             {std::pair{Op::F, stage.forward}, {Op::I, stage.inputGrad}, {Op::W, stage.weightGrad}})
+            for (std::size_t i = 0; i < seconds.size(); ++i)
+                passes[std::string(timeKey(op))][std::string(nameOf(static_cast<RateOrigin>(i))) + "_ns"] =
+                    toNanoseconds(seconds[i]);
+        object["costs"]["rates"].push_back(std::move(passes));
+    }
     if (!design.schedule.overlaps.empty())
         object["overlapped_pairs"] = pairLengthsText(design.schedule, design.costs);
     const bool gaps = design.costs.hasHostGaps();
@@ -272,6 +282,8 @@ void print(const Design& design, const Prediction& prediction, const OfMembers* 
               design.costs.source);
     if (const std::string estimates = estimatesText(design); !estimates.empty())
         printText("estimated, not measured: {}\n", estimates);
+    if (const std::string rates = rateOriginsText(design); !rates.empty())
+        printText("rates: {}\n", rates);
     if (const std::vector<std::string> list = leftOut(design); !list.empty())
         printText("left out: {}\n", joined(list, "; "));
     if (const std::string pairs = pairLengthsText(design.schedule, design.costs); !pairs.empty())

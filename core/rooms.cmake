@@ -7,7 +7,7 @@ find_path(GLPK_INCLUDE glpk.h PATH_SUFFIXES glpk REQUIRED)
 pipewright_room(core/base LINK fmt::fmt Threads::Threads)
 pipewright_room(core/json USES core/base LINK nlohmann_json::nlohmann_json FUZZED)
 pipewright_room(core/rates USES core/json FUZZED)
-pipewright_room(core/cluster COLD USES core/base)
+pipewright_room(core/cluster COLD USES core/rates)
 pipewright_room(core/model COLD USES core/base)
 pipewright_room(core/presets COLD USES core/json core/cluster core/model FUZZED)
 pipewright_room(core/sharding COLD USES core/cluster core/model LINK ${GLPK_LIBRARY}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/cluster/cluster.h"
 
+#include "core/rates/operationrates.h"
+
 #include <algorithm>
 
 namespace pipewright {
@@ -13,12 +15,21 @@ Cluster& Cluster::operator=(Cluster&& other) noexcept = default;
 Cluster::~Cluster() = default;
 bool Cluster::operator==(const Cluster& other) const = default;
 
+namespace {
+
+template<class Value>
+bool sameContents(const std::shared_ptr<const Value>& a, const std::shared_ptr<const Value>& b)
+{
+    return a == b || (a && b && *a == *b);
+}
+
+} // namespace
+
 bool DeviceSpec::operator==(const DeviceSpec& other) const
 {
-    const bool sameGroup = group && other.group ? *group == *other.group : !group && !other.group;
-    return sameGroup && name == other.name && memory == other.memory && peakFlops == other.peakFlops
-           && memoryBandwidth == other.memoryBandwidth && efficiency == other.efficiency
-           && halfRateWidth == other.halfRateWidth;
+    return sameContents(group, other.group) && sameContents(rates, other.rates) && name == other.name
+           && memory == other.memory && peakFlops == other.peakFlops && memoryBandwidth == other.memoryBandwidth
+           && efficiency == other.efficiency && halfRateWidth == other.halfRateWidth;
 }
 
 DeviceSpec asOneDevice(Cluster members)

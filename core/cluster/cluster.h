@@ -15,6 +15,7 @@
 namespace pipewright {
 
 struct Cluster;
+struct OperationRates; // core/rates/operationrates.h
 
 struct DeviceSpec {
     std::string name;           ///< "H200 SXM"
@@ -26,9 +27,12 @@ struct DeviceSpec {
     /// reaches w / (w + halfRateWidth) of it. 0: the width does not matter. For single devices, not for a group's
     /// members.
     double halfRateWidth = 0;
+    /// What operations reached on it, by their shapes; then `efficiency` only counts for those that it does not know.
+    /// Null: nothing was measured. A group's members have none.
+    std::shared_ptr<const OperationRates> rates{};
     /// A group of devices that hold every stage of this one together; the numbers above are then asOneDevice()'s.
     std::shared_ptr<const Cluster> group{};
-    bool operator==(const DeviceSpec& other) const; ///< groups by what they hold
+    bool operator==(const DeviceSpec& other) const; ///< groups and rates by what they hold
 };
 
 /// Where the CUDA backend runs a pipeline device.

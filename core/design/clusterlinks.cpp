@@ -4,6 +4,7 @@
 #include "core/design/clusterlinks.h"
 
 #include "core/cluster/nodes.h"
+#include "core/rates/operationrates.h"
 
 #include <algorithm>
 
@@ -12,6 +13,20 @@ namespace pipewright {
 LinkCosts linkCosts(const LinkSpec& link)
 {
     return {link.latency, link.bandwidth, link.bus};
+}
+
+LinkCosts linkCosts(const Cluster& cluster)
+{
+    LinkCosts costs = linkCosts(cluster.link);
+    if (cluster.devices.empty() || !cluster.devices.front().rates || cluster.link.bandwidth <= 0)
+        return costs;
+    constexpr RateDimensions large{2, 1 << 26}; // bytes of a message whose latency is small beside them
+    if (const auto rate =
+            cluster.devices.front().rates->find({RatedOperation::Send, {}, {}, cluster.link.name, large})) {
+        costs.latency = toNanoseconds(rate->latency);
+        costs.bytesPerSecond = rate->of(cluster.link.bandwidth).perSecond;
+    }
+    return costs;
 }
 
 NodeLinks nodeLinksOf(const Cluster& cluster, const Parallelism& parallel)
@@ -48,7 +63,7 @@ NodeLinks nodeLinksOf(const Cluster& cluster, const Parallelism& parallel)
 
 void takeClusterLinks(const Cluster& cluster, const Parallelism& parallel, Costs& costs)
 {
-    costs.setAllLinks(linkCosts(cluster.link));
+    costs.setAllLinks(linkCosts(cluster));
     costs.nodeLinks = nodeLinksOf(cluster, parallel);
     for (const auto& [pair, link] : cluster.linkOfPair)
         costs.linkOfPair[pair] = linkCosts(link);

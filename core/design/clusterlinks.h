@@ -10,6 +10,8 @@
 namespace pipewright {
 
 LinkCosts linkCosts(const LinkSpec& link);
+/// The link between any two devices: as sends reach it by the devices' rates (core/rates), where these know it.
+LinkCosts linkCosts(const Cluster& cluster);
 
 /// Of the schedule's devices, which are the cluster's, each of them a group of such members; empty where all stand on
 /// one node. Throws Error when the nodes have fewer devices. O(devices in all).

@@ -215,6 +215,8 @@ Cluster clusterOf(const DesignRequest& request, const ModelShape& shape)
                         "set them in the cluster's file");
         device.efficiency = request.efficiency.value_or(device.efficiency);
         device.halfRateWidth = request.halfRateWidth.value_or(device.halfRateWidth);
+        if (request.efficiency || request.halfRateWidth) // in place of what was measured, too
+            device.rates = nullptr;
     }
     return cluster;
 }

@@ -15,30 +15,53 @@ MemberTimes::MemberTimes(const Cluster& cluster, const Parallelism& parallel)
 {
 }
 
-double MemberTimes::seconds(const GroupTraffic& traffic) const
+void PassOrigins::add(const PassOrigins& other)
+{
+    for (std::size_t i = 0; i < forward.size(); ++i) {
+        forward[i] += other.forward[i];
+        inputGrad[i] += other.inputGrad[i];
+        weightGrad[i] += other.weightGrad[i];
+    }
+}
+
+MemberTimes::Timed MemberTimes::once(const GroupTraffic& traffic) const
 {
     const auto bytes = static_cast<double>(traffic.bytes);
-    const auto measured = [&](Collective kind, int times) -> std::optional<double> {
+    const auto measured = [&](Collective kind) -> std::optional<Timed> {
         const auto found = m_cluster.collectives.find(kind);
         if (traffic.axis != GroupAxis::Tensor || found == m_cluster.collectives.end())
             return std::nullopt;
         const CollectiveSpec& spec = found->second;
-        return times * (static_cast<double>(spec.latency) / 1e9 + (spec.bandwidth > 0 ? bytes / spec.bandwidth : 0));
+        return Timed{static_cast<double>(spec.latency) / 1e9 + (spec.bandwidth > 0 ? bytes / spec.bandwidth : 0),
+                     RateOrigin::Measured};
     };
-    const auto ring = [&] {
+    const auto over = [&](RatedOperation kind) {
         switch (traffic.axis) {
-        case GroupAxis::Tensor: return ringSeconds(m_tensor, m_parallel.tensor, bytes);
-        case GroupAxis::Context: return ringSeconds(m_context, m_parallel.context, bytes);
+        case GroupAxis::Tensor: return ringOrRated(kind, m_tensor, m_parallel.tensor, bytes);
+        case GroupAxis::Context: return ringOrRated(kind, m_context, m_parallel.context, bytes);
         case GroupAxis::Expert: break;
         }
-        return ringSeconds(m_expert, m_parallel.expert, bytes);
+        return ringOrRated(kind, m_expert, m_parallel.expert, bytes);
     };
     switch (traffic.exchange) {
-    case GroupExchange::AllReduce: return measured(Collective::AllReduce, 1).value_or(2 * ring());
-    case GroupExchange::GatherOrScatter: return measured(Collective::AllGather, 1).value_or(ring());
+    case GroupExchange::AllReduce: return measured(Collective::AllReduce).value_or(over(RatedOperation::AllReduce));
+    case GroupExchange::GatherOrScatter:
+        return measured(Collective::AllGather).value_or(over(RatedOperation::AllGather));
     case GroupExchange::AllToAll: break;
     }
-    return measured(Collective::AllToAll, 1).value_or(ring());
+    return measured(Collective::AllToAll).value_or(over(RatedOperation::AllToAll));
+}
+
+// As libraries count it, each device of n sends (n - 1) / n of the tensor, twice for an all-reduce.
+MemberTimes::Timed MemberTimes::ringOrRated(RatedOperation kind, const LinkSpec& link, int count, double bytes) const
+{
+    const double rings = kind == RatedOperation::AllReduce ? 2 : 1;
+    const std::shared_ptr<const OperationRates>& rates = m_cluster.devices.front().rates;
+    if (rates && count > 1 && link.bandwidth > 0)
+        if (const auto rate =
+                rates->find({kind, {}, {}, link.name, {static_cast<double>(count), std::max(1.0, bytes)}}))
+            return {rate->of(link.bandwidth).seconds(rings * bytes * (count - 1) / count), rate->origin};
+    return {rings * ringSeconds(link, count, bytes), RateOrigin::Formula};
 }
 
 MemberTimes::Seconds MemberTimes::exchanges(const Layer& layer, std::optional<GroupAxis> axis) const
@@ -47,10 +70,23 @@ MemberTimes::Seconds MemberTimes::exchanges(const Layer& layer, std::optional<Gr
     for (const GroupTraffic& traffic : layer.traffic) {
         if (axis && traffic.axis != *axis)
             continue;
-        const double once = seconds(traffic);
-        sum.forward += traffic.forward * once;
-        sum.inputGrad += traffic.inputGrad * once;
-        sum.weightGrad += traffic.weightGrad * once;
+        const double seconds = once(traffic).seconds;
+        sum.forward += traffic.forward * seconds;
+        sum.inputGrad += traffic.inputGrad * seconds;
+        sum.weightGrad += traffic.weightGrad * seconds;
+    }
+    return sum;
+}
+
+PassOrigins MemberTimes::origins(const Layer& layer) const
+{
+    PassOrigins sum;
+    for (const GroupTraffic& traffic : layer.traffic) {
+        const Timed timed = once(traffic);
+        const auto origin = static_cast<std::size_t>(timed.origin);
+        sum.forward[origin] += traffic.forward * timed.seconds;
+        sum.inputGrad[origin] += traffic.inputGrad * timed.seconds;
+        sum.weightGrad[origin] += traffic.weightGrad * timed.seconds;
     }
     return sum;
 }
@@ -60,17 +96,22 @@ double MemberTimes::exposed(double seconds, double computing) const
     return seconds - std::min(m_parallel.overlap * seconds, computing);
 }
 
-double MemberTimes::overCopies(std::span<const Layer> layers, std::int64_t heldElsewhere, int bytesPerParameter) const
+double MemberTimes::overCopies(Collective kind, std::span<const Layer> layers, std::int64_t heldElsewhere,
+                               int bytesPerParameter) const
 {
+    const RatedOperation operation =
+        kind == Collective::ReduceScatter ? RatedOperation::ReduceScatter : RatedOperation::AllGather;
     double experts = 0, others = -static_cast<double>(heldElsewhere);
     for (const Layer& layer : layers) {
         experts += static_cast<double>(layer.expertParameters);
         others += static_cast<double>(layer.parameters - layer.expertParameters);
     }
     const int holders = m_parallel.context * m_parallel.data;
-    return ringSeconds(m_gradients, holders, others * bytesPerParameter)
-           + (experts > 0 ? ringSeconds(m_expertGradients, holders / m_parallel.expert, experts * bytesPerParameter)
-                          : 0);
+    return ringOrRated(operation, m_gradients, holders, others * bytesPerParameter).seconds
+           + (experts > 0
+                  ? ringOrRated(operation, m_expertGradients, holders / m_parallel.expert, experts * bytesPerParameter)
+                        .seconds
+                  : 0);
 }
 
 } // namespace pipewright

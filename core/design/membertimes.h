@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The time of the collectives between the members of a group (core/model/parallelism.h), over the links that follow
-// from their places in the cluster (cluster/nodes.h). A collective costs as much as a ring, or what was measured on the
-// cluster; Parallelism::overlap is the share of it that is hidden behind computing.
+// from their places in the cluster (cluster/nodes.h). A collective costs what was measured on the cluster, or what its
+// kind reached over this link by the devices' rates (core/rates), else as much as a ring; Parallelism::overlap is the
+// share of it that is hidden behind computing.
 #pragma once
 
 #include "core/cluster/nodes.h"
 #include "core/model/workload.h"
+#include "core/rates/operationrates.h"
 
 #include <optional>
 #include <span>
 
 namespace pipewright {
+
+/// Seconds of the three passes by where their rates come from.
+struct PassOrigins {
+    OriginSeconds forward{}, inputGrad{}, weightGrad{};
+    void add(const PassOrigins& other);
+};
 
 class MemberTimes {
 public:
@@ -24,6 +32,8 @@ public:
     };
     /// Of one microbatch, over all axes of the group or over one.
     Seconds exchanges(const Layer& layer, std::optional<GroupAxis> axis = std::nullopt) const;
+    /// The same seconds over all axes, by where their rates come from.
+    PassOrigins origins(const Layer& layer) const;
 
     /// The exposed time of exchanges of `seconds` in a block that computes for `computing`: the share that does not
     /// overlap, and the rest that is longer than the compute.
@@ -34,10 +44,16 @@ public:
     /// of the copies that have it. Members of tensor parallelism hold other parameters, of experts too. A sum over all
     /// of them is both, one after the other. `heldElsewhere`: how many parameters, no experts', another stage of the
     /// device has and sums.
-    double overCopies(std::span<const Layer> layers, std::int64_t heldElsewhere, int bytesPerParameter) const;
+    double overCopies(Collective kind, std::span<const Layer> layers, std::int64_t heldElsewhere,
+                      int bytesPerParameter) const;
 
 private:
-    double seconds(const GroupTraffic& traffic) const;
+    struct Timed {
+        double seconds = 0;
+        RateOrigin origin = RateOrigin::Formula;
+    };
+    Timed once(const GroupTraffic& traffic) const;
+    Timed ringOrRated(RatedOperation kind, const LinkSpec& link, int count, double bytes) const;
 
     const Cluster& m_cluster;
     Parallelism m_parallel;

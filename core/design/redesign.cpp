@@ -364,7 +364,7 @@ Design withDevices(const Design& base, int devices)
     cluster.gpus.clear();
     std::erase_if(cluster.linkOfPair,
                   [&](const auto& entry) { return std::max(entry.first.first, entry.first.second) >= devices; });
-    if (base.costs.link == linkCosts(base.cluster.link) && base.costs.nodeLinks == nodeLinksOf(base))
+    if (base.costs.link == linkCosts(base.cluster) && base.costs.nodeLinks == nodeLinksOf(base))
         design.costs.nodeLinks = nodeLinksOf(design);
     return design;
 }
@@ -422,7 +422,7 @@ Design withCluster(const Design& base, Cluster cluster)
         && base.dataflow.shared == sharedParametersOn(base.cluster, *base.workload, base.layersPerStage))
         design.dataflow.shared = sharedParametersOn(design.cluster, *base.workload, base.layersPerStage);
     if (!(design.cluster.link == base.cluster.link))
-        design.costs.link = linkCosts(design.cluster.link);
+        design.costs.link = linkCosts(design.cluster);
     if (const NodeLinks links = nodeLinksOf(design); links != nodeLinksOf(base))
         design.costs.nodeLinks = links;
     if (design.cluster.hostLink != base.cluster.hostLink)

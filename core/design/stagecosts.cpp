@@ -9,6 +9,7 @@
 #include "core/design/expertparts.h"
 #include "core/design/groupcosts.h"
 #include "core/design/membertimes.h"
+#include "core/design/operationtimes.h"
 #include "core/model/autogradstage.h"
 #include "core/model/frameworklayers.h"
 #include "core/model/layersofgraph.h"
@@ -17,11 +18,13 @@
 #include "core/model/passmemory.h"
 #include "core/model/recomputedtensors.h"
 #include "core/model/transformer.h"
+#include "core/rates/operationrates.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <map>
 #include <numeric>
 #include <set>
@@ -171,47 +174,20 @@ void fillBytes(const Workload& workload, std::span<const Layer> layers, Recomput
     stage.framework = heldByFramework(workload.shape, layers);
 }
 
-/// Gathering rows is traffic, not arithmetic.
-bool gathersRows(LayerKind kind)
-{
-    switch (kind) {
-    case LayerKind::Embedding: return true;
-    case LayerKind::Transformer:
-    case LayerKind::Mlp:
-    case LayerKind::Head:
-    case LayerKind::Other: return false;
-    }
-    return false;
-}
-
-/// The compute times of a layer on the device.
-MemberTimes::Seconds computing(const Layer& layer, const DeviceSpec& device)
-{
-    const double rate = device.peakFlops * device.efficiency;
-    MemberTimes::Seconds seconds{(layer.forwardFlops + device.halfRateWidth * layer.forwardFlopsPerWidth) / rate,
-                                 (layer.inputGradFlops + device.halfRateWidth * layer.inputGradFlopsPerWidth) / rate,
-                                 (layer.weightGradFlops + device.halfRateWidth * layer.weightGradFlopsPerWidth) / rate};
-    if (gathersRows(layer.kind) && device.memoryBandwidth > 0) { // read and write the output, and the same back
-        const double traffic = 2.0 * static_cast<double>(layer.outputBytes) / device.memoryBandwidth;
-        seconds.forward += traffic;
-        seconds.weightGrad += traffic;
-    }
-    return seconds;
-}
-
 /// `attention`: the attention of a layer of the model. `heldElsewhere`: how many parameters another stage of the device
 /// has, which updates them.
-void fillTimes(std::span<const Layer> layers, const Layer& attention, const DeviceSpec& device,
-               const MemberTimes& members, std::int64_t heldElsewhere, const StateBytesPerParameter& state,
-               Recompute recompute, const Zero& zero, StageCosts& stage)
+void fillTimes(std::span<const Layer> layers, const Layer& attention, OperationTimes& times, const MemberTimes& members,
+               std::int64_t heldElsewhere, const StateBytesPerParameter& state, Recompute recompute, const Zero& zero,
+               StageCosts& stage)
 {
     using Seconds = MemberTimes::Seconds;
     constexpr double Seconds::*passes[] = {&Seconds::forward, &Seconds::inputGrad, &Seconds::weightGrad};
     Seconds work, exchanged;
     for (const Layer& layer : layers) {
+        const Seconds computing = times.of(layer).seconds, exchanges = members.exchanges(layer);
         for (const auto pass : passes) {
-            work.*pass += computing(layer, device).*pass;
-            exchanged.*pass += members.exchanges(layer).*pass;
+            work.*pass += computing.*pass;
+            exchanged.*pass += exchanges.*pass;
         }
     }
     const double backwardWork = work.inputGrad + work.weightGrad;
@@ -239,14 +215,17 @@ void fillTimes(std::span<const Layer> layers, const Layer& attention, const Devi
     Nanoseconds tableAgain = 0;
     for (const Layer& layer : layers) {
         LayerSeconds& each = seconds.emplace_back();
-        const bool sends = members.exchanges(layer, GroupAxis::Expert).forward > 0;
+        const Seconds toExperts = members.exchanges(layer, GroupAxis::Expert), exchanges = members.exchanges(layer);
+        const bool sends = toExperts.forward > 0;
+        const Seconds ofAttention = sends ? times.of(attention).seconds : Seconds{};
+        const ComputedLayer& computed = times.of(layer);
         for (const auto pass : passes) {
-            each.tokens.*pass = members.exchanges(layer, GroupAxis::Expert).*pass * exposed.*pass;
-            each.attention.*pass = sends ? computing(attention, device).*pass : 0;
-            each.rest.*pass = computing(layer, device).*pass + members.exchanges(layer).*pass * exposed.*pass
-                              - each.tokens.*pass - each.attention.*pass;
+            each.tokens.*pass = toExperts.*pass * exposed.*pass;
+            each.attention.*pass = ofAttention.*pass;
+            each.rest.*pass =
+                computed.seconds.*pass + exchanges.*pass * exposed.*pass - each.tokens.*pass - each.attention.*pass;
         }
-        each.coreAgain = attentionCoreFlops(layer) / (device.peakFlops * device.efficiency);
+        each.coreAgain = computed.attentionCore;
         each.again = recompute.insideBackward() && isCheckpointed(layer.kind) ? recompute : Recompute::None;
         if (recompute.coresOnly())
             again += each.coreAgain;
@@ -269,16 +248,19 @@ void fillTimes(std::span<const Layer> layers, const Layer& attention, const Devi
     const double share = trained > 0 ? static_cast<double>(updatedParametersOf(members.parallel(), zero, layers))
                                            / static_cast<double>(trained)
                                      : 1;
-    const double touched = own
-                           * (share * static_cast<double>(2 * updated + stage.allGradients())
-                              + 2 * static_cast<double>(stage.optimizerState));
-    stage.update = toNanoseconds(device.memoryBandwidth > 0 ? touched / device.memoryBandwidth : 0);
+    double touched = own
+                     * (share * static_cast<double>(2 * updated + stage.allGradients())
+                        + 2 * static_cast<double>(stage.optimizerState));
+    if (times.device().rates) // frameworks clear all gradients, and clip those that they update: a norm and a factor
+        touched += own * (1 + 3 * share) * static_cast<double>(stage.allGradients());
+    const double memoryRate = times.memoryRate();
+    stage.update = toNanoseconds(memoryRate > 0 ? touched / memoryRate : 0);
     // What --overlap-exchanges hides of the sum, the last backward hides, and of the new parameters the first forward.
     const int gathers = stage.gatheredParameters > 0 ? static_cast<int>(stage.gatheredParameters / parametersOf(layers))
                         : zero.level > 0             ? state.parameter
                                                      : state.gradient;
-    const double scattered = members.overCopies(layers, heldElsewhere, state.gradient),
-                 gathered = members.overCopies(layers, heldElsewhere, gathers);
+    const double scattered = members.overCopies(Collective::ReduceScatter, layers, heldElsewhere, state.gradient),
+                 gathered = members.overCopies(Collective::AllGather, layers, heldElsewhere, gathers);
     stage.reduceGradients =
         toNanoseconds(members.exposed(zero.level > 0 ? scattered : scattered + gathered, backwardWork));
     stage.gather = zero.level == 0           ? 0
@@ -320,6 +302,8 @@ std::string describeSource(const Cluster& cluster, const std::vector<int>& devic
 {
     const std::string groups = parallel == Parallelism{} ? "" : ", " + textOf(parallel);
     const auto describe = [](const DeviceSpec& device) {
+        if (device.rates)
+            return fmt::format("{} by the rates {}", device.name, device.rates->name);
         return fmt::format("{} at {:.0f} % of peak", device.name, device.efficiency * 100)
                + (device.halfRateWidth > 0 ? fmt::format(", half of that at width {:.0f}", device.halfRateWidth) : "");
     };
@@ -409,6 +393,13 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
             && deviceOfStage[parameter.otherStage] == deviceOfStage[parameter.rootStage])
             heldElsewhere[parameter.otherStage] += parameter.bytes / workload.state.gradient;
     sharding::SharedStages own;
+    std::deque<OperationTimes> times; // of every kind of device
+    const auto timesOn = [&](const DeviceSpec& device) -> OperationTimes& {
+        for (OperationTimes& known : times)
+            if (known.device() == device)
+                return known;
+        return times.emplace_back(device, workload.shape.dataType, workload.state.gradient);
+    };
     Layer attention;
     if (workload.shape.experts > 0)
         describeLayer(attentionGraph(memberShape(workload.shape)), 1, attention);
@@ -425,7 +416,7 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
                         "what frameworks keep besides is not known of a cluster's own groups of devices",
                         "use none, or degrees of parallelism on a cluster of single devices");
         if (!device.group)
-            fillTimes(stages[stage], attention, device, members, heldElsewhere[stage], workload.state, again,
+            fillTimes(stages[stage], attention, timesOn(device), members, heldElsewhere[stage], workload.state, again,
                       choices.zero, costs.stages[stage]);
         else
             shareOut(workload, static_cast<int>(stages[stage].data() - workload.layers.data()), layersPerStage[stage],

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Workload x partition x cluster -> the costs of every stage. Times are FLOPs over the device's sustained
-// rate, good for shape rather than for the last percent: calibration replaces them by measured ones. Bytes
-// are sums over the layers' kept tensors and are exact for what the executor allocates.
+// Workload x partition x cluster -> the costs of every stage. Times follow from rates by operation and shape where the
+// device has them (operationtimes.h), else they are FLOPs over its sustained rate, good for shape rather than for the
+// last percent: calibration replaces them by measured ones. Bytes are sums over the layers' kept tensors and are exact
+// for what the executor allocates.
 //
 // Throughout: `layersPerStage` cuts the layers, in order, into stages; Error when it does not fit them.
 #pragma once
@@ -24,8 +25,9 @@ class SharedStages;
 
 /// Times and bytes. `dataflow`, when given, gets the shared parameter of a tied head that is on another stage than its
 /// embedding; previous entries are removed. The optimizer reads and writes its state and
-/// the parameters and reads the gradients once, at memory bandwidth; so does an embedding with its output. Reducing a
-/// shared gradient is two transfers. The costs of a stage of a group are those of its synthesised program
+/// the parameters and reads the gradients once, at memory bandwidth; so does an embedding with its output. On devices
+/// with rates gradients are cleared and clipped besides, and bandwidth is what kernels reach. Reducing a shared
+/// gradient is two transfers. The costs of a stage of a group are those of its synthesised program
 /// (sharding/sharedstage.h), or of the program stated in `plans`; `known` keeps the programs for further calls. Throws
 /// Error, also when a stage's device does not exist or has no rate.
 Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerStage, const Cluster& cluster,

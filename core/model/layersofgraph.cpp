@@ -2,6 +2,8 @@
 // One walk over the nodes for each list. A tensor that several operations read is kept once, until its last reader.
 #include "core/model/layersofgraph.h"
 
+#include "core/model/layeroperations.h"
+
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -13,10 +15,8 @@ namespace {
 class LayerWriter {
 public:
     LayerWriter(const TensorGraph& graph, std::int64_t tokensOver, Layer& layer)
-        : m_graph(graph), m_tokensOver(tokensOver), m_layer(layer)
+        : m_graph(graph), m_tokensOver(tokensOver), m_layer(layer), m_elements(graph)
     {
-        for (const Node& node : graph.nodes())
-            m_copies.push_back(copiesIn(node));
     }
 
     LayerTensors write()
@@ -27,46 +27,23 @@ public:
                 addParameter(node);
             if (node.leaf != Leaf::None)
                 continue;
-            addWork(t);
             keep(t);
             addWorkspace(t);
         }
-        addProducts();
+        addWork();
         keepStream();
         if (const Node& last = m_graph.nodes().back(); operationOf(last).name == "hand_over")
-            m_layer.outputBytes = divided(last.operands[0], elements(last.operands[0])) * m_graph.bytesPerElement;
+            m_layer.outputBytes = divided(last.operands[0], m_elements(last.operands[0])) * m_graph.bytesPerElement;
         for (const auto& [tensor, saved] : m_keptValues)
             m_kept.values.emplace(tensor, m_layer.saved[saved].name);
         for (int t = 0; t < m_graph.size(); ++t)
-            m_kept.elements.push_back(elements(t));
+            m_kept.elements.push_back(m_elements(t));
         return std::move(m_kept);
     }
 
 private:
     static const Operation& operationOf(const Node& node) { return operations()[std::size_t(node.operation)]; }
 
-    /// Copies of tokens that a value in the slots of experts stands for; 0: it is in none.
-    std::int64_t copiesIn(const Node& node) const
-    {
-        if (node.leaf != Leaf::None)
-            return 0;
-        std::int64_t copies = 0;
-        switch (operationOf(node).copies) {
-        case Copies::Made: return copiesOf(m_graph.node(node.operands[0]));
-        case Copies::Summed: return 0;
-        case Copies::AsRead:
-            for (const int operand : node.operands)
-                copies = std::max(copies, m_copies[std::size_t(operand)]);
-        }
-        return copies;
-    }
-    /// Elements that tokens fill: experts have more slots where tokens do not share out evenly.
-    std::int64_t elements(int tensor) const
-    {
-        const Node& node = m_graph.node(tensor);
-        const std::int64_t copies = m_copies[std::size_t(tensor)];
-        return copies > 0 ? copies * node.shape.back() : node.count();
-    }
     std::int64_t divided(int tensor, std::int64_t count) const
     {
         return m_graph.node(tensor).betweenProducts ? count / m_tokensOver : count;
@@ -90,50 +67,21 @@ private:
 
     // --- work
 
-    bool needsGradient(int tensor) const
+    void addWork()
     {
-        switch (m_graph.node(tensor).leaf) {
-        case Leaf::Input:
-        case Leaf::Parameter: return false;
-        case Leaf::None:
-        case Leaf::Received: return true;
-        }
-        return true;
-    }
-
-    void addWork(int tensor)
-    {
-        const Node& node = m_graph.node(tensor);
-        switch (operationOf(node).work) {
-        case Work::None:
-        case Work::Traffic: return;
-        case Work::Attention: { // two products for each of the forward's, and no weights
-            const double flops = forwardFlops(m_graph, tensor);
+        m_layer.products = productsOf(m_graph);
+        m_layer.attentions = attentionsOf(m_graph);
+        m_layer.moved = movedBytes(m_graph, m_tokensOver);
+        for (int t = 0; t < m_graph.size(); ++t) {
+            const Node& node = m_graph.node(t);
+            if (node.leaf != Leaf::None || operationOf(node).work != Work::Attention)
+                continue;
+            const double flops = forwardFlops(m_graph, t); // of whole squares, whatever the mask
             m_layer.forwardFlops += flops;
-            m_layer.inputGradFlops += 2 * flops;
-            return;
+            m_layer.inputGradFlops += 2 * flops; // two products for each of the forward's, and no weights
         }
-        case Work::Product: break;
-        }
-        // Products of one part that read the same tensor are one, as wide as all of them.
-        ProductSize& size = m_products[{node.part, node.operands[0]}];
-        size.inner = m_graph.node(node.operands[0]).shape.back();
-        size.columns += node.shape.back();
-        size.rows = elements(tensor) / node.shape.back();
-        size.inputGrad = needsGradient(node.operands[0]);
-        size.weightGrad = m_graph.node(node.operands[1]).leaf == Leaf::Parameter;
-    }
-
-    struct ProductSize {
-        std::int64_t rows = 0, inner = 0, columns = 0;
-        bool inputGrad = false, weightGrad = false;
-    };
-
-    void addProducts()
-    {
-        for (const auto& [key, size] : m_products) {
-            const double flops = 2.0 * static_cast<double>(size.rows) * static_cast<double>(size.inner)
-                                 * static_cast<double>(size.columns);
+        for (const ProductSize& size : m_layer.products) {
+            const double flops = size.flops();
             const double perWidth =
                 flops / static_cast<double>(std::max<std::int64_t>(1, std::min(size.inner, size.columns)));
             m_layer.forwardFlops += flops;
@@ -168,17 +116,9 @@ private:
         }
     }
 
-    /// Whether I makes a value again instead of reading it: from what its own, cheap operation keeps.
-    bool isRemade(int tensor) const
-    {
-        const Node& node = m_graph.node(tensor);
-        return node.leaf == Leaf::None && node.operands.size() == 1 && operationOf(node).isElementwise()
-               && operationOf(node).keeps.front().what == KeptForm::What::Operand;
-    }
-
     void keepValue(int tensor, const KeptForm& form, const std::string& name)
     {
-        if (m_graph.node(tensor).leaf == Leaf::Parameter || (form.unlessRemade && isRemade(tensor)))
+        if (m_graph.node(tensor).leaf == Leaf::Parameter || (form.unlessRemade && isRemade(m_graph, tensor)))
             return;
         if (const auto known = m_keptValues.find(tensor); known != m_keptValues.end()) {
             if (form.lifetime == Lifetime::UntilWeightGrad)
@@ -186,7 +126,7 @@ private:
             return;
         }
         m_keptValues.emplace(tensor, m_layer.saved.size());
-        m_layer.saved.push_back({name, divided(tensor, elements(tensor)),
+        m_layer.saved.push_back({name, divided(tensor, m_elements(tensor)),
                                  form.bytesPerElement > 0 ? form.bytesPerElement : m_graph.bytesPerElement,
                                  form.lifetime, false, form.readByLaterPieces});
     }
@@ -209,7 +149,7 @@ private:
             m_kept.gradients.emplace(tensor, known->second);
             return;
         }
-        const std::int64_t count = divided(of, elements(of));
+        const std::int64_t count = divided(of, m_elements(of));
         const auto same = std::find_if(m_layer.saved.begin(), m_layer.saved.end(),
                                        [&](const SavedTensor& saved) { return saved.name == name; });
         LayerTensors::Gradient kept{name, 0};
@@ -230,7 +170,7 @@ private:
         if (operationOf(m_graph.nodes().back()).name != "cross_entropy" || m_graph.node(0).leaf != Leaf::Received
             || m_keptValues.contains(0))
             return;
-        m_layer.saved.push_back({"head.stream", divided(0, elements(0)), m_graph.bytesPerElement});
+        m_layer.saved.push_back({"head.stream", divided(0, m_elements(0)), m_graph.bytesPerElement});
     }
 
     // --- workspace of the input gradient
@@ -257,8 +197,8 @@ private:
         }
         // The gradient of what the product reads, unless it takes the place of another kept gradient.
         const int read = node.operands[0];
-        if (needsGradient(read) && !takesKeptGradientsPlace(read))
-            need(m_copies[std::size_t(read)] > 0 ? "d.experts" : "d.ln", elements(read));
+        if (needsGradient(m_graph, read) && !takesKeptGradientsPlace(read))
+            need(m_elements.inSlots(read) ? "d.experts" : "d.ln", m_elements(read));
     }
 
     /// Whether activations lie between a value and the product whose result's gradient is kept in the same size.
@@ -281,8 +221,7 @@ private:
     const TensorGraph& m_graph;
     std::int64_t m_tokensOver;
     Layer& m_layer;
-    std::vector<std::int64_t> m_copies; ///< per tensor
-    std::map<std::pair<std::string, int>, ProductSize> m_products;
+    FilledElements m_elements;
     std::map<int, std::size_t> m_keptValues;
     std::map<int, LayerTensors::Gradient> m_keptGradients;
     LayerTensors m_kept;

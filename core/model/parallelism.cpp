@@ -40,6 +40,21 @@ void addContextTraffic(const ModelShape& shape, const ModelShape& member, Layer&
         layer.traffic.push_back({GroupAxis::Context, GroupExchange::GatherOrScatter, bytes, 1, 2, 0});
 }
 
+/// Heads are exchanged for tokens: queries, keys, values and the result are ordered by member before they are sent, and
+/// by token where they arrive.
+void addExchangeCopies(const ModelShape& shape, Layer& layer)
+{
+    Movements& moved = layer.moved[static_cast<std::size_t>(Movement::Elementwise)];
+    for (const AttentionSize& size : layer.attentions) {
+        const std::int64_t tokens = size.sequences * size.queries * bytesOf(shape.dataType);
+        for (const std::int64_t width : {size.heads * size.querySize, size.keyValueHeads * size.querySize,
+                                         size.keyValueHeads * size.valueSize, size.heads * size.valueSize})
+            for (int copy = 0; copy < 2; ++copy)
+                for (MovedBytes* pass : {&moved.forward, &moved.inputGrad})
+                    pass->add(2 * static_cast<double>(tokens * width));
+    }
+}
+
 void addExpertTraffic(const ModelShape& shape, const ModelShape& member, Layer& layer)
 {
     const std::int64_t tokens = member.tokens() / (shape.parallel.sequence ? shape.parallel.tensor : 1);
@@ -139,11 +154,20 @@ void asMember(const ModelShape& shape, Layer& layer)
     if (experts) {
         layer.expertParameters = shape.experts / p.expert * member.expertElements();
         layer.parameters -= (shape.experts - shape.experts / p.expert) * member.expertElements();
+        for (ProductSize& product : layer.products)
+            product.experts /= p.expert; // fewer, with the tokens of all copies
+        if (p.expert > 1) {              // sorted by device before they are sent, and by expert once they are there
+            Movements& permuted = layer.moved[static_cast<std::size_t>(Movement::Permutation)];
+            for (MovedBytes* pass : {&permuted.forward, &permuted.inputGrad})
+                *pass = {2 * pass->bytes, 2 * pass->kernels};
+        }
     }
     if (p.tensor > 1)
         addTensorTraffic(shape, member, layer);
     if (p.context > 1)
         addContextTraffic(shape, member, layer);
+    if (p.context > 1 && shape.framework.attentionInBothLayouts)
+        addExchangeCopies(shape, layer);
     if (experts && p.expert > 1)
         addExpertTraffic(shape, member, layer);
 }

@@ -6,6 +6,7 @@
 #include "core/base/optimizer.h"
 #include "core/base/units.h"
 #include "core/model/modelshape.h"
+#include "core/model/operationsizes.h"
 #include "core/model/savedtensor.h"
 
 #include <cstdint>
@@ -58,6 +59,9 @@ struct Layer {
     double forwardFlops = 0, inputGradFlops = 0, weightGradFlops = 0;
     /// Sum over the products with weights: FLOPs / narrower side of the weight matrix. Large where matrices are narrow.
     double forwardFlopsPerWidth = 0, inputGradFlopsPerWidth = 0, weightGradFlopsPerWidth = 0;
+    std::vector<ProductSize> products;     ///< the same work by shape; not of a table
+    std::vector<AttentionSize> attentions; ///< likewise, as their masks have it
+    MovedByKind moved{};                   ///< and what moves bytes between them
     Nanoseconds forwardTime = 0, inputGradTime = 0, weightGradTime = 0, backwardTime = 0; ///< of a table; then no FLOPs
     std::int64_t parameters = 0;                  ///< held by this layer (a tied head holds a copy of the embedding)
     std::vector<LayerParameter> parameterTensors; ///< the same, by tensor, if not divided among devices; not of a table

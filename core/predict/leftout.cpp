@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/predict/leftout.h"
 
+#include <algorithm>
+
 namespace pipewright {
 
 std::vector<std::string> leftOut(const Design& design)
@@ -14,7 +16,9 @@ std::vector<std::string> leftOut(const Design& design)
         list.emplace_back("the host's time before a block");
     if (shape.architecture == Architecture::Table)
         return list;
-    list.emplace_back("what is bound by memory between matrix products");
+    const std::vector<DeviceSpec>& devices = design.cluster.devices;
+    if (!std::all_of(devices.begin(), devices.end(), [](const DeviceSpec& device) { return device.rates != nullptr; }))
+        list.emplace_back("what is bound by memory between matrix products");
     if (parallel.tensor > 1)
         list.emplace_back("the few numbers per token of a softmax over a split vocabulary");
     if (parallel.sequence) {

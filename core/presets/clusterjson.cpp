@@ -3,6 +3,8 @@
 
 #include "core/json/jsontext.h"
 #include "core/json/locatedjson.h"
+#include "core/presets/presets.h"
+#include "core/rates/operationrates.h"
 
 #include <fmt/format.h>
 
@@ -16,6 +18,22 @@ const std::initializer_list<NamedValue<Collective>> collectiveNames{
     {"all_gather", Collective::AllGather},         {"grouped_broadcast", Collective::GroupedBroadcast},
     {"all_reduce", Collective::AllReduce},         {"reduce_scatter", Collective::ReduceScatter},
     {"grouped_reduce", Collective::GroupedReduce}, {"all_to_all", Collective::AllToAll}};
+
+std::shared_ptr<const OperationRates> readRatesNamed(ObjectReader& reader, const std::string& name,
+                                                     std::span<const DeviceSpec> known, const std::string& directory)
+{
+    for (const DeviceSpec& device : known)
+        if (device.rates && device.rates->name == name)
+            return device.rates;
+    try {
+        return PresetLibrary(directory.empty() ? findResourceDirectory() : directory).rates(name);
+    } catch (const Error& error) {
+        const Diagnostic& first = error.diagnostics().front();
+        reader.fault("rates", fmt::format("{}: {}", first.where, first.what),
+                     first.hint + "; or leave \"rates\" out, so that \"efficiency\" counts");
+    }
+    return nullptr;
+}
 
 } // namespace
 
@@ -33,10 +51,12 @@ nlohmann::ordered_json deviceToJson(const DeviceSpec& device)
     json["efficiency"] = plainNumber(device.efficiency);
     if (device.halfRateWidth > 0)
         json["half_rate_width"] = plainNumber(device.halfRateWidth);
+    if (device.rates)
+        json["rates"] = device.rates->name;
     return json;
 }
 
-DeviceSpec readDevice(ObjectReader& reader)
+DeviceSpec readDevice(ObjectReader& reader, std::span<const DeviceSpec> known, const std::string& directory)
 {
     DeviceSpec device;
     reader.read("name", device.name, Presence::Required);
@@ -60,6 +80,8 @@ DeviceSpec readDevice(ObjectReader& reader)
     reader.readRate("memory_bandwidth", device.memoryBandwidth);
     reader.readRate("efficiency", device.efficiency);
     reader.readRate("half_rate_width", device.halfRateWidth);
+    if (std::string name; reader.read("rates", name))
+        device.rates = readRatesNamed(reader, name, known, directory);
     return device;
 }
 
@@ -184,7 +206,7 @@ Cluster readCluster(const LocatedJson& document, const Json& value, const std::s
     if (const Json* devices = reader.array("devices", Presence::Required)) {
         for (std::size_t i = 0; i < devices->size(); ++i) {
             ObjectReader device(document, (*devices)[i], fmt::format("{}/devices/{}", pointer, i), diagnostics);
-            cluster.devices.push_back(readDevice(device));
+            cluster.devices.push_back(readDevice(device, cluster.devices));
             device.finish();
         }
     }

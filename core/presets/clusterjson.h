@@ -7,11 +7,17 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <span>
+#include <string>
+
 namespace pipewright {
 
 nlohmann::ordered_json deviceToJson(const DeviceSpec& device);
-/// A device by its numbers, or by "group", a cluster of devices that act as this one. Groups do not nest.
-DeviceSpec readDevice(ObjectReader& reader);
+/// A device by its numbers, or by "group", a cluster of devices that act as this one. Groups do not nest. Its "rates"
+/// are named, not written: they are of a preset, hundreds of lines that are the same in every design, and that get
+/// better. They stand in `directory`, or in the resource folder if it is empty; `known` are devices that were read
+/// before, whose rates are not read again.
+DeviceSpec readDevice(ObjectReader& reader, std::span<const DeviceSpec> known = {}, const std::string& directory = {});
 /// "host_link".
 void readHostLink(ObjectReader& reader, Cluster& cluster);
 /// "nodes".

@@ -9,6 +9,7 @@
 #include "core/presets/clusterfile.h"
 #include "core/presets/clusterjson.h"
 #include "core/presets/modeljson.h"
+#include "core/rates/ratesfile.h"
 
 #include <fmt/format.h>
 
@@ -28,6 +29,7 @@ std::string_view folderOf(PresetKind kind)
     switch (kind) {
     case PresetKind::Model: return "models";
     case PresetKind::Device: return "devices";
+    case PresetKind::Rates: return "rates";
     case PresetKind::Cluster: break;
     }
     return "clusters";
@@ -44,7 +46,8 @@ std::vector<std::string> namesIn(const fs::path& folder)
     return names;
 }
 
-LocatedJson readPreset(const std::string& directory, PresetKind kind, std::string_view name)
+/// Throws Error where there is none of this name, with the known ones.
+std::string pathOf(const std::string& directory, PresetKind kind, std::string_view name)
 {
     const fs::path folder = fs::path(directory) / folderOf(kind);
     const std::vector<std::string> names = namesIn(folder);
@@ -56,7 +59,12 @@ LocatedJson readPreset(const std::string& directory, PresetKind kind, std::strin
                     nearest.empty() ? fmt::format("known: {}", joined(names, ", "))
                                     : fmt::format("did you mean \"{}\"?", nearest));
     }
-    const std::string path = (folder / fmt::format("{}.json", name)).string();
+    return (folder / fmt::format("{}.json", name)).string();
+}
+
+LocatedJson readPreset(const std::string& directory, PresetKind kind, std::string_view name)
+{
+    const std::string path = pathOf(directory, kind, name);
     return parseLocatedJson(readTextFile(path), path);
 }
 
@@ -144,10 +152,18 @@ DeviceSpec PresetLibrary::device(std::string_view name) const
     ObjectReader reader(document, document.value, "", diagnostics);
     Preset description;
     readDescription(reader, description);
-    DeviceSpec device = readDevice(reader);
+    DeviceSpec device = readDevice(reader, {}, m_directory);
     reader.finish();
     throwIfAny(std::move(diagnostics));
     return device;
+}
+
+std::shared_ptr<const OperationRates> PresetLibrary::rates(std::string_view name) const
+{
+    const std::string path = pathOf(m_directory, PresetKind::Rates, name);
+    OperationRates rates = parseRates(readTextFile(path), path);
+    rates.name = name;
+    return std::make_shared<const OperationRates>(std::move(rates));
 }
 
 DeviceSpec PresetLibrary::groupOf(std::string_view name, std::string_view within) const

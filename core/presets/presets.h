@@ -6,13 +6,14 @@
 #include "core/cluster/cluster.h"
 #include "core/model/workload.h"
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace pipewright {
 
-enum class PresetKind { Model, Device, Cluster };
+enum class PresetKind { Model, Device, Cluster, Rates };
 
 struct Preset {
     std::string name;   ///< "llama-3-8b"
@@ -20,7 +21,7 @@ struct Preset {
     std::string origin; ///< where its numbers come from
 };
 
-/// The folder that holds models/, devices/ and clusters/: $PIPEWRIGHT_RESOURCES, else ../share/pipewright
+/// The folder that holds models/, devices/, clusters/ and rates/: $PIPEWRIGHT_RESOURCES, else ../share/pipewright
 /// beside the program's folder, else the source tree this was built from. Throws Error naming what was tried.
 std::string findResourceDirectory();
 
@@ -36,6 +37,7 @@ public:
     ModelShape model(std::string_view name) const;
     Workload workload(std::string_view modelName, Optimizer optimizer = Optimizer::AdamW) const; ///< source "preset …"
     DeviceSpec device(std::string_view name) const;
+    std::shared_ptr<const OperationRates> rates(std::string_view name) const; ///< what devices reached
     /// `devices` > 0: that many devices instead of as many as it lists, each of which stands for `members` of the real
     /// ones. A cluster of nodes has its list once per node, and core/cluster/nodes.h counts; threads of this machine
     /// ("repeats") are as many as are asked for; of others, Error when there are fewer. A name that ends with .json is

@@ -22,7 +22,8 @@ public:
     bool any() const { return m_weights > 0; }
     Rate rate(double peak, RateOrigin origin) const
     {
-        return {peak * std::exp(m_share / m_weights), m_latency / m_weights, origin};
+        const double share = std::exp(m_share / m_weights);
+        return {peak * share, m_latency / m_weights, origin, share};
     }
 
 private:
@@ -97,7 +98,7 @@ Rate rateIn(const RateTable& table, const RateDimensions& dims)
                                         [](const MeasuredRate& a, const RateDimensions& b) { return a.dims < b; });
     if (found != table.shapes.end() && found->dims == wanted)
         return {table.peak * found->share, found->latency,
-                table.used.empty() ? RateOrigin::Interpolated : RateOrigin::Measured};
+                table.used.empty() ? RateOrigin::Interpolated : RateOrigin::Measured, found->share};
     struct Near {
         double away = std::numeric_limits<double>::max();
         const MeasuredRate* shape = nullptr;
@@ -110,7 +111,8 @@ Rate rateIn(const RateTable& table, const RateDimensions& dims)
                 std::swap(kept, next);
     }
     if (nearest[0].away > farInLogarithms)
-        return {table.peak * nearest[0].shape->share, nearest[0].shape->latency, RateOrigin::Nearest};
+        return {table.peak * nearest[0].shape->share, nearest[0].shape->latency, RateOrigin::Nearest,
+                nearest[0].shape->share};
     LogMean mean = between(table, wanted);
     if (!mean.any())
         for (const Near& near : nearest)

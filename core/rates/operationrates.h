@@ -101,7 +101,10 @@ struct Rate {
     double perSecond = 0; ///< FLOP/s or bytes/s
     double latency = 0;   ///< seconds, besides
     RateOrigin origin = RateOrigin::Formula;
+    double share = 1; ///< of the table's peak
     double seconds(double amount) const { return latency + amount / perSecond; }
+    /// The same share of another peak: of a link whose bandwidth somebody has changed.
+    Rate of(double peak) const { return {share * peak, latency, origin, share}; }
 };
 
 /// An operation whose rate is wanted.

@@ -102,6 +102,8 @@ void ModelWindow::setDeviceValue(int device, int column, const QString& text)
             break;
         default: break;
         }
+        if (column > 2) // a rate that somebody types counts in place of those that were measured
+            spec.rates = nullptr;
         return withCluster(m_document.design(), std::move(cluster));
     });
 }

@@ -3,6 +3,7 @@
 #include "core/base/rates.h"
 #include "core/predict/designcheck.h"
 #include "core/predict/stagememory.h"
+#include "core/rates/operationrates.h"
 #include "gui/memory/memorybars.h"
 #include "gui/model/modelfields.h"
 #include "gui/model/modelwindow.h"
@@ -173,10 +174,14 @@ void ModelWindow::fillDevices()
 {
     const Design& design = m_document.design();
     const bool formula = QString::fromStdString(design.costs.source).startsWith(QLatin1String("formula"));
-    const QString unused = formula ? QString() : tr("The times of this design do not come from it");
     std::vector<std::vector<ValueCell>> rows;
     for (std::size_t i = 0; i < design.cluster.devices.size(); ++i) {
         const DeviceSpec& spec = design.cluster.devices[i];
+        const QString unused = !formula     ? tr("The times of this design do not come from it")
+                               : spec.rates ? tr("Only for what the rates %1 do not know; a number that is typed takes "
+                                                 "their place")
+                                                  .arg(QString::fromStdString(spec.rates->name))
+                                            : QString();
         const bool over = m_document.prediction() && i < m_document.prediction()->metrics.devices.size()
                           && spec.memory > 0 && m_document.prediction()->metrics.devices[i].peakBytes > spec.memory;
         rows.push_back({words(deviceLabel(design, static_cast<int>(i))),

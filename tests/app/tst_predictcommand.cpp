@@ -474,6 +474,18 @@ private Q_SLOTS:
         const Outcome unknown = m_work.run(design.arg(4) + " --for abacus");
         QVERIFY2(unknown.code == 2 && unknown.errors.contains("is no backend"), qPrintable(unknown.errors));
     }
+
+    void ratesSayHowMuchOfTheTimeWasMeasured()
+    {
+        const QString words = "1f1b --devices 4 --microbatches 8 --model llama-3-70b --cluster b200-nodes "
+                              "--sequence 4096";
+        const QJsonArray stages = predictInline(words)["costs"].toObject()["rates"].toArray();
+        QCOMPARE(stages.size(), 4);
+        const QJsonObject forward = stages[1].toObject()["forward"].toObject();
+        QVERIFY(forward["measured_ns"].toDouble() > forward["interpolated_ns"].toDouble());
+        QVERIFY(m_work.run("predict " + words).output.contains("rates: "));
+        QVERIFY(!predictInline(words + " --efficiency 0.5")["costs"].toObject().contains("rates"));
+    }
 };
 
 PIPEWRIGHT_TEST(TestPredictCommand, QCoreApplication)

@@ -58,8 +58,9 @@ struct Asking {
 inline constexpr std::array decoders{"llama-3-8b", "llama-3-70b", "qwen2.5-7b", "qwen3-8b",  "qwen3-32b",
                                      "gpt-1.5b",   "gpt-14.6b",   "gpt-21b",    "gpt-28.3b", "megatron-22b"};
 inline constexpr std::array otherModels{"mixtral-8x7b", "qwen3-30b-a3b", "deepseek-v3", "bert-large", "vit-l-16"};
-inline constexpr std::array nodeClusters{"h100-nodes", "a100-nodes", "h200-nodes",
-                                         "b200-nodes", "l40s-nodes", "rtx-4090-nodes"};
+/// Whose devices have one efficiency: rates by shape are measured, and follow no rule that a relation could know.
+inline constexpr std::array nodeClusters{"h100-nodes",     "a100-nodes", "h200-nodes",
+                                         "rtx-5090-nodes", "l40s-nodes", "rtx-4090-nodes"};
 inline constexpr std::array nodes{"h100-node", "a100-node", "h200-node"};
 
 /// Without its answer. May ask what is refused.

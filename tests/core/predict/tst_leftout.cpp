@@ -18,11 +18,11 @@ bool leaves(const Design& design, const char* words)
                        [&](const std::string& phrase) { return phrase.find(words) != std::string::npos; });
 }
 
-Design on(const char* model, const Parallelism& parallel)
+Design on(const char* model, const Parallelism& parallel, const char* cluster = "h100-nodes")
 {
     DesignRequest request = test::requestFor("1f1b", 4, 8);
     request.model = model;
-    request.cluster = "h100-nodes";
+    request.cluster = cluster;
     request.parallel = parallel;
     return makeDesign(request);
 }
@@ -41,6 +41,7 @@ private Q_SLOTS:
         const Design tensor = on("llama-3-8b", {8, true, 2});
         QVERIFY(leaves(tensor, "softmax") && leaves(tensor, "norms' gradients") && leaves(tensor, "causal"));
         QVERIFY(leaves(on("mixtral-8x7b", {}), "experts"));
+        QVERIFY(!leaves(on("llama-3-8b", {}, "b200-nodes"), "memory")); // whose rates know it
     }
 
     void givenTimesLeaveNothingOut()

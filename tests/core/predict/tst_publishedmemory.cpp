@@ -5,6 +5,7 @@
 #include "core/design/redesign.h"
 #include "core/model/transformer.h"
 #include "core/predict/predict.h"
+#include "core/predict/publishedruns.h"
 #include "core/presets/presets.h"
 #include "testmain.h"
 
@@ -25,33 +26,6 @@ double fullestGigabytes(const Design& design)
     for (const DeviceMetrics& device : predict(design).metrics.devices)
         most = std::max(most, device.peakBytes);
     return static_cast<double>(most) / 1e9;
-}
-
-/// 1F1B, or another family of as many devices, of a model whose first layers alone are trained.
-Design published(const ModelShape& shape, const std::string& family, int devices, int microbatches)
-{
-    NewDesign choice;
-    choice.workload = makeWorkload(shape, Optimizer::AdamW, "published");
-    choice.cluster = PresetLibrary().cluster("h200-nodes", devices, shape.parallel.devicesPerStage());
-    choice.family = family;
-    choice.devices = devices;
-    choice.microbatches = microbatches;
-    choice.zero.level = shape.parallel.data * shape.parallel.context > 1 ? 1 : 0;
-    return designFromModel(choice);
-}
-
-/// The models of the rows on B200, with as many layers as were trained.
-ModelShape trainedOnB200(const std::string& model, int layers)
-{
-    ModelShape shape = PresetLibrary().workload(model).shape;
-    shape.layers = layers;
-    shape.attention = AttentionMemory::Streamed;
-    shape.framework = *frameworkNamed("megatron");
-    if (model == "llama-3.1-405b")
-        shape.keyValueHeads = 16; // as the authors of the rows have it
-    if (shape.experts > 0)
-        shape.denseLayers = 1;
-    return shape;
 }
 
 } // namespace

@@ -439,7 +439,13 @@ private slots:
         QVERIFY(shape.linearBiases && !rotary.linearBiases);
         QVERIFY(whyNotRunnable(shape).empty());
         QCOMPARE(shapeToJson(shape)["linear_biases"].get<bool>(), true);
-        QVERIFY(layersOf(shape) == layersOf(rotary)); // attention keeps nothing for them
+        std::vector<Layer> layers = layersOf(shape), rotated = layersOf(rotary);
+        const auto moved = [](const Layer& layer) { return layer.moved[std::size_t(Movement::Elementwise)].forward; };
+        QCOMPARE(moved(rotated[1]).kernels, moved(layers[1]).kernels + 2); // of queries and of keys
+        for (std::vector<Layer>* each : {&layers, &rotated})
+            for (Layer& layer : *each)
+                layer.moved = {};
+        QVERIFY(layers == rotated); // attention keeps nothing for them
         for (const char* fields :
              {R"("linear_biases": true, "local_rotary_base": 10)", R"("linear_biases": true, "attention_soft_cap": 2)",
               R"("linear_biases": true, "bidirectional": true)",

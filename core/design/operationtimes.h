@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The times of a layer's operations on a device: by the rates that were measured there (core/rates), shape by shape, or
+// where it has none by its peak times one efficiency. Layers that are alike are looked up once.
+//
+// With rates an attention counts as its mask has it, and its backward as five products for the forward's two; what is
+// bound by memory takes time too. Without, whole squares count, four products, and only rows that an embedding gathers.
+#pragma once
+
+#include "core/cluster/cluster.h"
+#include "core/design/membertimes.h"
+#include "core/model/workload.h"
+
+#include <string_view>
+#include <vector>
+
+namespace pipewright {
+
+struct ComputedLayer {
+    MemberTimes::Seconds seconds;
+    double attentionCore = 0; ///< seconds of the forward's attention alone
+    PassOrigins origins;
+};
+
+class OperationTimes {
+public:
+    /// `gradientBytes`: of one number in the sums that weight gradients are added to. The device stays where it is.
+    OperationTimes(const DeviceSpec& device, DataType type, int gradientBytes);
+
+    const DeviceSpec& device() const { return m_device; }
+    /// The layer's computing in the three passes. The reference stays good until the next call.
+    const ComputedLayer& of(const Layer& layer);
+    /// Bytes per second that kernels bound by memory reach; 0: not known.
+    double memoryRate() const;
+
+private:
+    struct Known {
+        LayerKind kind;
+        std::vector<ProductSize> products;
+        std::vector<AttentionSize> attentions;
+        MovedByKind moved;
+        ComputedLayer computed;
+    };
+    ComputedLayer byFormula(const Layer& layer) const;
+    ComputedLayer byRates(const Layer& layer) const;
+    Rate find(const RatedShape& shape, double otherwise) const;
+    void addProduct(const ProductSize& size, ComputedLayer& computed) const;
+    void addAttention(const AttentionSize& size, ComputedLayer& computed) const;
+    void addMoved(const MovedByKind& moved, ComputedLayer& computed) const;
+
+    const DeviceSpec& m_device;
+    std::string_view m_type, m_summed; ///< "bf16", "bf16+fp32"
+    std::vector<Known> m_known;
+    ComputedLayer m_last;
+};
+
+} // namespace pipewright

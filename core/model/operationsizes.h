@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The operations of a layer by their shapes, for rates that go by the shape (core/rates): of one microbatch, and on one
+// member where devices form groups.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace pipewright {
+
+/// Products of one part that read the same tensor are one, as wide as all of them: rows × inner by inner × columns.
+struct ProductSize {
+    std::int64_t rows = 0, inner = 0, columns = 0;
+    std::int64_t experts = 0;                   ///< that share the rows, in one call; 0: a plain product
+    bool inputGrad = false, weightGrad = false; ///< whether these passes have a product for it too
+    double flops() const
+    {
+        return 2.0 * static_cast<double>(rows) * static_cast<double>(inner) * static_cast<double>(columns);
+    }
+    bool operator==(const ProductSize&) const = default;
+};
+
+struct AttentionSize {
+    std::int64_t sequences = 0, heads = 0, keyValueHeads = 0, querySize = 0, valueSize = 0, queries = 0, keys = 0;
+    std::int64_t window = 0; ///< keys that a query meets at most; 0: no limit
+    bool causal = true;
+    /// Keys that a query meets, on average over the sequence: of a causal mask half, less with a window.
+    double keysMet() const
+    {
+        const auto all = static_cast<double>(keys),
+                   most = window > 0 ? std::min(static_cast<double>(window), all) : all;
+        return causal ? most - most * most / (2 * all) : most;
+    }
+    /// Of the forward: scores and the sum of values. The backward has five such products, not two.
+    double flops() const
+    {
+        return 2.0 * static_cast<double>(sequences * heads * queries) * keysMet()
+               * static_cast<double>(querySize + valueSize);
+    }
+    bool operator==(const AttentionSize&) const = default;
+};
+
+/// What is bound by memory: kernels of different kinds reach different shares of its bandwidth.
+enum class Movement : std::uint8_t {
+    Elementwise, ///< norms, activations, sums, rotations
+    Permutation, ///< of tokens, to experts and back
+    Loss,        ///< of the logits
+};
+inline constexpr int movementCount = 3;
+constexpr std::string_view nameOf(Movement movement) ///< empty behind the last one
+{
+    switch (movement) {
+    case Movement::Elementwise: return "elementwise";
+    case Movement::Permutation: return "permutation";
+    case Movement::Loss: return "loss";
+    }
+    return {};
+}
+
+/// Bytes through memory, and the kernels that move them.
+struct MovedBytes {
+    double bytes = 0;
+    int kernels = 0;
+    void add(double more)
+    {
+        bytes += more;
+        ++kernels;
+    }
+    bool operator==(const MovedBytes&) const = default;
+};
+/// In the three passes.
+struct Movements {
+    MovedBytes forward, inputGrad, weightGrad;
+    bool operator==(const Movements&) const = default;
+};
+using MovedByKind = std::array<Movements, movementCount>;
+
+} // namespace pipewright
