@@ -371,6 +371,8 @@ Diagnostics whyNoMembers(const Design& design)
                                    unlike),
                        "give every replica of a stage a group of the same devices and link, or make the design "
                        "without --zero"});
+    refuse(schedule.sharesGradientsOfReplicas(), "schedule.zero",
+           "replicas of groups share out the optimizer's state alone", "take level 1, or a cluster of single devices");
     refuse(schedule.sequencePieces != design.workload->shape.sequencePieces, "schedule.sequence_pieces",
            "the model's sequences are cut into another number of pieces", "make the design from the model again");
     for (const Recompute recompute : schedule.recompute)

@@ -62,8 +62,12 @@ std::vector<std::pair<std::string, Zero>> sharingMore(const Design& design)
     zero.level = std::max(now.level, 1);
     offer("share the optimizer's state among copies (ZeRO 1)");
     zero.level = std::max(now.level, 2);
-    zero.reduce = Zero::Reduce::Each;
-    offer(fmt::format("share gradients and sum them after each microbatch (ZeRO {})", zero.level));
+    if (design.schedule.replicas() > 1) {
+        offer("share gradients (ZeRO 2)");
+    } else {
+        zero.reduce = Zero::Reduce::Each;
+        offer(fmt::format("share gradients and sum them after each microbatch (ZeRO {})", zero.level));
+    }
     zero.level = 3;
     offer("share parameters too (ZeRO 3)");
     zero.reshard = {true, {}};

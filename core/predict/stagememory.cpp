@@ -81,7 +81,9 @@ MemoryBreakdown memoryBreakdown(const Design& design, const Prediction& predicti
             if (static_cast<std::size_t>(stage) < design.costs.stages.size()) {
                 const StageState held = stageState(design.schedule, design.costs, design.dataflow, stage, replica);
                 memory.weights = held.parameters;
-                memory.gradients = held.gradients;
+                memory.gradients = design.schedule.sharesGradientsOfReplicas()
+                                       ? updatingGradients(design.schedule, held.gradients, replica).count()
+                                       : held.gradients;
                 memory.optimizer = optimizerOf(design, held.optimizer, design.costs.stages[stage], replica);
             }
         }

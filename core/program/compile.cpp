@@ -122,7 +122,7 @@ void checkOffload(const Schedule& schedule, const Costs& costs)
 }
 
 /// Refuses what shared gradients and parameters cannot be combined with.
-void checkZero(const Schedule& schedule, const OrderGraph& graph)
+void checkZero(const Schedule& schedule, const OrderGraph& graph, const Costs& costs)
 {
     const auto refuse = [&](bool when, const char* what, const char* remedy) {
         if (when)
@@ -130,8 +130,16 @@ void checkZero(const Schedule& schedule, const OrderGraph& graph)
     };
     if (!schedule.zero.sharesGradients())
         return;
-    refuse(schedule.replicas() > 1, "replicas share out the optimizer's state alone",
-           "take --zero 1, or copies that are only counted (--data-parallel N) of a pipeline that runs one way");
+    const bool drawn = schedule.replicas() > 1;
+    refuse(drawn
+               && std::any_of(costs.stages.begin(), costs.stages.end(),
+                              [](const StageCosts& stage) { return stage.exchangesStates(); }),
+           "its copies are drawn and counted, too", "take --zero 1, or copies of one kind");
+    refuse(drawn && schedule.zero.sharesParameters(), "drawn replicas share out no parameters",
+           "take --zero 2, or copies that are only counted (--data-parallel N) of a pipeline that runs one way");
+    refuse(drawn && schedule.zero.reduce == Zero::Reduce::Each,
+           "sums after each microbatch add up in another order than replicas without shared gradients",
+           "take --reduce last, or copies that are only counted (--data-parallel N) of a pipeline that runs one way");
     refuse(graph.hasUpdates(), "the schedule updates its stages amid the step",
            "take --zero 1, or a family that updates at the end of a step");
 }
@@ -264,7 +272,7 @@ public:
         if (m_weights.versioned())
             checkVersioned(schedule, dataflow);
         checkOffload(schedule, costs);
-        checkZero(schedule, *m_graph);
+        checkZero(schedule, *m_graph, costs);
         addWeightInputs(*m_graph, m_weights, schedule);
         if (!options.commuteSharedGradients)
             addSharedGradientInputs(*m_graph, dataflow, schedule.microbatches);

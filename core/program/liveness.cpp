@@ -382,7 +382,7 @@ private:
                 return;
             Bytes inbox = 0;
             for (const BufferId b : m_program.writes(t))
-                inbox += m_program.buffers[b].device == device ? m_program.buffers.bytes(b) : 0;
+                inbox += m_program.buffers[b].device == device ? bytesOnDevice(b) : 0;
             add(*lane, InstructionKind::Reduce, t, none, inbox);
         };
         issue(task.device);

@@ -181,7 +181,8 @@ Bytes movedBytes(const Program& program, TaskId transfer)
     const std::span<const BufferId> from = program.reads(transfer);
     for (std::size_t i = 0; i < from.size(); ++i) {
         const Bytes whole = program.buffers.bytes(from[i]);
-        bytes += program.buffers.kind(from[i]) == BufferKind::Gradients
+        const BufferKind kind = program.buffers.kind(from[i]);
+        bytes += kind == BufferKind::Gradients || kind == BufferKind::WholeGradients
                      ? updatingGradients(program, whole, program.buffers[program.writes(transfer)[i]].replica).count()
                      : whole;
     }

@@ -8,16 +8,6 @@
 
 namespace pipewright {
 
-namespace {
-
-/// Persistent buffers come first: for each replica and stage its parameters, gradients and optimizer state.
-BufferId gradientsOf(const Program& program, int stage, int replica)
-{
-    return static_cast<BufferId>(3 * (replica * program.stages() + stage) + 1);
-}
-
-} // namespace
-
 void StepEnd::write(std::vector<TaskId>& lastOnDevice, CopyCollectives* collectives)
 {
     m_collectives = collectives;
@@ -61,15 +51,16 @@ void StepEnd::addSum(const PlannedReplicaSum& sum, std::vector<TaskId>& lastOnDe
         State& state = stateOf({sum.stage, replica});
         state.lastSum = static_cast<TaskId>(m_program.tasks.size() - 1);
         --state.sumsLeft;
+        if (m_shares && state.sumsLeft == 0 && !isSentTheSum(replica)) // of which it keeps its share
+            operand(persistentBuffer(BufferKind::Gradients, sum.stage, replica));
     }
     if (m_program.blocks())
         return;
-    const std::vector<ReplicaCopy> copies = replicaCopies(m_program.replicas());
     for (const int replica : {sum.pair.root, sum.pair.other}) {
         const Owner owner{sum.stage, replica};
-        if (stateOf(owner).sumsLeft > 0 || replica >= m_program.replicas() - static_cast<int>(copies.size()))
-            continue; // it does not have the complete sum
-        for (const ReplicaCopy& copy : copies)
+        if (stateOf(owner).sumsLeft > 0 || isSentTheSum(replica))
+            continue;
+        for (const ReplicaCopy& copy : replicaCopies(m_program.replicas()))
             if (copy.from == replica)
                 copySum(owner, {sum.stage, copy.to}, lastOnDevice);
         if (updatesAmidTheBlocks(m_program, m_costs))
@@ -94,9 +85,9 @@ TaskId StepEnd::beginTransfer(Owner from, Owner to, TaskId producer, std::vector
 void StepEnd::copySum(Owner from, Owner to, std::vector<TaskId>& lastOnDevice)
 {
     const TaskId task = beginTransfer(from, to, stateOf(from).lastSum, lastOnDevice);
-    operand(gradientsOf(m_program, from.stage, from.replica));
+    operand(summedIn(from));
     endReads();
-    operand(gradientsOf(m_program, to.stage, to.replica));
+    operand(persistentBuffer(BufferKind::Gradients, to.stage, to.replica));
     stateOf(to).copied = task;
 }
 
@@ -110,7 +101,7 @@ void StepEnd::update(Owner owner, std::vector<TaskId>& lastOnDevice)
     if (m_collectives)
         waitFor(last, m_collectives->sumOf(owner.stage));
     if (state.copied != none)
-        operand(gradientsOf(m_program, owner.stage, owner.replica));
+        operand(persistentBuffer(BufferKind::Gradients, owner.stage, owner.replica));
     endReads();
     if (m_collectives)
         m_collectives->addGatherAfter(owner.stage, state.updated, last);
@@ -159,6 +150,8 @@ void StepEnd::addReduction(TaskKind kind, Owner root, Owner other, ExchangedGrad
     const int here = deviceOf(root.stage, root.replica), there = deviceOf(other.stage, other.replica);
     TaskId& last = lastOnDevice[here];
     const TaskId task = beginTask(kind, Op::U, root.stage, other.stage, here, there, last, none, other.replica);
+    for (const Owner& owner : {root, other})
+        operand(m_shares ? summedIn(owner) : none);
     endReads();
     if (m_collectives) // it sums what copies have summed
         for (const int stage : {root.stage, other.stage})

@@ -8,6 +8,7 @@
 
 #include "core/design/dataflow.h"
 #include "core/program/copycollectives.h"
+#include "core/program/replicashares.h"
 #include "core/program/replicasums.h"
 #include "core/program/taskwriter.h"
 
@@ -17,11 +18,13 @@ namespace pipewright {
 
 class StepEnd : TaskWriter {
 public:
-    /// Keeps references to all. `commuted`: shared parameters' gradients are summed once, at the end of the step, and
-    /// not for each microbatch. `sums` as planReplicaSums() makes them.
-    StepEnd(Program& program, const Schedule& schedule, const Costs& costs, const Dataflow& dataflow, bool commuted,
-            std::vector<PlannedReplicaSum> sums)
-        : TaskWriter(program, schedule, costs), m_dataflow(dataflow), m_commuted(commuted), m_sums(std::move(sums)),
+    /// Keeps references to all. `shares`: of replicas, where they share out gradients, otherwise null. `commuted`:
+    /// shared parameters' gradients are summed once, at the end of the step, and not for each microbatch. `sums` as
+    /// planReplicaSums() makes them.
+    StepEnd(Program& program, const Schedule& schedule, const Costs& costs, const Dataflow& dataflow,
+            const ReplicaShares* shares, bool commuted, std::vector<PlannedReplicaSum> sums)
+        : TaskWriter(program, schedule, costs), m_dataflow(dataflow), m_shares(shares), m_commuted(commuted),
+          m_sums(std::move(sums)),
           m_states(static_cast<std::size_t>(program.replicas()) * static_cast<std::size_t>(program.stages()))
     {
         for (const PlannedReplicaSum& sum : m_sums)
@@ -46,6 +49,17 @@ private:
     };
     void addSum(const PlannedReplicaSum& sum, std::vector<TaskId>& lastOnDevice);
     ExchangedGradients summedOf(const SharedParameter& shared) const;
+    /// Where the gradients of a replica's blocks are added up.
+    BufferId summedIn(Owner owner) const
+    {
+        return m_shares ? m_shares->gradientsOf(owner.stage, owner.replica)
+                        : persistentBuffer(BufferKind::Gradients, owner.stage, owner.replica);
+    }
+    /// Whether a replica has the complete sum only when another one sends it.
+    bool isSentTheSum(int replica) const
+    {
+        return replica >= m_program.replicas() - static_cast<int>(replicaCopies(m_program.replicas()).size());
+    }
     void copySum(Owner from, Owner to, std::vector<TaskId>& lastOnDevice);
     void update(Owner owner, std::vector<TaskId>& lastOnDevice);
     void sendShare(Owner owner, std::vector<TaskId>& lastOnDevice);
@@ -74,6 +88,7 @@ private:
     };
 
     const Dataflow& m_dataflow;
+    const ReplicaShares* m_shares;
     bool m_commuted;
     std::vector<PlannedReplicaSum> m_sums;
     std::size_t m_next = 0;

@@ -59,7 +59,9 @@ protected:
                     addBuffer(kind, device, s, -1, bytes, -1, false, r);
                 };
                 add(BufferKind::Parameters, held.parameters);
-                add(BufferKind::Gradients, held.gradients);
+                add(BufferKind::Gradients, m_schedule.sharesGradientsOfReplicas()
+                                               ? updatingGradients(m_program, held.gradients, r).count()
+                                               : held.gradients);
                 add(BufferKind::OptimizerState, m_schedule.sharesOptimizer() ? shareOfBytes(
                                                     held.optimizer, m_costs.stages[s], r, m_program.replicas())
                                                                              : held.optimizer);
@@ -81,6 +83,15 @@ protected:
                 addBuffer(BufferKind::Parameters, device, stage, -1, costs.parameters);
                 addBuffer(BufferKind::Gradients, device, stage, -1, costs.gradients);
             }
+    }
+
+    /// A buffer of addPersistentBuffers(): Parameters, Gradients or OptimizerState. O(devices).
+    BufferId persistentBuffer(BufferKind kind, int stage, int replica) const
+    {
+        BufferId first = 0;
+        while (m_program.buffers.kind(first) == BufferKind::Framework)
+            ++first;
+        return first + static_cast<BufferId>(3 * (replica * m_program.stages() + stage)) + static_cast<BufferId>(kind);
     }
 
     int deviceOf(int stage, int replica) const { return m_schedule.placement(replica)[stage]; }

@@ -34,7 +34,10 @@ public:
                       const Dataflow& dataflow, const WeightPlan& weights, StepPlan& plan,
                       const CompileOptions& options)
         : TaskWriter(program, schedule, costs), m_graph(graph), m_dataflow(dataflow),
-          m_end(program, schedule, costs, dataflow, options.commuteSharedGradients, std::move(plan.sums)),
+          m_shares(ReplicaShares::areIn(schedule) ? std::optional(ReplicaShares(program, schedule, costs, dataflow))
+                                                  : std::nullopt),
+          m_end(program, schedule, costs, dataflow, m_shares ? &*m_shares : nullptr, options.commuteSharedGradients,
+                std::move(plan.sums)),
           m_lastOnDevice(graph.firstOfDevice.size() - 1, none), m_firstOfPair(m_lastOnDevice), m_made(program),
           m_consumer(graph.blocks.size(), none)
     {
@@ -303,6 +306,8 @@ private:
             m_weights->read(task, index);
         if (m_collectives)
             m_collectives->read(task, m_graph.blocks[index]);
+        if (m_shares)
+            m_shares->read(m_graph.blocks[index]);
     }
 
     void writeWeights(TaskId task, BlockIndex index)
@@ -311,6 +316,8 @@ private:
             writeVersions(task, index);
         if (m_collectives)
             m_collectives->write(m_graph.blocks[index], m_graph.deviceOfBlock[index]);
+        if (m_shares)
+            m_shares->write(m_graph.blocks[index], m_graph.deviceOfBlock[index]);
     }
 
     [[gnu::noinline]] void writeVersions(TaskId task, BlockIndex index)
@@ -451,6 +458,7 @@ private:
 
     const OrderGraph& m_graph;
     const Dataflow& m_dataflow;
+    std::optional<ReplicaShares> m_shares; ///< when replicas share out gradients
     StepEnd m_end;
     std::vector<TaskId> m_lastOnDevice;
     std::vector<TaskId> m_firstOfPair; ///< per device: the first block of its last overlapped pair

@@ -58,6 +58,8 @@ struct PipelineShape {
     /// Whether the replicas shard the optimizer state of every stage: each keeps the state of its share of the
     /// parameters, updates that share and sends it to the others (replicas.h).
     bool sharesOptimizer() const { return zero.level > 0 && replicas() > 1; }
+    /// Whether they share out gradients, too: each keeps the sum of its share alone.
+    bool sharesGradientsOfReplicas() const { return zero.sharesGradients() && replicas() > 1; }
     MemoryChoices memoryChoices() const { return {recompute, zero}; }
     bool offloads(int stage) const
     {

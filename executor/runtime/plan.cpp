@@ -24,6 +24,11 @@ public:
           m_arrivalOfBuffer(program.buffers.size(), -1), m_sumOfTask(program.tasks.size(), -1),
           m_partner(overlapPartners(program))
     {
+        const BufferKind summed =
+            program.sharesGradientsOfReplicas() ? BufferKind::WholeGradients : BufferKind::Gradients;
+        for (BufferId b = 0; b < program.buffers.size(); ++b)
+            if (program.buffers.kind(b) == summed)
+                m_gradients.try_emplace({program.buffers[b].stage, program.buffers[b].replica}, b);
     }
 
     Plan run(std::vector<std::vector<BufferLife>> lifetimes)
@@ -103,9 +108,10 @@ private:
         std::vector<Region> from = regionsOf(m_program.reads(id)), to = regionsOf(m_program.writes(id));
         for (std::size_t i = 0; i < to.size(); ++i)
             if (const Buffer& there = m_program.buffers[m_program.writes(id)[i]]; there.kind == BufferKind::Gradients) {
-                const ReplicaShare updated = updatingGradients(m_program, there.bytes, there.replica);
+                const ReplicaShare updated = updatingGradients(m_program, from[i].bytes, there.replica);
                 from[i] = partOf(from[i], updated);
-                to[i] = partOf(to[i], updated);
+                if (!m_program.sharesGradientsOfReplicas()) // otherwise its share is all it has
+                    to[i] = partOf(to[i], updated);
             }
         const int transfer = addTransfer(id, task.device, task.peer, std::move(from), std::move(to));
         m_transferOfTask[id] = transfer;
@@ -127,16 +133,10 @@ private:
 
     BufferView gradientsOf(TaskId id, int stage, int replica) const
     {
-        for (BufferId buffer = 0; buffer < m_program.buffers.size(); ++buffer) {
-            const Buffer& description = m_program.buffers[buffer];
-            if (!isPersistent(description.kind))
-                break;
-            if (description.kind == BufferKind::Gradients && description.stage == stage
-                && description.replica == replica) {
-                BufferView gradients = view(buffer);
-                gradients.region = m_work.sharedPart(m_program.tasks[id], gradients);
-                return gradients;
-            }
+        if (const auto found = m_gradients.find({stage, replica}); found != m_gradients.end()) {
+            BufferView gradients = view(found->second);
+            gradients.region = m_work.sharedPart(m_program.tasks[id], gradients);
+            return gradients;
         }
         throw Error(m_program.label(id),
                     "has no gradient of stage " + std::to_string(stage) + " in replica " + std::to_string(replica)
@@ -357,7 +357,8 @@ private:
     std::vector<int> m_transferOfTask;
     std::vector<int> m_arrivalOfBuffer;
     std::vector<int> m_sumOfTask;
-    std::vector<TaskId> m_partner; ///< see overlapPartners()
+    std::vector<TaskId> m_partner;                       ///< see overlapPartners()
+    std::map<std::pair<int, int>, BufferId> m_gradients; ///< which reductions add up, by stage and replica
     std::map<std::pair<int, int>, int> m_linkOfPair;
     std::map<std::pair<int, int>, std::size_t> m_pairOfDevices;
     std::map<TaskId, Nanoseconds> m_pins;

@@ -76,6 +76,8 @@ void TrainedWork::bindCopy(BufferId number, std::size_t count, StageCopy& copy)
         if (!isBf16())
             copy.parameters = values;
     } else if (buffer.kind == BufferKind::Gradients) {
+        (m_program->sharesGradientsOfReplicas() ? copy.keptGradients : copy.gradients) = values;
+    } else if (buffer.kind == BufferKind::WholeGradients) {
         copy.gradients = values;
     } else if (buffer.kind == BufferKind::OptimizerState) { // master copies lie before the optimizer's own
         const auto share = static_cast<std::size_t>(shareOf(count, buffer.replica).count());
@@ -116,8 +118,9 @@ void TrainedWork::initialise(const StageCopy& copy, int device, int replica, std
 
 void TrainedWork::clearGradients(const StageCopy& copy, int device)
 {
-    if (!copy.gradients.empty())
-        access(device).operations->run(kernels::Fill{copy.gradients, 0});
+    const std::span<float> lasting = m_program->sharesGradientsOfReplicas() ? copy.keptGradients : copy.gradients;
+    if (!lasting.empty())
+        access(device).operations->run(kernels::Fill{lasting, 0});
 }
 
 ReplicaShare TrainedWork::shareOf(std::size_t count, int replica) const
@@ -144,7 +147,9 @@ void TrainedWork::updateShare(const TaskContext& context, const StageCopy& copy,
     }
     const int replica = context.task->replica;
     const std::span<float> parameters = isBf16() ? copy.parameters : partOf(copy.parameters, replica, 1);
-    optimizer.update(on, context.step + 1, parameters, partOf(copy.gradients, replica, 1), copy.state);
+    const std::span<float> gradients =
+        m_program->sharesGradientsOfReplicas() ? copy.keptGradients : partOf(copy.gradients, replica, 1);
+    optimizer.update(on, context.step + 1, parameters, gradients, copy.state);
     const std::span<std::byte> stored = storedOf(replica);
     if (isBf16())
         on.run(kernels::Narrow{parameters, {reinterpret_cast<std::uint16_t*>(stored.data()), parameters.size()}});
@@ -169,14 +174,15 @@ std::span<const float> TrainedWork::onHost(BufferKind kind, int stage, int repli
 std::vector<float> TrainedWork::valuesOf(BufferKind kind, int stage, std::size_t count,
                                          const std::function<int(int replica)>& deviceOf, int replica) const
 {
-    const bool gradients = kind == BufferKind::Gradients; // a replica has room for all of them
+    const bool gradients = kind == BufferKind::Gradients;
+    const bool hasRoomForAll = gradients && !m_program->sharesGradientsOfReplicas();
     const bool inShares = m_program->sharesOptimizer() && (gradients || isBf16());
     const auto copyFrom = [&](int from, ReplicaShare share, std::vector<float>& values) {
         const std::span<const float> found = onHost(gradients ? kind : kindOfParameters(), stage, from, deviceOf(from));
         if (found.empty() && share.count() > 0)
             throw Error(fmt::format("stage {}", stage), "has no memory for its values",
                         "this is a fault of the program: please report it with the design");
-        std::copy_n(found.begin() + (gradients ? share.begin : 0), share.count(), values.begin() + share.begin);
+        std::copy_n(found.begin() + (hasRoomForAll ? share.begin : 0), share.count(), values.begin() + share.begin);
     };
     std::vector<float> values(count);
     if (!inShares)

@@ -80,7 +80,7 @@ protected:
     void bindCopy(BufferId buffer, std::size_t count, StageCopy& copy);
     /// Writes these parameters into a copy; gradients and state become zeros.
     void initialise(const StageCopy& copy, int device, int replica, std::span<const float> parameters);
-    /// Returns before it is done, as the device's stream is not waited for.
+    /// Those that are there from step to step. Returns before it is done, as the device's stream is not waited for.
     void clearGradients(const StageCopy& copy, int device);
 
     /// Which of `count` parameters a replica updates: all, or with a sharded optimizer its share.

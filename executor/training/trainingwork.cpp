@@ -156,6 +156,9 @@ void TrainingWork::checkSize(const Buffer& buffer) const
         expected = static_cast<std::size_t>(stage.maths.parameterBytes()) / count * share;
         break;
     case BufferKind::Gradients:
+        expected = (m_program->sharesGradientsOfReplicas() ? share : count) * sizeof(float);
+        break;
+    case BufferKind::WholeGradients:
     case BufferKind::PartialGradient:
     case BufferKind::ReceivedPartialGradient: expected = count * sizeof(float); break;
     case BufferKind::OptimizerState:
@@ -181,9 +184,8 @@ void TrainingWork::checkSize(const Buffer& buffer) const
     case BufferKind::Gradient:
     case BufferKind::ReceivedGradient: expected = static_cast<std::size_t>(stage.maths.activationBytes()); break;
     case BufferKind::ReduceInbox:
-    case BufferKind::Workspace: break; // which pass it belongs to depends on the task
-    case BufferKind::GatheredParameters:
-    case BufferKind::WholeGradients: break; // of copies that are only counted, which are not run
+    case BufferKind::Workspace: break;          // which pass it belongs to depends on the task
+    case BufferKind::GatheredParameters: break; // of copies that are only counted, which are not run
     }
     if (expected != static_cast<std::size_t>(buffer.bytes))
         throw Error(fmt::format("stage {}", buffer.stage),
@@ -309,6 +311,9 @@ void TrainingWork::compute(const TaskContext& context)
         versioned ? m_versions.beforeBlock(context, copy, maths.isBf16(), at(task.stage).optimizer) : copy.stored;
     const std::span<float> gradients =
         versioned && isBackward(task.op) ? m_versions.gradientSum(context, copy) : copy.gradients;
+    for (const BufferView& view : context.writes)
+        if (view.description.kind == BufferKind::WholeGradients) // the stage's first backward makes it
+            context.operations->run(kernels::Fill{floats(view.region), 0});
     const auto microbatch = static_cast<std::size_t>(task.microbatch);
     BlockMemory memory(context, task.microbatch % m_sequencePieces);
     memory.saved.operations = context.operations;
@@ -458,6 +463,13 @@ void TrainingWork::reduce(const TaskContext& context, Region own, Region theirs,
         context.operations->run(kernels::Add{floats(own), floats(theirs)});
     if (both)
         context.operations->copy(floats(own), floats(theirs));
+    for (const BufferView& view : context.writes)
+        if (const Buffer& kept = view.description; kept.kind == BufferKind::Gradients) { // behind the last sum
+            const ReplicaShare share = shareOf(countOf(kept.stage), kept.replica);
+            const std::span<const float> sum = m_copies[copyIndex(kept.stage, kept.replica)].gradients.subspan(
+                static_cast<std::size_t>(share.begin), static_cast<std::size_t>(share.count()));
+            context.operations->run(kernels::copyOf<float>(sum, floats(view.region)));
+        }
 }
 
 } // namespace pipewright

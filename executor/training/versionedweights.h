@@ -24,7 +24,10 @@ struct WeightReading {
 struct StageCopy {
     /// In fp32: the stored parameters, or in bf16 the master copies, which only the devices that update have.
     std::span<float> parameters;
-    std::span<float> gradients;
+    std::span<float> gradients; ///< what passes add to
+    /// Of replicas that share out gradients: this one's share of their sum. `gradients` is then there from the stage's
+    /// first backward to the sum.
+    std::span<float> keptGradients{};
     std::span<float> state;        ///< of the optimizer, without master copies
     std::span<std::byte> stored{}; ///< what passes read
     std::int32_t version = 0;      ///< updates since the run began

@@ -232,7 +232,13 @@ private Q_SLOTS:
             r.replicas = 2;
         });
         replicas.schedule.zero = zero;
-        QVERIFY(refusal(replicas).contains("replicas share out the optimizer's state alone"));
+        QVERIFY(refusal(replicas).contains("drawn and counted, too"));
+        for (StageCosts& stage : replicas.costs.stages)
+            stage.gather = stage.reduceGradients = 0;
+        replicas.schedule.zero = {.level = 2, .reduce = Zero::Reduce::Each};
+        QVERIFY(refusal(replicas).contains("add up in another order"));
+        replicas.schedule.zero.reduce = Zero::Reduce::Last;
+        QCOMPARE(refusal(replicas), QString());
         Design amid = sharing("pipedream", 0);
         amid.schedule.zero = zero;
         QVERIFY(refusal(amid).contains("updates its stages amid the step"));

@@ -247,6 +247,49 @@ private Q_SLOTS:
         }
     }
 
+    /// Of the gradients' sums a replica keeps its share, and the whole is there from the first backward to the last
+    /// sum.
+    void sharesOfGradientsAreKeptBehindTheLastSum()
+    {
+        for (const char* family : {"1f1b", "zb-h1", "interleaved-1f1b", "chimera"})
+            for (const int replicas : {2, 3, 4}) {
+                Design design = copies(family, replicas, 4 * 25'000);
+                design.schedule.zero.level = 1;
+                const Prediction whole = predict(design);
+                design.schedule.zero.level = 2;
+                const Prediction prediction = predict(design);
+                const Program& program = prediction.program;
+                QCOMPARE(prediction.metrics.makespan, whole.metrics.makespan);
+                const QString fault = test::checkLifetimes(program);
+                QVERIFY2(fault.isEmpty(), qPrintable(fault));
+                Bytes kept = 0;
+                for (const Buffer& buffer : program.buffers)
+                    kept += buffer.kind == BufferKind::Gradients ? buffer.bytes : 0;
+                QCOMPARE(kept, Bytes{4 * 25'000} * program.stages());
+                for (std::size_t d = 0; d < program.devices.size(); ++d) {
+                    std::map<std::pair<int, int>, bool> live; // by stage and replica
+                    for (const Instruction& instruction : program.devices[d].instructions) {
+                        if (instruction.kind == InstructionKind::Free) {
+                            if (instruction.buffer != none
+                                && program.buffers[instruction.buffer].kind == BufferKind::WholeGradients)
+                                live[{program.buffers[instruction.buffer].stage,
+                                      program.buffers[instruction.buffer].replica}] = false;
+                            continue;
+                        }
+                        const Task& task = program.tasks[instruction.task];
+                        bool& there = live[{task.stage, task.replica}];
+                        if (task.kind == TaskKind::Compute && isBackward(task.op))
+                            there = true;
+                        const auto sendsOn = replicaCopies(program.replicas()); // and holds it until then
+                        QVERIFY2(task.kind != TaskKind::Update || task.replica < std::ssize(sendsOn) || !there,
+                                 program.label(instruction.task).c_str());
+                    }
+                    for (const auto& [of, there] : live)
+                        QVERIFY(!there);
+                }
+            }
+    }
+
     /// Pairs of a stated order leave what is put in place behind its arrival.
     void transfersOfSharesMayBeReordered()
     {

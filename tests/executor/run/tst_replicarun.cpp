@@ -120,13 +120,13 @@ private Q_SLOTS:
         const QTemporaryDir folder;
         std::vector<std::string> dumps;
         std::vector<RunResult> results;
-        for (const bool sharded : {false, true}) {
-            design.schedule.zero.level = sharded ? 1 : 0;
+        for (const int level : {0, 1, 2}) {
+            design.schedule.zero.level = level;
             RunOptions options;
             options.steps = 4;
             options.maths = RunOptions::Maths::Training;
             options.runtime.checkMemory = true;
-            options.saveWeights = folder.filePath(sharded ? "shares" : "whole").toStdString();
+            options.saveWeights = folder.filePath(QString::number(level)).toStdString();
             results.push_back(run(design, options));
             QVERIFY(results.back().gradients && results.back().gradients->bitEqual);
             QCOMPARE(results.back().peakBytes, results.back().predictedPeakBytes);
@@ -136,18 +136,24 @@ private Q_SLOTS:
             QVERIFY(file.open(QIODevice::ReadOnly));
             dumps.push_back(file.readAll().toStdString());
         }
-        QCOMPARE(results[1].losses, results[0].losses);
-        QVERIFY(results[0].losses[3] != results[0].losses[0]);
-        QVERIFY(dumps[0].size() > 1000 && dumps[0] == dumps[1]);
-        const Design trains = trainableDesign(design);
-        const Program program = compile(trains.schedule, trains.costs, trains.dataflow);
-        Bytes state = 0, whole = 0;
-        for (const Buffer& buffer : program.buffers)
-            state += buffer.kind == BufferKind::OptimizerState ? buffer.bytes : 0;
-        for (const StageCosts& stage : trains.costs.stages)
-            whole += stage.optimizerState;
-        QVERIFY(whole > 0);
-        QCOMPARE(state, whole); // once in all replicas together
+        QVERIFY(results[0].losses[3] != results[0].losses[0] && dumps[0].size() > 1000);
+        for (std::size_t level = 1; level < results.size(); ++level) {
+            QCOMPARE(results[level].losses, results[0].losses);
+            QVERIFY(dumps[level] == dumps[0]);
+            design.schedule.zero.level = static_cast<int>(level);
+            const Design trains = trainableDesign(design);
+            const Program program = compile(trains.schedule, trains.costs, trains.dataflow);
+            const BufferKind shared[] = {BufferKind::OptimizerState, BufferKind::Gradients};
+            for (std::size_t kind = 0; kind < std::min(level, std::size(shared)); ++kind) {
+                Bytes held = 0, whole = 0;
+                for (const Buffer& buffer : program.buffers)
+                    held += buffer.kind == shared[kind] ? buffer.bytes : 0;
+                for (const StageCosts& stage : trains.costs.stages)
+                    whole += kind == 0 ? stage.optimizerState : stage.gradients;
+                QVERIFY(whole > 0);
+                QCOMPARE(held, whole); // once in all replicas together
+            }
+        }
     }
 
     void copiesRecomputeAndOffloadToo()
@@ -170,21 +176,21 @@ private Q_SLOTS:
     {
         QTest::addColumn<QByteArray>("family");
         QTest::addColumn<int>("replicas");
-        QTest::addColumn<bool>("sharded");
+        QTest::addColumn<int>("level");
         for (const char* family : {"1f1b", "zb-h1", "interleaved-1f1b", "v-half", "chimera"})
             for (const int replicas : {2, 3, 4})
-                for (const bool sharded : {false, true})
-                    QTest::addRow("%d of %s%s", replicas, family, sharded ? ", shared optimizer state" : "")
-                        << QByteArray(family) << replicas << sharded;
+                for (const int level : {0, 1, 2})
+                    QTest::addRow("%d of %s, ZeRO %d", replicas, family, level)
+                        << QByteArray(family) << replicas << level;
     }
     void theVirtualClockTakesWhatIsPredicted()
     {
         QFETCH(QByteArray, family);
         QFETCH(int, replicas);
-        QFETCH(bool, sharded);
+        QFETCH(int, level);
         Design design = test::evenDesign({.transfer = 1000, .saved = 1 << 20, .savedForWeightGrad = 1 << 19},
                                          copies(family.toStdString(), replicas, 4, 8));
-        design.schedule.zero.level = sharded ? 1 : 0;
+        design.schedule.zero.level = level;
         for (StageCosts& stage : design.costs.stages) {
             stage.gradients = stage.parameters = 4 << 10;
             stage.optimizerState = 8 << 10;
