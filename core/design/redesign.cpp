@@ -221,15 +221,13 @@ void requireCopies(const Design& design, const char* where)
         throw Error(where, "one copy of the pipeline has nobody to share its states with",
                     "make the design with --replicas N or --data-parallel N");
     if (design.schedule.sharesGradientsOfReplicas()) {
-        const char* const counted = "copies that are only counted (--data-parallel N) of a pipeline that runs one way";
         if (copiesSharing(design) > design.schedule.replicas())
             throw Error(where, "copies that are drawn and counted, too, share out the optimizer's state alone",
                         "take level 1, or copies of one kind");
-        if (design.schedule.zero.sharesParameters())
-            throw Error(where, "drawn replicas share out no parameters", fmt::format("take level 2, or {}", counted));
         if (design.schedule.zero.reduce == Zero::Reduce::Each)
             throw Error(where, "drawn replicas sum their gradients once, in the order of a run that shares out nothing",
-                        fmt::format("sum them after the last microbatch (--reduce last), or take {}", counted));
+                        "sum them after the last microbatch (--reduce last), or take copies that are only counted "
+                        "(--data-parallel N) of a pipeline that runs one way");
     }
     if (design.schedule.zero.sharesGradients() && hasUpdates(design.schedule))
         throw Error(where, "gradients are shared out at the end of a step, and this schedule updates amid it",

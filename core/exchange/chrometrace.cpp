@@ -119,7 +119,7 @@ private:
         const Task& task = m_program.tasks[t];
         beginEvent();
         appendFormatted(m_text, R"({{"ph":"X","name":"{}","cat":"{}","pid":{},"tid":{},)", m_program.label(t),
-                        categoryOf(task), process(deviceOf(t)), m_thread[t]);
+                        categoryOf(m_program, task), process(deviceOf(t)), m_thread[t]);
         time("ts", m_timeline.start[t]);
         m_text += ',';
         time("dur", std::max<Nanoseconds>(0, m_timeline.end[t] - m_timeline.start[t]));

@@ -124,8 +124,8 @@ private:
                 if (ran(transfer))
                     lastFlows.push_back(flowOf(transfer));
         }
-        m_packets.slice(id, timeline.start[t], timeline.end[t], categoryOf(m_program.tasks[t]), m_program.label(t),
-                        flows, lastFlows);
+        m_packets.slice(id, timeline.start[t], timeline.end[t], categoryOf(m_program, m_program.tasks[t]),
+                        m_program.label(t), flows, lastFlows);
     }
 
     void addMemory(const std::vector<MemorySample>& samples, int which, std::size_t device, const std::string& name)

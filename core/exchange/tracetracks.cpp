@@ -14,11 +14,14 @@ std::size_t FreeRows::rowFor(Nanoseconds start, Nanoseconds end)
     return m_freeFrom.size() - 1;
 }
 
-std::string_view categoryOf(const Task& task)
+std::string_view categoryOf(const Program& program, const Task& task)
 {
     switch (task.kind) {
     case TaskKind::Compute: return describe(task.op);
-    case TaskKind::Transfer: return task.op == Op::F ? "transfer of activation" : "transfer of gradient";
+    case TaskKind::Transfer:
+        return program.bringsParameters(task) ? "transfer of parameters"
+               : task.op == Op::F             ? "transfer of activation"
+                                              : "transfer of gradient";
     case TaskKind::Reduce:
     case TaskKind::ReplicaSum: return "reduction";
     case TaskKind::Update:

@@ -20,7 +20,7 @@ private:
     std::vector<Nanoseconds> m_freeFrom;
 };
 
-std::string_view categoryOf(const Task& task); ///< "forward", "transfer of activation", …
+std::string_view categoryOf(const Program& program, const Task& task); ///< "forward", "transfer of activation", …
 
 /// Per task: of a transfer, the first task that waits for what it carries; else none. O(tasks).
 std::vector<TaskId> firstConsumers(const Program& program);

@@ -83,6 +83,8 @@ OrderPreview::OrderPreview(const Design& design, const Prediction& present)
     m_possible = m_possible && std::none_of(program.tasks.begin(), program.tasks.end(), [](const Task& task) {
                      return isCopyCollective(task.kind);
                  });
+    // Likewise parameters that replicas gather.
+    m_possible = m_possible && !program.sharesParametersOfReplicas();
     // Sums over replicas are placed in idle time, which depends on the order.
     for (const StageCosts& stage : design.costs.stages)
         m_possible = m_possible && (program.replicas() == 1 || stage.gradients == 0);

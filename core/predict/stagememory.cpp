@@ -80,7 +80,10 @@ MemoryBreakdown memoryBreakdown(const Design& design, const Prediction& predicti
             memory.device = design.schedule.placement(replica)[stage];
             if (static_cast<std::size_t>(stage) < design.costs.stages.size()) {
                 const StageState held = stageState(design.schedule, design.costs, design.dataflow, stage, replica);
-                memory.weights = held.parameters;
+                memory.weights =
+                    design.schedule.sharesParametersOfReplicas()
+                        ? shareOfBytes(held.parameters, design.costs.stages[stage], replica, design.schedule.replicas())
+                        : held.parameters;
                 memory.gradients = design.schedule.sharesGradientsOfReplicas()
                                        ? updatingGradients(design.schedule, held.gradients, replica).count()
                                        : held.gradients;

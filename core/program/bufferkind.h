@@ -38,7 +38,8 @@ enum class BufferKind : std::uint8_t {
     OffloadedUntilWeightGrad,
     ReloadedUntilInputGrad, ///< back on the device: Reload -> I or B
     ReloadedUntilWeightGrad,
-    GatheredParameters, ///< all of a stage's parameters, which copies of the pipeline share out: until the last reader
+    GatheredParameters, ///< all of a stage's parameters, which copies of the pipeline share out: until the last reader;
+                        ///< between replicas SetOut makes it from the own share, and transfers bring the others'
     WholeGradients,     ///< of a stage's gradients what other copies have a share in, and is still to be shared out
 };
 inline constexpr int bufferKindCount = 28;
@@ -120,6 +121,11 @@ constexpr bool isPersistent(BufferKind kind)
 constexpr bool isSavedActivation(BufferKind kind)
 {
     return traitsOf(kind).use == BufferUse::Saved;
+}
+/// What transfers fill is there already: they do not begin it, and may bring parts of it.
+constexpr bool isThereBeforeTransfers(BufferKind kind)
+{
+    return isPersistent(kind) || kind == BufferKind::GatheredParameters;
 }
 constexpr bool isInHostMemory(BufferKind kind)
 {

@@ -135,8 +135,6 @@ void checkZero(const Schedule& schedule, const OrderGraph& graph, const Costs& c
                && std::any_of(costs.stages.begin(), costs.stages.end(),
                               [](const StageCosts& stage) { return stage.exchangesStates(); }),
            "its copies are drawn and counted, too", "take --zero 1, or copies of one kind");
-    refuse(drawn && schedule.zero.sharesParameters(), "drawn replicas share out no parameters",
-           "take --zero 2, or copies that are only counted (--data-parallel N) of a pipeline that runs one way");
     refuse(drawn && schedule.zero.reduce == Zero::Reduce::Each,
            "sums after each microbatch add up in another order than replicas without shared gradients",
            "take --reduce last, or copies that are only counted (--data-parallel N) of a pipeline that runs one way");

@@ -334,7 +334,7 @@ private:
         if (destination != nullptr) {
             Bytes bytes = 0;
             for (const BufferId b : m_program.writes(t))
-                bytes += bytesOnDevice(b);
+                bytes += isThereBeforeTransfers(m_program.buffers.kind(b)) ? 0 : bytesOnDevice(b);
             add(*destination, InstructionKind::Receive, t, none, bytes);
         }
     }

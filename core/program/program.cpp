@@ -27,6 +27,12 @@ std::int64_t Program::transferCount() const
     return std::count_if(tasks.begin(), tasks.end(), [](const Task& t) { return t.kind == TaskKind::Transfer; });
 }
 
+bool Program::bringsParameters(const Task& task) const
+{
+    return task.kind == TaskKind::Transfer && task.op != Op::U && sharesParametersOfReplicas()
+           && placement(task.replica)[static_cast<std::size_t>(task.stage)] == task.peer;
+}
+
 std::string Program::label(TaskId id) const
 {
     const Task& task = tasks[id];
@@ -36,6 +42,9 @@ std::string Program::label(TaskId id) const
                             : toString(task.block());
     case TaskKind::Collective: return fmt::format("{} collective {}", toString(task.block()), partOfTask[id]);
     case TaskKind::Transfer:
+        if (bringsParameters(task))
+            return fmt::format("parameters of stage {} for {} from device {} to device {}", task.stage,
+                               toString(task.block()), task.device, task.peer);
         return fmt::format("{} from device {} to device {}", toString(task.block()), task.device, task.peer);
     case TaskKind::Offload: return fmt::format("{} to host memory", toString(task.block()));
     case TaskKind::Reload: return fmt::format("{} from host memory", toString(task.block()));

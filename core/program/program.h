@@ -156,6 +156,9 @@ public:
 
     std::int64_t computeCount() const; ///< the schedule's blocks, U among them
     std::int64_t transferCount() const;
+    /// Whether a transfer brings another replica's share of a stage's parameters. Its numbers are those of the block
+    /// that is the first to read them, which runs on its destination.
+    bool bringsParameters(const Task& task) const;
     /// "F0.3", "F0.3 to device 1", "reduce stage 0 + stage 3", "U2": for traces, tooltips and messages.
     std::string label(TaskId task) const;
     bool operator==(const Program& other) const;

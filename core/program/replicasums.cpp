@@ -189,6 +189,28 @@ Bytes movedBytes(const Program& program, TaskId transfer)
     return bytes;
 }
 
+BufferId persistentBuffer(const Program& program, BufferKind kind, int stage, int replica)
+{
+    BufferId first = 0;
+    while (program.buffers.kind(first) == BufferKind::Framework)
+        ++first;
+    return first + static_cast<BufferId>(3 * (replica * program.stages() + stage)) + static_cast<BufferId>(kind);
+}
+
+ReplicaShare gatheredPart(const Program& program, int stage, int replica)
+{
+    const int replicas = program.replicas();
+    const auto placeOf = [&](int of) { return shareOfReplica(replicas, of, replicas).begin; }; // of one value each
+    const auto bytesOf = [&](int of) {
+        return program.buffers.bytes(persistentBuffer(program, BufferKind::Parameters, stage, of));
+    };
+    ReplicaShare part;
+    for (int other = 0; other < replicas; ++other)
+        part.begin += placeOf(other) < placeOf(replica) ? bytesOf(other) : 0;
+    part.end = part.begin + bytesOf(replica);
+    return part;
+}
+
 Bytes shareOfBytes(Bytes whole, const StageCosts& stage, int replica, int replicas)
 {
     const Bytes parameters = stage.gradients / static_cast<Bytes>(sizeof(float));

@@ -36,6 +36,11 @@ Nanoseconds replicaSumTime(const PipelineShape& shape, int stage, const ReplicaP
 /// of the receiving replica.
 Bytes movedBytes(const Program& program, TaskId transfer);
 
+/// The buffer with a stage's Parameters, Gradients or OptimizerState in a replica. O(devices).
+BufferId persistentBuffer(const Program& program, BufferKind kind, int stage, int replica);
+/// Where a replica's share lies in all of a stage's gathered parameters, in bytes. O(replicas x devices).
+ReplicaShare gatheredPart(const Program& program, int stage, int replica);
+
 /// The bytes that a replica keeps of `whole`, a stage's optimizer state or its sharded parameters. Shares consist of
 /// whole parameters, as many as the stage has fp32 gradients; when the bytes come from no model, of single bytes.
 Bytes shareOfBytes(Bytes whole, const StageCosts& stage, int replica, int replicas);

@@ -52,7 +52,7 @@ void StepEnd::addSum(const PlannedReplicaSum& sum, std::vector<TaskId>& lastOnDe
         state.lastSum = static_cast<TaskId>(m_program.tasks.size() - 1);
         --state.sumsLeft;
         if (m_shares && state.sumsLeft == 0 && !isSentTheSum(replica)) // of which it keeps its share
-            operand(persistentBuffer(BufferKind::Gradients, sum.stage, replica));
+            operand(persistentBuffer(m_program, BufferKind::Gradients, sum.stage, replica));
     }
     if (m_program.blocks())
         return;
@@ -72,12 +72,8 @@ TaskId StepEnd::beginTransfer(Owner from, Owner to, TaskId producer, std::vector
 {
     const int here = deviceOf(from.stage, from.replica), there = deviceOf(to.stage, to.replica);
     const TaskId task = beginTask(TaskKind::Transfer, Op::U, from.stage, 0, here, there, none, producer, from.replica);
-    if (m_program.blocks()) { // part of both devices' orders
-        m_program.afterOnDevice[task] = lastOnDevice[here];
-        if (lastOnDevice[there] != none)
-            m_program.extraDependencies.push_back({task, lastOnDevice[there], 0});
-        lastOnDevice[here] = lastOnDevice[there] = task;
-    }
+    if (m_program.blocks())
+        holdUp(task, here, there, lastOnDevice);
     return task;
 }
 
@@ -87,7 +83,7 @@ void StepEnd::copySum(Owner from, Owner to, std::vector<TaskId>& lastOnDevice)
     const TaskId task = beginTransfer(from, to, stateOf(from).lastSum, lastOnDevice);
     operand(summedIn(from));
     endReads();
-    operand(persistentBuffer(BufferKind::Gradients, to.stage, to.replica));
+    operand(persistentBuffer(m_program, BufferKind::Gradients, to.stage, to.replica));
     stateOf(to).copied = task;
 }
 
@@ -101,11 +97,11 @@ void StepEnd::update(Owner owner, std::vector<TaskId>& lastOnDevice)
     if (m_collectives)
         waitFor(last, m_collectives->sumOf(owner.stage));
     if (state.copied != none)
-        operand(persistentBuffer(BufferKind::Gradients, owner.stage, owner.replica));
+        operand(persistentBuffer(m_program, BufferKind::Gradients, owner.stage, owner.replica));
     endReads();
     if (m_collectives)
         m_collectives->addGatherAfter(owner.stage, state.updated, last);
-    if (m_program.sharesOptimizer())
+    if (m_program.sharesOptimizer() && !m_program.sharesParametersOfReplicas()) // gathered when they are read
         sendShare(owner, lastOnDevice);
 }
 

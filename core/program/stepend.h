@@ -53,7 +53,7 @@ private:
     BufferId summedIn(Owner owner) const
     {
         return m_shares ? m_shares->gradientsOf(owner.stage, owner.replica)
-                        : persistentBuffer(BufferKind::Gradients, owner.stage, owner.replica);
+                        : persistentBuffer(m_program, BufferKind::Gradients, owner.stage, owner.replica);
     }
     /// Whether a replica has the complete sum only when another one sends it.
     bool isSentTheSum(int replica) const

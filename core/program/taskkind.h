@@ -17,7 +17,8 @@ enum class TaskKind : std::uint8_t {
     ReplicaSum, ///< a stage's gradients are summed over replicas 0 and `replica`
     Update,
     PutInPlace, ///< weights that another device updated become this one's
-    SetOut,     ///< sharded states: the first copies of a stage's weights are made, to be passed from block to block
+    SetOut,     ///< sharded states: the first copies of a stage's weights are made, to be passed from block to block;
+                ///< ZeRO 3 of replicas: the place for gathered parameters is made, with the device's own share
     Collective, ///< of all members of a group, inside a block
     Offload,    ///< activations of a forward are copied to host memory
     Reload,     ///< they are copied back for the backward

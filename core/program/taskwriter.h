@@ -58,7 +58,9 @@ protected:
                 const auto add = [&](BufferKind kind, Bytes bytes) {
                     addBuffer(kind, device, s, -1, bytes, -1, false, r);
                 };
-                add(BufferKind::Parameters, held.parameters);
+                add(BufferKind::Parameters, m_schedule.sharesParametersOfReplicas() ? shareOfBytes(
+                                                held.parameters, m_costs.stages[s], r, m_program.replicas())
+                                                                                    : held.parameters);
                 add(BufferKind::Gradients, m_schedule.sharesGradientsOfReplicas()
                                                ? updatingGradients(m_program, held.gradients, r).count()
                                                : held.gradients);
@@ -83,15 +85,6 @@ protected:
                 addBuffer(BufferKind::Parameters, device, stage, -1, costs.parameters);
                 addBuffer(BufferKind::Gradients, device, stage, -1, costs.gradients);
             }
-    }
-
-    /// A buffer of addPersistentBuffers(): Parameters, Gradients or OptimizerState. O(devices).
-    BufferId persistentBuffer(BufferKind kind, int stage, int replica) const
-    {
-        BufferId first = 0;
-        while (m_program.buffers.kind(first) == BufferKind::Framework)
-            ++first;
-        return first + static_cast<BufferId>(3 * (replica * m_program.stages() + stage)) + static_cast<BufferId>(kind);
     }
 
     int deviceOf(int stage, int replica) const { return m_schedule.placement(replica)[stage]; }
@@ -151,6 +144,17 @@ protected:
     {
         if (bytes > 0)
             operand(addBufferOf(block, BufferKind::Workspace, device, bytes));
+    }
+
+    /// A blocking transfer: neither device computes meanwhile, so it is part of both devices' orders.
+    void holdUp(TaskId transfer, int source, int destination, std::vector<TaskId>& lastOnDevice)
+    {
+        TaskId& lastOfSource = lastOnDevice[source];
+        TaskId& lastOfDestination = lastOnDevice[destination];
+        m_program.afterOnDevice[transfer] = lastOfSource;
+        if (lastOfDestination != none)
+            m_program.extraDependencies.push_back({transfer, lastOfDestination, 0});
+        lastOfSource = lastOfDestination = transfer;
     }
 
     void waitFor(TaskId task, TaskId arrival)

@@ -34,8 +34,9 @@ public:
                       const Dataflow& dataflow, const WeightPlan& weights, StepPlan& plan,
                       const CompileOptions& options)
         : TaskWriter(program, schedule, costs), m_graph(graph), m_dataflow(dataflow),
-          m_shares(ReplicaShares::areIn(schedule) ? std::optional(ReplicaShares(program, schedule, costs, dataflow))
-                                                  : std::nullopt),
+          m_shares(ReplicaShares::areIn(schedule)
+                       ? std::optional(ReplicaShares(program, schedule, costs, dataflow, graph))
+                       : std::nullopt),
           m_end(program, schedule, costs, dataflow, m_shares ? &*m_shares : nullptr, options.commuteSharedGradients,
                 std::move(plan.sums)),
           m_lastOnDevice(graph.firstOfDevice.size() - 1, none), m_firstOfPair(m_lastOnDevice), m_made(program),
@@ -78,6 +79,8 @@ private:
             m_end.addSumsBefore(now, m_lastOnDevice);
             if (m_weights)
                 sendWeightsOut(order, instant);
+            if (m_shares)
+                m_shares->addGathersOf(order, instant, m_lastOnDevice);
             for (std::uint32_t rank = order.instants[instant]; rank < order.instants[instant + 1]; ++rank) {
                 const BlockIndex i = order.blocks[rank];
                 fetchAhead(order.blocks, rank);
@@ -143,6 +146,8 @@ private:
             m_weights->prepare(index, last);
         if (m_collectives)
             m_collectives->addGathersBefore(index, last);
+        if (m_shares)
+            m_shares->addGathersBefore(index, m_lastOnDevice);
         if (m_offload)
             m_offload->addReloadsBefore(index, last);
         const TaskKind kind = block.op == Op::U ? TaskKind::Update : TaskKind::Compute;
@@ -307,7 +312,7 @@ private:
         if (m_collectives)
             m_collectives->read(task, m_graph.blocks[index]);
         if (m_shares)
-            m_shares->read(m_graph.blocks[index]);
+            m_shares->read(task, m_graph.blocks[index]);
     }
 
     void writeWeights(TaskId task, BlockIndex index)
@@ -430,7 +435,7 @@ private:
         const TaskId task = beginTask(TaskKind::Transfer, sentAs(producer.op), producer.stage, producer.microbatch,
                                       producer.device, pending.destination, none, pending.producer, producer.replica);
         if (m_program.blocks())
-            holdUp(task, producer.device, pending.destination);
+            holdUp(task, producer.device, pending.destination, m_lastOnDevice);
         else if (const TaskId last = m_lastOnDevice[producer.device]; pending.heldBack && last != pending.producer)
             m_program.extraDependencies.push_back({task, last, 0}); // its device comes to it in order
         m_pending.eachValue(pending, [&](const PendingTransfers::Value& value) { operand(value.source); });
@@ -443,17 +448,6 @@ private:
             operand(received);
             (value.chain != nullptr ? *value.chain : m_skipArrival[value.skipKey]) = {received, task};
         });
-    }
-
-    /// A blocking transfer: neither device computes meanwhile, so it is part of both devices' orders.
-    void holdUp(TaskId task, int source, int destination)
-    {
-        TaskId& lastOfSource = m_lastOnDevice[source];
-        TaskId& lastOfDestination = m_lastOnDevice[destination];
-        m_program.afterOnDevice[task] = lastOfSource;
-        if (lastOfDestination != none)
-            m_program.extraDependencies.push_back({task, lastOfDestination, 0});
-        lastOfSource = lastOfDestination = task;
     }
 
     const OrderGraph& m_graph;

@@ -60,6 +60,8 @@ struct PipelineShape {
     bool sharesOptimizer() const { return zero.level > 0 && replicas() > 1; }
     /// Whether they share out gradients, too: each keeps the sum of its share alone.
     bool sharesGradientsOfReplicas() const { return zero.sharesGradients() && replicas() > 1; }
+    /// Whether they share out parameters, too: each gathers those of the others before its blocks read them.
+    bool sharesParametersOfReplicas() const { return zero.sharesParameters() && replicas() > 1; }
     MemoryChoices memoryChoices() const { return {recompute, zero}; }
     bool offloads(int stage) const
     {

@@ -157,7 +157,7 @@ private:
     void stampSend(std::size_t transfer);
     Nanoseconds waitForBus(TaskId transfer) const;
     bool waitForTurn(TaskId sum);
-    Nanoseconds blockingStart(std::size_t transfer) const;
+    Nanoseconds meetingStart(std::size_t transfer) const;
     Posting posting(const PlannedTransfer& what, bool isTask, std::span<const Region> regions, Event* done) const;
     bool finishBlocking(State side, int transfer);
     bool waitFor(State state, int transfer);

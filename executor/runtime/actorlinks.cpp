@@ -39,7 +39,7 @@ void Actor::stampSend(std::size_t index)
     // device reaches it late.
     if (what.behindBlocks || m_slowed)
         start = std::max(start, m_clock);
-    if (m_run.program->blocks()) {
+    if (m_run.program->blocks() || what.meets) {
         m_run.virtualClock.senderReady[index] = std::max(start, m_clock);
         return;
     }
@@ -64,8 +64,8 @@ bool Actor::waitForTurn(TaskId sum)
     return pause(start - steadyNow());
 }
 
-/// Virtual clock: when a blocking transfer begins. Both sides must have reached it.
-Nanoseconds Actor::blockingStart(std::size_t index) const
+/// Virtual clock: when a transfer begins that both sides must have reached.
+Nanoseconds Actor::meetingStart(std::size_t index) const
 {
     return std::max(m_run.virtualClock.senderReady[index], m_run.virtualClock.receiverReady[index])
            + waitForBus(m_run.plan.transfers[index].task);
@@ -91,7 +91,7 @@ bool Actor::receive(int transfer)
     const auto index = static_cast<std::size_t>(transfer);
     const PlannedTransfer& what = m_run.plan.transfers[index];
     const bool isTask = isTransferTask(transfer), blocks = isTask && m_run.program->blocks();
-    if (m_run.options.virtualClock && blocks)
+    if (m_run.options.virtualClock && (blocks || what.meets))
         m_run.virtualClock.receiverReady[index] = m_clock;
     recordCopy(transfer, m_run.links[what.link]->receive(
                              *m_stream, posting(what, isTask, what.destination, m_run.arrived[index].get())));
@@ -105,7 +105,7 @@ bool Actor::finishBlocking(State side, int transfer)
         return false;
     if (m_run.options.virtualClock) {
         const auto index = static_cast<std::size_t>(transfer);
-        m_clock = blockingStart(index) + m_run.options.durations[m_run.plan.transfers[index].task];
+        m_clock = meetingStart(index) + m_run.options.durations[m_run.plan.transfers[index].task];
         if (side == State::WaitsForArrival)
             m_run.virtualClock.transferEnd[index] = m_clock;
     }
@@ -142,8 +142,12 @@ bool Actor::waitForArrivals(const PlannedInstruction& instruction)
         const std::uint32_t transfer = m_plan->arrivals[i];
         if (!waitFor(State::WaitsForArrival, static_cast<int>(transfer)))
             return false;
-        if (m_run.options.virtualClock)
-            m_clock = std::max(m_clock, m_run.virtualClock.transferEnd[transfer]);
+        if (!m_run.options.virtualClock)
+            continue;
+        Nanoseconds& end = m_run.virtualClock.transferEnd[transfer];
+        if (const PlannedTransfer& what = m_run.plan.transfers[transfer]; what.meets && !m_run.program->blocks())
+            end = meetingStart(transfer) + m_run.options.durations[what.task];
+        m_clock = std::max(m_clock, end);
     }
     return true;
 }
@@ -165,7 +169,9 @@ void Actor::recordCopy(int transfer, const Copied& copied)
     const auto index = static_cast<std::size_t>(transfer);
     TaskRecord record{copied.task, m_run.step, m_run.plan.transfers[index].to, copied.start, copied.end};
     if (m_run.options.virtualClock) {
-        record.start = m_run.program->blocks() ? blockingStart(index) : m_run.virtualClock.transferStart[index];
+        record.start = m_run.program->blocks() || m_run.plan.transfers[index].meets
+                           ? meetingStart(index)
+                           : m_run.virtualClock.transferStart[index];
         record.end = record.start + m_run.options.durations[copied.task];
     }
     m_run.recorder->record(m_device, record);

@@ -117,7 +117,8 @@ std::vector<BufferLife> lifetimes(const Program& program, int device)
             continue;
         for (const BufferId buffer : program.writes(instruction.task)) {
             const Buffer& description = program.buffers[buffer];
-            if (description.device != device || isPersistent(description.kind))
+            if (description.device != device || isPersistent(description.kind)
+                || (instruction.kind == InstructionKind::Receive && isThereBeforeTransfers(description.kind)))
                 continue;
             if (!indexOf.emplace(buffer, result.size()).second)
                 throw Error(place(device, i), "defines buffer " + std::to_string(buffer) + " a second time",

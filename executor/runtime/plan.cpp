@@ -113,10 +113,18 @@ private:
                 if (!m_program.sharesGradientsOfReplicas()) // otherwise its share is all it has
                     to[i] = partOf(to[i], updated);
             }
+        const bool isShare = m_program.bringsParameters(task);
+        if (isShare)
+            to.front() = partOf(to.front(), gatheredPart(m_program, task.stage,
+                                                         m_program.buffers[m_program.reads(id).front()].replica));
         const int transfer = addTransfer(id, task.device, task.peer, std::move(from), std::move(to));
+        m_plan.transfers.back().meets = isShare;
         m_transferOfTask[id] = transfer;
         for (const BufferId buffer : m_program.writes(id))
-            m_arrivalOfBuffer[buffer] = transfer;
+            if (isShare)
+                m_arrivalsOfShares.emplace(buffer, transfer);
+            else
+                m_arrivalOfBuffer[buffer] = transfer;
     }
 
     /// A copy between a device and its host memory, which needs no link.
@@ -347,6 +355,8 @@ private:
         for (const BufferId buffer : buffers) {
             if (m_arrivalOfBuffer[buffer] >= 0)
                 plan.arrivals.push_back(static_cast<std::uint32_t>(m_arrivalOfBuffer[buffer]));
+            for (auto [share, end] = m_arrivalsOfShares.equal_range(buffer); share != end; ++share)
+                plan.arrivals.push_back(static_cast<std::uint32_t>(share->second));
         }
         planned.arrivals.end = static_cast<std::uint32_t>(plan.arrivals.size());
     }
@@ -356,6 +366,7 @@ private:
     StageWork& m_work;
     std::vector<int> m_transferOfTask;
     std::vector<int> m_arrivalOfBuffer;
+    std::multimap<BufferId, int> m_arrivalsOfShares; ///< of gathered parameters
     std::vector<int> m_sumOfTask;
     std::vector<TaskId> m_partner;                       ///< see overlapPartners()
     std::map<std::pair<int, int>, BufferId> m_gradients; ///< which reductions add up, by stage and replica

@@ -21,6 +21,9 @@ struct PlannedTransfer {
     std::vector<Region> source, destination;
     /// Virtual clock: a given order of transfers places it after later blocks than the one that made its value.
     bool behindBlocks = false;
+    /// Virtual clock: it begins when both devices have come to it, though neither waits: a share of gathered
+    /// parameters.
+    bool meets = false;
 };
 
 struct PlannedInstruction {

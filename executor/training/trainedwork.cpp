@@ -102,13 +102,14 @@ void TrainedWork::initialise(const StageCopy& copy, int device, int replica, std
         else
             std::memcpy(memory.data(), from, memory.size());
     };
+    const bool isShare = m_program->sharesParametersOfReplicas();
+    const std::int64_t first = shareOf(parameters.size(), replica).begin;
     std::vector<std::uint16_t> narrow(isBf16() ? parameters.size() : 0);
     if (isBf16()) {
         kernels::run(kernels::Narrow{parameters, narrow});
-        write(copy.stored, narrow.data());
+        write(copy.stored, narrow.data() + (isShare ? first : 0));
     }
-    const std::int64_t first = isBf16() ? shareOf(parameters.size(), replica).begin : 0;
-    write(std::as_writable_bytes(copy.parameters), parameters.data() + first);
+    write(std::as_writable_bytes(copy.parameters), parameters.data() + (isBf16() || isShare ? first : 0));
     clearGradients(copy, device);
     if (!copy.state.empty())
         to.operations->run(kernels::Fill{copy.state, 0});
@@ -137,20 +138,26 @@ void TrainedWork::updateShare(const TaskContext& context, const StageCopy& copy,
         return values.subspan(static_cast<std::size_t>(share.begin) * width,
                               static_cast<std::size_t>(share.count()) * width);
     };
-    const auto storedOf = [&](int replica) {
-        return partOf(copy.stored, replica, isBf16() ? sizeof(std::uint16_t) : sizeof(float));
+    const auto storedPart = [&](std::span<std::byte> stored, int replica) {
+        return partOf(stored, replica, isBf16() ? sizeof(std::uint16_t) : sizeof(float));
     };
-    if (context.task->kind == TaskKind::PutInPlace) {
-        for (const BufferView& view : context.reads)
-            on.run(kernels::copyOf<std::byte>(bytes(view.region), storedOf(view.description.replica)));
+    const int replica = context.task->replica;
+    if (context.task->kind == TaskKind::SetOut) { // of gathered parameters, the own part
+        for (const BufferView& view : context.writes)
+            on.run(kernels::copyOf<std::byte>(copy.stored, storedPart(bytes(view.region), replica)));
         return;
     }
-    const int replica = context.task->replica;
-    const std::span<float> parameters = isBf16() ? copy.parameters : partOf(copy.parameters, replica, 1);
+    if (context.task->kind == TaskKind::PutInPlace) {
+        for (const BufferView& view : context.reads)
+            on.run(kernels::copyOf<std::byte>(bytes(view.region), storedPart(copy.stored, view.description.replica)));
+        return;
+    }
+    const bool isShare = m_program->sharesParametersOfReplicas();
+    const std::span<float> parameters = isBf16() || isShare ? copy.parameters : partOf(copy.parameters, replica, 1);
     const std::span<float> gradients =
         m_program->sharesGradientsOfReplicas() ? copy.keptGradients : partOf(copy.gradients, replica, 1);
     optimizer.update(on, context.step + 1, parameters, gradients, copy.state);
-    const std::span<std::byte> stored = storedOf(replica);
+    const std::span<std::byte> stored = isShare ? copy.stored : storedPart(copy.stored, replica);
     if (isBf16())
         on.run(kernels::Narrow{parameters, {reinterpret_cast<std::uint16_t*>(stored.data()), parameters.size()}});
     for (const BufferView& view : context.writes)
@@ -176,7 +183,8 @@ std::vector<float> TrainedWork::valuesOf(BufferKind kind, int stage, std::size_t
 {
     const bool gradients = kind == BufferKind::Gradients;
     const bool hasRoomForAll = gradients && !m_program->sharesGradientsOfReplicas();
-    const bool inShares = m_program->sharesOptimizer() && (gradients || isBf16());
+    const bool inShares =
+        m_program->sharesParametersOfReplicas() || (m_program->sharesOptimizer() && (gradients || isBf16()));
     const auto copyFrom = [&](int from, ReplicaShare share, std::vector<float>& values) {
         const std::span<const float> found = onHost(gradients ? kind : kindOfParameters(), stage, from, deviceOf(from));
         if (found.empty() && share.count() > 0)

@@ -149,6 +149,10 @@ void TrainingWork::checkSize(const Buffer& buffer) const
     auto expected = static_cast<std::size_t>(buffer.bytes);
     switch (buffer.kind) {
     case BufferKind::Parameters:
+        expected = static_cast<std::size_t>(stage.maths.parameterBytes()) / count
+                   * (m_program->sharesParametersOfReplicas() ? share : count);
+        break;
+    case BufferKind::GatheredParameters:
     case BufferKind::WeightVersion:
     case BufferKind::PredictedWeights: expected = static_cast<std::size_t>(stage.maths.parameterBytes()); break;
     case BufferKind::SentWeights:
@@ -184,8 +188,7 @@ void TrainingWork::checkSize(const Buffer& buffer) const
     case BufferKind::Gradient:
     case BufferKind::ReceivedGradient: expected = static_cast<std::size_t>(stage.maths.activationBytes()); break;
     case BufferKind::ReduceInbox:
-    case BufferKind::Workspace: break;          // which pass it belongs to depends on the task
-    case BufferKind::GatheredParameters: break; // of copies that are only counted, which are not run
+    case BufferKind::Workspace: break; // which pass it belongs to depends on the task
     }
     if (expected != static_cast<std::size_t>(buffer.bytes))
         throw Error(fmt::format("stage {}", buffer.stage),
@@ -307,8 +310,11 @@ void TrainingWork::compute(const TaskContext& context)
     const StoredStage& maths = at(task.stage).maths;
     StageCopy& copy = copyOf(task);
     const bool versioned = m_program->versioned();
-    const std::span<const std::byte> weights =
+    std::span<const std::byte> weights =
         versioned ? m_versions.beforeBlock(context, copy, maths.isBf16(), at(task.stage).optimizer) : copy.stored;
+    for (const BufferView& view : context.reads)
+        if (view.description.kind == BufferKind::GatheredParameters)
+            weights = bytes(view.region);
     const std::span<float> gradients =
         versioned && isBackward(task.op) ? m_versions.gradientSum(context, copy) : copy.gradients;
     for (const BufferView& view : context.writes)

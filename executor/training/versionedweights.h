@@ -29,7 +29,7 @@ struct StageCopy {
     /// first backward to the sum.
     std::span<float> keptGradients{};
     std::span<float> state;        ///< of the optimizer, without master copies
-    std::span<std::byte> stored{}; ///< what passes read
+    std::span<std::byte> stored{}; ///< what passes read; of replicas that share out parameters: their share of it
     std::int32_t version = 0;      ///< updates since the run began
 };
 

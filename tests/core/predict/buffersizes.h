@@ -5,6 +5,7 @@
 #include "core/design/design.h"
 #include "core/design/stagestate.h"
 #include "core/program/program.h"
+#include "core/schedule/replicas.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,7 +17,9 @@ namespace pipewright::test {
 
 class BufferSizes {
 public:
-    explicit BufferSizes(const Design& design) : m_design(design), m_costs(design.costs)
+    explicit BufferSizes(const Design& design)
+        : m_design(design), m_costs(design.costs),
+          m_shares(design.schedule.zero.level > 0 && design.schedule.replicas() > 1)
     {
         for (const std::vector<Block>& blocks : design.schedule.order)
             for (const Block& block : blocks)
@@ -29,17 +32,18 @@ public:
     {
         const StageCosts& stage = m_costs.stages[static_cast<std::size_t>(b.stage)];
         switch (b.kind) {
-        case BufferKind::Parameters: return isCopy(b) ? stage.parameters : held(b.stage, b.replica, stage.parameters);
+        case BufferKind::Parameters: return isCopy(b) ? stage.parameters : parameters(b.stage, b.replica);
         case BufferKind::WeightVersion:
-        case BufferKind::PredictedWeights:
+        case BufferKind::PredictedWeights: return stage.parameters;
         case BufferKind::SentWeights:
-        case BufferKind::ReceivedWeights: return stage.parameters;
-        case BufferKind::Gradients: return isCopy(b) ? stage.gradients : held(b.stage, b.replica, stage.gradients);
+        case BufferKind::ReceivedWeights:
+            return m_shares ? share(b.stage, b.replica, stage.parameters) : stage.parameters;
+        case BufferKind::Gradients: return isCopy(b) ? stage.gradients : gradients(b.stage, b.replica);
         case BufferKind::PartialGradient:
         case BufferKind::ReceivedPartialGradient: return stage.gradients;
         case BufferKind::Framework:
             return heldBesides(m_design.schedule, m_costs)[static_cast<std::size_t>(b.device)].bytes;
-        case BufferKind::OptimizerState: return held(b.stage, b.replica, stage.optimizerState);
+        case BufferKind::OptimizerState: return optimizerState(b.stage, b.replica);
         case BufferKind::OffloadedUntilInputGrad:
         case BufferKind::ReloadedUntilInputGrad:
         case BufferKind::SavedUntilInputGrad: return scaled(stage.savedUntilInputGrad, b.microbatch);
@@ -62,13 +66,24 @@ public:
                           b.microbatch);
         case BufferKind::Workspace: return b.bytes; // a buffer does not state its operation
         case BufferKind::ReduceInbox: return b.bytes;
-        case BufferKind::GatheredParameters: return held(b.stage, b.replica, stage.gatheredParameters);
+        case BufferKind::GatheredParameters:
+            return held(b.stage, b.replica, m_shares ? stage.parameters : stage.gatheredParameters);
         case BufferKind::WholeGradients: // summed once, the device's share is a part of it
+            if (m_shares)
+                return held(b.stage, b.replica, stage.gradients);
             return held(b.stage, b.replica, stage.wholeGradients)
                    - (m_design.schedule.zero.reduce == Zero::Reduce::Last ? held(b.stage, b.replica, stage.gradients)
                                                                           : 0);
         }
         return -1;
+    }
+
+    /// Of gradients, the part that a replica updates with: of fp32 values where they are of these.
+    Bytes gradientShare(int replica, Bytes whole) const
+    {
+        const int replicas = m_design.schedule.replicas();
+        return whole % 4 == 0 ? 4 * shareOfReplica(whole / 4, replica, replicas).count()
+                              : shareOfReplica(whole, replica, replicas).count();
     }
 
     /// The device that updates a stage keeps all of its state. Other devices that run the stage keep no optimizer state
@@ -80,10 +95,9 @@ public:
         for (std::size_t stage = 0; stage < s.deviceOfStage.size(); ++stage) {
             const StageCosts& costs = m_costs.stages[stage];
             for (int replica = 0; replica < s.replicas(); ++replica) {
-                const auto& placement = replica == 0 ? s.deviceOfStage : s.replicaPlacements.front();
-                if (placement[stage] == device)
-                    for (const Bytes whole : {costs.parameters, costs.gradients, costs.optimizerState})
-                        bytes += held(static_cast<int>(stage), replica, whole);
+                const int number = static_cast<int>(stage);
+                if (s.placement(replica)[stage] == device)
+                    bytes += parameters(number, replica) + gradients(number, replica) + optimizerState(number, replica);
             }
             if (s.dataParallelDevices.empty() || s.shardedStates || s.deviceOfStage[stage] == device)
                 continue;
@@ -95,6 +109,32 @@ public:
     }
 
 private:
+    /// Of the bytes of a stage, a replica's: of whole parameters, if it has as many as fp32 gradients.
+    Bytes share(int stage, int replica, Bytes whole) const
+    {
+        const Bytes count = m_costs.stages[static_cast<std::size_t>(stage)].gradients / 4;
+        const Bytes each = count > 0 && whole % count == 0 ? whole / count : 0;
+        const int replicas = m_design.schedule.replicas();
+        return each > 0 ? each * shareOfReplica(count, replica, replicas).count()
+                        : shareOfReplica(whole, replica, replicas).count();
+    }
+    /// What is there all the time.
+    Bytes parameters(int stage, int replica) const
+    {
+        const Bytes whole = held(stage, replica, m_costs.stages[static_cast<std::size_t>(stage)].parameters);
+        return m_shares && m_design.schedule.zero.level > 2 ? share(stage, replica, whole) : whole;
+    }
+    Bytes gradients(int stage, int replica) const
+    {
+        const Bytes whole = held(stage, replica, m_costs.stages[static_cast<std::size_t>(stage)].gradients);
+        return m_shares && m_design.schedule.zero.level > 1 ? gradientShare(replica, whole) : whole;
+    }
+    Bytes optimizerState(int stage, int replica) const
+    {
+        const Bytes whole = held(stage, replica, m_costs.stages[static_cast<std::size_t>(stage)].optimizerState);
+        return m_shares ? share(stage, replica, whole) : whole;
+    }
+
     /// On another device that works on the stage.
     bool isCopy(const Buffer& b) const
     {
@@ -134,6 +174,7 @@ private:
 
     const Design& m_design;
     const Costs& m_costs;
+    bool m_shares;                                 ///< drawn replicas share out states
     std::set<std::pair<int, int>> m_fullBackwards; ///< stages and microbatches
 };
 

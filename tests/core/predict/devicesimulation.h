@@ -29,11 +29,14 @@ public:
     DeviceSimulation(const Program& program, const Design& design)
         : start(program.tasks.size(), never), end(program.tasks.size(), never), m_program(program), m_design(design),
           m_costs(design.costs), m_sizes(design), m_available(program.buffers.size(), 0),
+          m_writersLeft(program.buffers.size(), 0), m_written(program.buffers.size(), 0),
           m_lanes(program.devices.size()), m_streams(program), m_collectives(program, design.costs)
     {
         for (TaskId t = 0; t < program.tasks.size(); ++t)
-            for (const BufferId b : program.writes(t))
+            for (const BufferId b : program.writes(t)) {
                 m_available[b] = never;
+                ++m_writersLeft[b];
+            }
         for (const Overlap& pair : design.schedule.overlaps)
             m_pairs[taskOf(pair.first)] = taskOf(pair.second);
         for (TaskId t = 0; t < program.tasks.size(); ++t)
@@ -115,7 +118,7 @@ private:
         case Op::I: time = stage.inputGrad; break;
         case Op::W: time = stage.weightGrad; break;
         case Op::U: // with update blocks, or drawn replicas, the exchanges with copies are part of it
-            return stage.update
+            return (sharesStates() ? (stage.update + m_program.replicas() - 1) / m_program.replicas() : stage.update)
                    + (m_program.versioned() || m_program.replicas() > 1 ? stage.reduceGradients + stage.gather : 0);
         case Op::R: time = stage.recompute; break;
         }
@@ -148,9 +151,20 @@ private:
     Bytes carried(TaskId transfer) const
     {
         Bytes bytes = 0;
-        for (const BufferId b : m_program.reads(transfer))
-            bytes += m_sizes.sizeOf(m_program.buffers[b]);
+        for (const BufferId b : m_program.reads(transfer)) {
+            const Bytes whole = m_sizes.sizeOf(m_program.buffers[b]);
+            const Buffer& to = m_program.buffers[m_program.writes(transfer).front()];
+            bytes +=
+                sharesStates() && to.kind == BufferKind::Gradients ? m_sizes.gradientShare(to.replica, whole) : whole;
+        }
         return bytes;
+    }
+    /// Drawn replicas do.
+    bool sharesStates() const { return m_program.zero.level > 0 && m_program.replicas() > 1; }
+    /// A share of parameters: the device that it comes to must have room for it.
+    bool isShare(TaskId transfer) const
+    {
+        return m_program.buffers[m_program.writes(transfer).front()].kind == BufferKind::GatheredParameters;
     }
 
     bool areThere(TaskId task) const
@@ -172,7 +186,12 @@ private:
         const Task& task = m_program.tasks[t];
         const auto device = static_cast<std::size_t>(task.device);
         const bool launched = task.kind == TaskKind::Compute || task.kind == TaskKind::Update;
-        return m_now == 0 || !launched || device >= m_costs.hostGaps.size()
+        const auto list = m_program.devices[device].instructions.begin();
+        const bool isFirst =
+            m_now == 0 && std::none_of(list, list + static_cast<long>(m_lanes[device].next), [](const auto& i) {
+                return i.kind == InstructionKind::Compute || i.kind == InstructionKind::Update;
+            });
+        return isFirst || !launched || device >= m_costs.hostGaps.size()
                    ? 0
                    : m_costs.hostGaps[device].before[static_cast<std::size_t>(task.op)];
     }
@@ -183,8 +202,11 @@ private:
     {
         start[task] = m_now;
         end[task] = m_now + duration;
-        for (const BufferId b : m_program.writes(task))
-            m_available[b] = end[task];
+        for (const BufferId b : m_program.writes(task)) { // gathered parameters have several writers
+            m_written[b] = std::max(m_written[b], end[task]);
+            if (--m_writersLeft[b] == 0)
+                m_available[b] = m_written[b];
+        }
     }
 
     bool advanceDevices()
@@ -248,8 +270,7 @@ private:
         case InstructionKind::Send:
         case InstructionKind::Receive:
             if (m_costs.communication != Communication::Blocking) {
-                if (instruction.kind == InstructionKind::Send)
-                    m_issued.insert(t);
+                (instruction.kind == InstructionKind::Send ? m_issued : m_received).insert(t);
                 break;
             }
             meet(t, lane);
@@ -288,13 +309,22 @@ private:
         if (task.device == task.peer)
             return 0;
         // Both directions at once; on a shared wire the return transfer begins when the first has left the wire.
-        const Bytes bytes = gradientsOf(task);
+        const Bytes bytes = gradientsOf(task, task.peer), returned = gradientsOf(task, task.device);
         const std::string &there = linkOf(task.device, task.peer).bus, &back = linkOf(task.peer, task.device).bus;
         const Nanoseconds behind = !there.empty() && there == back ? wireTime(task.device, task.peer, bytes) : 0;
         return std::max(transferTime(task.device, task.peer, bytes),
-                        behind + transferTime(task.peer, task.device, bytes));
+                        behind + transferTime(task.peer, task.device, returned));
     }
-    Bytes gradientsOf(const Task& task) const { return m_costs.stages[static_cast<std::size_t>(task.stage)].gradients; }
+    /// What a device of a sum over replicas gets: all, or where states are shared out what it goes on with.
+    Bytes gradientsOf(const Task& task, int device) const
+    {
+        if (!sharesStates())
+            return m_costs.stages[static_cast<std::size_t>(task.stage)].gradients;
+        for (const BufferId b : m_program.writes(static_cast<TaskId>(&task - m_program.tasks.data())))
+            if (m_program.buffers[b].kind == BufferKind::ReduceInbox && m_program.buffers[b].device == device)
+                return m_program.buffers[b].bytes;
+        return 0;
+    }
 
     /// The wires that a sum of gradients uses, and for how long. A shared parameter's sum takes the time that the costs
     /// state: it is on no wire for longer.
@@ -304,13 +334,13 @@ private:
         const bool shared = task.kind == TaskKind::Reduce;
         if ((!shared && task.kind != TaskKind::ReplicaSum) || task.device == task.peer)
             return buses;
-        Bytes bytes = shared ? 0 : gradientsOf(task);
+        Bytes bytes = 0;
         for (const SharedParameter& parameter : m_design.dataflow.shared)
             if (shared && parameter.rootStage == task.stage && parameter.otherStage == task.microbatch)
                 bytes = parameter.bytes;
         for (const auto& [from, to] : {std::pair{task.device, task.peer}, std::pair{task.peer, task.device}})
             if (const std::string& bus = linkOf(from, to).bus; !bus.empty())
-                buses[bus] += wireTime(from, to, bytes);
+                buses[bus] += wireTime(from, to, shared ? bytes : gradientsOf(task, to));
         for (auto& [bus, held] : buses)
             held = shared ? std::min(held, m_costs.reduce) : held;
         return buses;
@@ -328,8 +358,9 @@ private:
         if (m_costs.communication == Communication::Blocking)
             return m_meeting.contains(t) && m_meeting.at(t).size() == 2;
         const bool streams = m_costs.communication == Communication::OneStream;
-        // In a stated order a device may list a send behind blocks that it does not need.
-        return areThere(t) && (m_issued.contains(t) || (streams && !m_design.schedule.transferOrder.empty()))
+        // In a stated order a device may list a send behind blocks that it does not need, but not a sum behind others.
+        const bool early = streams && !m_design.schedule.transferOrder.empty() && m_program.tasks[t].op != Op::U;
+        return areThere(t) && (!isShare(t) || m_received.contains(t)) && (m_issued.contains(t) || early)
                && (!streams || m_streams.comeTo(t, m_program.tasks[t], m_now));
     }
 
@@ -450,10 +481,12 @@ private:
     BufferSizes m_sizes;
     Nanoseconds m_now = 0;
     std::vector<Nanoseconds> m_available; ///< per buffer
+    std::vector<int> m_writersLeft;       ///< per buffer: tasks that have not begun
+    std::vector<Nanoseconds> m_written;   ///< per buffer: by those that have
     std::vector<Lane> m_lanes;
     std::map<TaskId, TaskId> m_pairs;               ///< first to second
     std::map<TaskId, std::vector<Lane*>> m_meeting; ///< devices that have reached the task
-    std::set<TaskId> m_waitingTransfers, m_issued;
+    std::set<TaskId> m_waitingTransfers, m_issued, m_received;
     DeviceStreams m_streams;
     CollectiveSimulation m_collectives;
     std::map<std::string, Bus> m_buses;

@@ -23,6 +23,9 @@ ListPeaks listPeaks(const Program& program, const BufferSizes& sizes, IsFirstOfP
         return buffer.kind == BufferKind::OffloadedUntilInputGrad
                || buffer.kind == BufferKind::OffloadedUntilWeightGrad;
     };
+    const auto isLasting = [](const Buffer& buffer) {
+        return buffer.kind == BufferKind::Parameters || buffer.kind == BufferKind::Gradients;
+    };
     const auto& list = program.devices[device].instructions;
     std::set<BufferId> live;
     Bytes bytes = sizes.persistentBytes(static_cast<int>(device)), onHost = 0;
@@ -32,7 +35,9 @@ ListPeaks listPeaks(const Program& program, const BufferSizes& sizes, IsFirstOfP
         Bytes transient = 0;
         const auto define = [&](BufferId b) {
             const Buffer& buffer = program.buffers[b];
-            if (buffer.device != static_cast<int>(device))
+            const bool isPart = instruction.kind == InstructionKind::Receive
+                                && buffer.kind == BufferKind::GatheredParameters; // there is room for it
+            if (buffer.device != static_cast<int>(device) || isLasting(buffer) || isPart)
                 return;
             if (buffer.kind == BufferKind::Workspace && !isFirstOfPair(instruction.task)) {
                 transient += sizes.sizeOf(buffer);
@@ -52,13 +57,17 @@ ListPeaks listPeaks(const Program& program, const BufferSizes& sizes, IsFirstOfP
         case InstructionKind::ReduceGradients:
         case InstructionKind::Send:
             for (const BufferId b : program.reads(instruction.task))
-                if (!live.contains(b))
+                if (!live.contains(b) && !isLasting(program.buffers[b]))
                     fault = program.label(instruction.task) + " reads what is not there";
             if (instruction.kind != InstructionKind::Send)
                 for (const BufferId b : program.writes(instruction.task))
                     define(b);
             break;
         case InstructionKind::Receive:
+            for (const BufferId b : program.writes(instruction.task))
+                if (program.buffers[b].kind == BufferKind::GatheredParameters && !live.contains(b))
+                    fault = program.label(instruction.task) + " comes where there is no room for it";
+            [[fallthrough]];
         case InstructionKind::Reduce:
             for (const BufferId b : program.writes(instruction.task))
                 define(b);

@@ -72,6 +72,11 @@ private:
         }
         if (family.chunksSelectable && chance(2))
             p.chunks = 1 + static_cast<int>(upTo(2));
+        if (!family.updates && !family.dataParallel && chance(3)) {
+            p.replicas = 2 + static_cast<int>(upTo(2));
+            p.devices *= p.replicas;
+            p.microbatches *= p.replicas;
+        }
         if (family.cutsSequences)
             p.pieces = 2 + static_cast<int>(upTo(1));
         if (family.accumulates && chance(2))
@@ -169,20 +174,24 @@ private:
         design.schedule = withRecompute(schedule, ofStage);
     }
 
-    /// With copies that are only counted.
+    /// With copies that are only counted, or among drawn replicas.
     void shareStates(Design& design)
     {
         if (chance(3))
             return;
         Zero& zero = design.schedule.zero;
-        const bool whole = hasUpdates(design.schedule) || design.schedule.replicas() > 1;
-        zero.level = whole ? 0 : chance(3) ? Zero::highestLevel : static_cast<int>(upTo(Zero::highestLevel));
+        const bool drawn = design.schedule.replicas() > 1;
+        zero.level = hasUpdates(design.schedule) ? 0
+                     : chance(3)                 ? Zero::highestLevel
+                                                 : static_cast<int>(upTo(Zero::highestLevel));
         zero.prefetch = static_cast<int>(upTo(2));
-        zero.reduce = chance(2) ? Zero::Reduce::Each : Zero::Reduce::Last;
+        zero.reduce = !drawn && chance(2) ? Zero::Reduce::Each : Zero::Reduce::Last;
         zero.reshard.every = chance(2);
         for (int stage = 0; stage < design.schedule.stages() && !zero.reshard.every; ++stage)
             if (chance(2))
                 zero.reshard.stages.push_back(stage);
+        if (drawn && zero.sharesGradients())
+            return;
         for (StageCosts& stage : design.costs.stages) {
             stage.reduceGradients = chance(4) ? 0 : time();
             stage.gather = zero.level < 3 && chance(4) ? 0 : time();

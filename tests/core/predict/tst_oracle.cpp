@@ -51,6 +51,10 @@ enum Feature {
     FreedAfterVisits,
     StatedGathers,
     OrdersBesideCollectives,
+    SharesOfReplicas,
+    GradientsOfReplicas,
+    ParametersOfReplicas,
+    FreedInReplicas,
     features
 };
 const char* const featureNames[] = {"replicas",
@@ -84,7 +88,11 @@ const char* const featureNames[] = {"replicas",
                                     "parameters that copies share out",
                                     "parameters freed after visits",
                                     "stated gathers",
-                                    "stated transfer orders beside collectives"};
+                                    "stated transfer orders beside collectives",
+                                    "optimizer states of replicas",
+                                    "gradients of replicas",
+                                    "parameters of replicas",
+                                    "parameters of replicas freed after visits"};
 
 void note(const Design& design, std::array<int, features>& seen)
 {
@@ -127,12 +135,16 @@ void note(const Design& design, std::array<int, features>& seen)
                                 !s.partOrders.empty(),
                                 count(TaskKind::ReduceGradients) > 0,
                                 s.zero.level < 3 && count(TaskKind::Gather) > 0,
-                                s.zero.level == 2,
+                                s.zero.level == 2 && s.replicas() == 1,
                                 count(TaskKind::ReduceGradients) > s.stages(),
-                                s.zero.level == 3,
+                                s.zero.level == 3 && s.replicas() == 1,
                                 s.zero.level == 3 && count(TaskKind::Gather) > s.stages(),
                                 !s.gathers.empty() && count(TaskKind::Gather) > 0,
-                                !s.transferOrder.empty() && count(TaskKind::ReduceGradients) > 0};
+                                !s.transferOrder.empty() && count(TaskKind::ReduceGradients) > 0,
+                                s.zero.level == 1 && s.replicas() > 2,
+                                s.zero.level == 2 && s.replicas() > 1,
+                                s.zero.level == 3 && s.replicas() > 2,
+                                s.zero.level == 3 && count(TaskKind::SetOut) > s.stages() * s.replicas()};
     for (int f = 0; f < features; ++f)
         seen[static_cast<std::size_t>(f)] += has[f];
 }

@@ -138,16 +138,20 @@ private slots:
         QTest::addColumn<int>("devices");
         QTest::addColumn<bool>("narrow");
         QTest::addColumn<int>("replicas");
-        QTest::addRow("1f1b that offloads") << QByteArray("1f1b") << 4 << false << 1;
+        QTest::addColumn<int>("level"); ///< of what they share out
+        QTest::addRow("1f1b that offloads") << QByteArray("1f1b") << 4 << false << 1 << 0;
         for (const int devices : {2, 4})
             for (const char* family : {"1f1b", "zb-h1", "interleaved-1f1b", "chimera", "gpipe"})
-                QTest::addRow("%s, %d ranks", family, devices) << QByteArray(family) << devices << false << 1;
+                QTest::addRow("%s, %d ranks", family, devices) << QByteArray(family) << devices << false << 1 << 0;
         for (const char* family : {"1f1b", "v-half"})
-            QTest::addRow("two copies of %s", family) << QByteArray(family) << 4 << false << 2;
-        for (const bool narrow : {false, true}) // with shared optimizer state
-            QTest::addRow("three copies of gpipe%s", narrow ? ", bf16" : "") << QByteArray("gpipe") << 6 << narrow << 3;
+            QTest::addRow("two copies of %s", family) << QByteArray(family) << 4 << false << 2 << 0;
+        for (const bool narrow : {false, true})
+            for (const int level : {1, 3})
+                QTest::addRow("three copies of gpipe%s, ZeRO %d", narrow ? ", bf16" : "", level)
+                    << QByteArray("gpipe") << 6 << narrow << 3 << level;
+        QTest::addRow("two copies of v-half, ZeRO 2") << QByteArray("v-half") << 4 << false << 2 << 2;
         for (const char* family : {"1f1b", "pipeoptim", "cdp-v2"})
-            QTest::addRow("%s, bf16", family) << QByteArray(family) << 2 << true << 1;
+            QTest::addRow("%s, bf16", family) << QByteArray(family) << 2 << true << 1 << 0;
     }
     void ranksTrainToTheBitsOfThreads()
     {
@@ -155,9 +159,10 @@ private slots:
         QFETCH(int, devices);
         QFETCH(bool, narrow);
         QFETCH(int, replicas);
+        QFETCH(int, level);
         Design design = test::tinyGpt(family.toStdString(), devices / replicas, 8);
         design.schedule = withReplicas(design.schedule, replicas);
-        design.schedule.zero.level = replicas > 2 ? 1 : 0;
+        design.schedule.zero = {.level = level, .reshard = {true, {}}};
         if (narrow) {
             ModelShape shape = design.workload->shape;
             shape.dataType = DataType::Bf16;

@@ -5,6 +5,7 @@
 #include "core/model/transformer.h"
 #include "core/predict/predict.h"
 #include "core/program/compile.h"
+#include "core/schedule/replicas.h"
 #include "executor/run/trainabledesign.h"
 #include "makers/designs.h"
 #include "makers/models.h"
@@ -68,14 +69,22 @@ private Q_SLOTS:
     {
         QFETCH(QByteArray, family);
         QFETCH(int, replicas);
-        for (const bool tied : {true, false}) {
-            const Design design = tinyCopies(family.toStdString(), replicas, tied);
-            const RunResult result = trained(design);
-            QVERIFY(result.gradients.has_value());
-            QVERIFY(result.gradients->bitEqual);
-            QCOMPARE(result.peakBytes, result.predictedPeakBytes);
-            QVERIFY(result.losses[0] != result.losses[1]); // something was learnt
-        }
+        std::vector<double> losses;
+        for (const bool tied : {true, false})
+            for (const int level : {0, 3}) {
+                Design design = tinyCopies(family.toStdString(), replicas, tied);
+                design.schedule.zero = {.level = level, .reshard = {tied, {}}};
+                if (hasErrors(checkReplicas(design.schedule)))
+                    continue; // two replicas have a stage on one device
+                const RunResult result = trained(design);
+                QVERIFY(result.gradients.has_value());
+                QVERIFY(result.gradients->bitEqual);
+                QCOMPARE(result.peakBytes, result.predictedPeakBytes);
+                QVERIFY(result.losses[0] != result.losses[1]); // something was learnt
+                if (level > 0)
+                    QCOMPARE(result.losses, losses);
+                losses = result.losses;
+            }
     }
 
     /// The first step's loss is of the same weights and microbatches, however they are shared out.
@@ -120,8 +129,8 @@ private Q_SLOTS:
         const QTemporaryDir folder;
         std::vector<std::string> dumps;
         std::vector<RunResult> results;
-        for (const int level : {0, 1, 2}) {
-            design.schedule.zero.level = level;
+        for (const int level : {0, 1, 2, 3}) {
+            design.schedule.zero = {.level = level, .reshard = {narrow, {}}, .prefetch = narrow ? 0 : 1};
             RunOptions options;
             options.steps = 4;
             options.maths = RunOptions::Maths::Training;
@@ -143,13 +152,16 @@ private Q_SLOTS:
             design.schedule.zero.level = static_cast<int>(level);
             const Design trains = trainableDesign(design);
             const Program program = compile(trains.schedule, trains.costs, trains.dataflow);
-            const BufferKind shared[] = {BufferKind::OptimizerState, BufferKind::Gradients};
-            for (std::size_t kind = 0; kind < std::min(level, std::size(shared)); ++kind) {
+            const std::pair<BufferKind, Bytes StageCosts::*> shared[] = {
+                {BufferKind::OptimizerState, &StageCosts::optimizerState},
+                {BufferKind::Gradients, &StageCosts::gradients},
+                {BufferKind::Parameters, &StageCosts::parameters}};
+            for (std::size_t i = 0; i < level; ++i) {
                 Bytes held = 0, whole = 0;
                 for (const Buffer& buffer : program.buffers)
-                    held += buffer.kind == shared[kind] ? buffer.bytes : 0;
+                    held += buffer.kind == shared[i].first ? buffer.bytes : 0;
                 for (const StageCosts& stage : trains.costs.stages)
-                    whole += kind == 0 ? stage.optimizerState : stage.gradients;
+                    whole += stage.*shared[i].second;
                 QVERIFY(whole > 0);
                 QCOMPARE(held, whole); // once in all replicas together
             }
@@ -179,7 +191,7 @@ private Q_SLOTS:
         QTest::addColumn<int>("level");
         for (const char* family : {"1f1b", "zb-h1", "interleaved-1f1b", "v-half", "chimera"})
             for (const int replicas : {2, 3, 4})
-                for (const int level : {0, 1, 2})
+                for (const int level : {0, 1, 2, 3})
                     QTest::addRow("%d of %s, ZeRO %d", replicas, family, level)
                         << QByteArray(family) << replicas << level;
     }
