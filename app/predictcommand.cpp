@@ -96,6 +96,16 @@ std::int64_t offloadCount(const Program& program)
     return countOf(program, TaskKind::Offload);
 }
 
+/// Among drawn replicas, or over copies that are only counted.
+std::int64_t gatherCount(const Program& program)
+{
+    return countOf(program, program.replicas() > 1 ? TaskKind::SetOut : TaskKind::Gather);
+}
+std::int64_t sumCount(const Program& program)
+{
+    return countOf(program, program.replicas() > 1 ? TaskKind::ReplicaSum : TaskKind::ReduceGradients);
+}
+
 Json zeroToJson(const Program& program)
 {
     const Zero& zero = program.zero;
@@ -106,8 +116,8 @@ Json zeroToJson(const Program& program)
     }
     if (zero.sharesGradients())
         object["reduce"] = nameOf(zero.reduce);
-    object["gathers"] = countOf(program, TaskKind::Gather);
-    object["gradient_sums"] = countOf(program, TaskKind::ReduceGradients);
+    object["gathers"] = gatherCount(program);
+    object["gradient_sums"] = sumCount(program);
     return object;
 }
 
@@ -307,8 +317,10 @@ void print(const Design& design, const Prediction& prediction, const OfMembers* 
                   parallel.members() == 1 ? "one" : fmt::format("a group of {}", parallel.members()),
                   static_cast<std::int64_t>(program.devices.size()) * parallel.devicesPerStage());
     if (program.zero.level > 0)
-        printText("{}: {} gathers and {} sums of gradients over copies that are only counted\n", textOf(program.zero),
-                  countOf(program, TaskKind::Gather), countOf(program, TaskKind::ReduceGradients));
+        printText("{}: {} gathers and {} sums of gradients {}\n", textOf(program.zero), gatherCount(program),
+                  sumCount(program),
+                  program.replicas() > 1 ? fmt::format("among {} replicas", program.replicas())
+                                         : "over copies that are only counted");
     const FrameworkMemory framework = frameworkOf(design);
     if (framework != FrameworkMemory{})
         printText("memory as {} keeps it: {}\n", nameOf(framework), joined(wordsOf(framework), "; "));

@@ -221,7 +221,8 @@ void requireCopies(const Design& design, const char* where)
         throw Error(where, "one copy of the pipeline has nobody to share its states with",
                     "make the design with --replicas N or --data-parallel N");
     if (design.schedule.sharesGradientsOfReplicas()) {
-        if (copiesSharing(design) > design.schedule.replicas())
+        const Parallelism parallel = design.workload ? design.workload->shape.parallel : Parallelism{};
+        if (parallel.data * parallel.context > 1)
             throw Error(where, "copies that are drawn and counted, too, share out the optimizer's state alone",
                         "take level 1, or copies of one kind");
         if (design.schedule.zero.reduce == Zero::Reduce::Each)

@@ -59,11 +59,13 @@ DeviceMemory sumUp(const Design& design, int device, const MemoryPeak& peak, Mem
     return memory;
 }
 
-/// What a copy of a stage with these costs keeps of `whole` bytes of optimizer state.
-Bytes optimizerOf(const Design& design, Bytes whole, const StageCosts& costs, int replica)
+/// What a copy of a stage with these costs keeps of its state.
+void setState(const Design& design, const StageCosts& costs, const StageState& whole, StageBytes& memory)
 {
-    const Schedule& schedule = design.schedule;
-    return schedule.sharesOptimizer() ? shareOfBytes(whole, costs, replica, schedule.replicas()) : whole;
+    const StageState kept = keptBy(design.schedule, costs, whole, memory.replica);
+    memory.weights = kept.parameters;
+    memory.gradients = kept.gradients;
+    memory.optimizer = kept.optimizer;
 }
 
 } // namespace
@@ -78,17 +80,9 @@ MemoryBreakdown memoryBreakdown(const Design& design, const Prediction& predicti
             memory.stage = stage;
             memory.replica = replica;
             memory.device = design.schedule.placement(replica)[stage];
-            if (static_cast<std::size_t>(stage) < design.costs.stages.size()) {
-                const StageState held = stageState(design.schedule, design.costs, design.dataflow, stage, replica);
-                memory.weights =
-                    design.schedule.sharesParametersOfReplicas()
-                        ? shareOfBytes(held.parameters, design.costs.stages[stage], replica, design.schedule.replicas())
-                        : held.parameters;
-                memory.gradients = design.schedule.sharesGradientsOfReplicas()
-                                       ? updatingGradients(design.schedule, held.gradients, replica).count()
-                                       : held.gradients;
-                memory.optimizer = optimizerOf(design, held.optimizer, design.costs.stages[stage], replica);
-            }
+            if (static_cast<std::size_t>(stage) < design.costs.stages.size())
+                setState(design, design.costs.stages[stage],
+                         stageState(design.schedule, design.costs, design.dataflow, stage, replica), memory);
         }
     for (int device = 0; device < static_cast<int>(prediction.program.devices.size()); ++device)
         breakdown.devices.push_back(
@@ -107,9 +101,7 @@ MemoryBreakdown memberBreakdown(const Design& design, const Prediction& members,
         memory.device = stages.deviceOfCopy[at];
         const int member = fullestMember(members.program, stages, memory.device) - stages.firstOf(memory.device);
         const StageCosts& costs = stages.stages[at].members[static_cast<std::size_t>(member)];
-        memory.weights = costs.parameters;
-        memory.gradients = costs.gradients;
-        memory.optimizer = optimizerOf(design, costs.optimizerState, costs, memory.replica);
+        setState(design, costs, {costs.parameters, costs.gradients, costs.optimizerState}, memory);
     }
     for (int device = 0; device < std::ssize(stages.membersOfDevice); ++device)
         breakdown.devices.push_back(sumUp(

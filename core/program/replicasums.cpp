@@ -219,6 +219,18 @@ Bytes shareOfBytes(Bytes whole, const StageCosts& stage, int replica, int replic
     return shareOfReplica(whole, replica, replicas).count();
 }
 
+StageState keptBy(const PipelineShape& shape, const StageCosts& stage, const StageState& whole, int replica)
+{
+    StageState kept = whole;
+    if (shape.sharesOptimizer())
+        kept.optimizer = shareOfBytes(whole.optimizer, stage, replica, shape.replicas());
+    if (shape.sharesGradientsOfReplicas())
+        kept.gradients = updatingGradients(shape, whole.gradients, replica).count();
+    if (shape.sharesParametersOfReplicas())
+        kept.parameters = shareOfBytes(whole.parameters, stage, replica, shape.replicas());
+    return kept;
+}
+
 Nanoseconds updateTime(const PipelineShape& shape, bool amid, const Costs& costs, int stage)
 {
     Nanoseconds whole = costs.duration(Op::U, stage);

@@ -8,6 +8,7 @@
 
 #include "core/design/costs.h"
 #include "core/design/dataflow.h"
+#include "core/design/stagestate.h"
 #include "core/program/program.h"
 #include "core/schedule/ordergraph.h"
 #include "core/schedule/replicas.h"
@@ -44,6 +45,9 @@ ReplicaShare gatheredPart(const Program& program, int stage, int replica);
 /// The bytes that a replica keeps of `whole`, a stage's optimizer state or its sharded parameters. Shares consist of
 /// whole parameters, as many as the stage has fp32 gradients; when the bytes come from no model, of single bytes.
 Bytes shareOfBytes(Bytes whole, const StageCosts& stage, int replica, int replicas);
+
+/// What a replica keeps of a stage's `whole` state from step to step: all, or its shares of what is shared out.
+StageState keptBy(const PipelineShape& shape, const StageCosts& stage, const StageState& whole, int replica);
 
 /// An update of a stage, or of a share of it. With update blocks (`amid` the step) and with drawn replicas the
 /// exchanges with copies that are only counted are part of it; elsewhere they have tasks of their own

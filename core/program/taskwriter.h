@@ -5,7 +5,6 @@
 #pragma once
 
 #include "core/design/costs.h"
-#include "core/design/stagestate.h"
 #include "core/program/program.h"
 #include "core/program/replicasums.h"
 #include "core/schedule/schedule.h"
@@ -54,19 +53,14 @@ protected:
         for (std::int32_t r = 0; r < m_program.replicas(); ++r)
             for (std::int32_t s = 0; s < m_program.stages(); ++s) {
                 const int device = deviceOf(s, r);
-                const StageState held = stageState(m_schedule, m_costs, dataflow, s, r);
+                const StageState held =
+                    keptBy(m_program, m_costs.stages[s], stageState(m_schedule, m_costs, dataflow, s, r), r);
                 const auto add = [&](BufferKind kind, Bytes bytes) {
                     addBuffer(kind, device, s, -1, bytes, -1, false, r);
                 };
-                add(BufferKind::Parameters, m_schedule.sharesParametersOfReplicas() ? shareOfBytes(
-                                                held.parameters, m_costs.stages[s], r, m_program.replicas())
-                                                                                    : held.parameters);
-                add(BufferKind::Gradients, m_schedule.sharesGradientsOfReplicas()
-                                               ? updatingGradients(m_program, held.gradients, r).count()
-                                               : held.gradients);
-                add(BufferKind::OptimizerState, m_schedule.sharesOptimizer() ? shareOfBytes(
-                                                    held.optimizer, m_costs.stages[s], r, m_program.replicas())
-                                                                             : held.optimizer);
+                add(BufferKind::Parameters, held.parameters);
+                add(BufferKind::Gradients, held.gradients);
+                add(BufferKind::OptimizerState, held.optimizer);
                 if (!m_schedule.dataParallelDevices.empty() && !m_schedule.shardedStates)
                     addCopies(s, device);
             }

@@ -5,7 +5,8 @@
 // the bits of the sequential reference for that order. On a device whose memory the host cannot touch, input data is
 // copied there and losses are copied back between steps. Where the schedule has replicas, each has its own parameters,
 // gradients and optimizer state, and the replicas stay equal bit by bit. With a sharded optimizer a replica has its
-// share of the state alone, and copies the parameters that others updated into its own.
+// share of the state alone, and copies the parameters that others updated into its own. Where replicas share out
+// gradients and parameters, too, the whole of them is in buffers that come and go in a step.
 #pragma once
 
 #include "executor/stage/storedstage.h"

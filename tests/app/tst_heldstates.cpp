@@ -100,9 +100,27 @@ private Q_SLOTS:
         const qint64 given = m_work.run("predict three.json --json").json()[makespan].toInteger(),
                      found = m_work.run("predict found.json --json").json()[makespan].toInteger();
         QVERIFY(found > 0 && found <= given);
-        const Outcome drawn = m_work.run("new 1f1b --devices 4 --microbatches 8 --replicas 2 --zero 3 -o no.json");
-        QCOMPARE(drawn.code, 2);
-        QVERIFY2(drawn.errors.contains("--data-parallel"), qPrintable(drawn.errors));
+    }
+
+    /// Copies that are drawn share them out too, and those gathers are transfers.
+    void drawnReplicasShareThemOut()
+    {
+        const QString replicas =
+            " 1f1b --devices 4 --microbatches 8 --replicas 2 --model llama-3-8b --cluster h100-nodes";
+        const auto held = [&](const QString& level) {
+            const QJsonObject shared = m_work.run("predict" + replicas + level + " --json").json();
+            const QJsonObject bytes = shared["per_device"].toArray()[0].toObject()["peak_by_kind"].toObject();
+            return std::tuple(shared["zero"].toObject()["gathers"].toInt(), bytes["optimizer"].toInteger(),
+                              bytes["weights"].toInteger());
+        };
+        const auto [none, state, weights] = held("");
+        QCOMPARE(held(" --zero 2"), std::tuple(0, state / 2, weights));
+        QCOMPARE(held(" --zero 3"), std::tuple(4, state / 2, weights / 2));
+        for (const QString refused : {" --zero 2 --reduce each", " --zero 3 --data-parallel 2"}) {
+            const Outcome outcome = m_work.run("new" + replicas + refused + " -o no.json");
+            QCOMPARE(outcome.code, 2);
+            QVERIFY2(outcome.errors.contains("--zero"), qPrintable(outcome.errors));
+        }
     }
 };
 

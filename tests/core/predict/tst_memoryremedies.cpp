@@ -75,6 +75,25 @@ private Q_SLOTS:
         QVERIFY2(last.contains("free them after each visit") && !last.contains("(ZeRO 1)"), qPrintable(last));
     }
 
+    /// And drawn ones, which sum their gradients once.
+    void replicasShareOutTheirStates()
+    {
+        DesignRequest request = test::requestFor("interleaved-1f1b", 4, 16);
+        request.model = "llama-3-8b";
+        request.cluster = "h100-nodes";
+        request.chunks = 4;
+        request.replicas = 2;
+        Design design = makeDesign(request);
+        const Design sharing = withZero(design, {.level = 3, .reshard = {true, {}}, .prefetch = 0});
+        const std::vector<Bytes> peaks = devicePeaks(predict(sharing).metrics);
+        for (DeviceSpec& device : design.cluster.devices)
+            device.memory = *std::max_element(peaks.begin(), peaks.end());
+        QStringList names;
+        for (const MemoryRemedy& remedy : memoryRemedies(design, 20))
+            names << QString::fromStdString(remedy.name);
+        QVERIFY2(names.join("; ").contains("free them after each visit"), qPrintable(names.join("; ")));
+    }
+
     void whereNothingFitsNothingIsOffered()
     {
         QVERIFY(memoryRemedies(crowded(1e-6), 3).empty());

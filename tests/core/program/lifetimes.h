@@ -37,6 +37,11 @@ inline QString checkLifetimes(const Program& program)
             const auto define = [&](BufferId b) -> QString {
                 if (isPersistent(program.buffers[b].kind))
                     return {}; // a sum of gradients that another replica sent
+                if (i.kind == InstructionKind::Receive && program.buffers[b].kind == BufferKind::GatheredParameters) {
+                    if (!live.count(b) || !live[b])
+                        return "no room for a share of " + name(b);
+                    return {};
+                }
                 // An overlapped pair's first block needs its workspace until the second has run.
                 if (program.buffers[b].kind == BufferKind::Workspace && overlapsWith(program, i.task) == none
                     && !read.contains(b)) {

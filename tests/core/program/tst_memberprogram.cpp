@@ -9,6 +9,7 @@
 #include "core/program/deadlock.h"
 #include "core/program/memberprogram.h"
 #include "core/program/transferorder.h"
+#include "core/schedule/replicas.h"
 #include "lifetimes.h"
 #include "makers/groups.h"
 #include "testmain.h"
@@ -460,6 +461,13 @@ private Q_SLOTS:
         design.schedule.sequencePieces = 2; // of a model whose sequences are whole
         QCOMPARE(whyNoMembers(design).front().where, std::string("schedule.sequence_pieces"));
         design.schedule.sequencePieces = 1;
+        Design copied = design;
+        copied.schedule = withReplicas(design.schedule, 2);
+        copied.schedule.zero.level = 3;
+        const Diagnostics states = whyNoMembers(copied);
+        QVERIFY(std::any_of(states.begin(), states.end(), [](const Diagnostic& each) {
+            return each.where == "schedule.zero" && each.what.find("optimizer's state alone") != std::string::npos;
+        }));
         design.schedule.shardedStates = true; // on no list, as a field that somebody adds
         QCOMPARE(whyNoMembers(design).size(), std::size_t{1});
     }

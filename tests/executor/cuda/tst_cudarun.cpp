@@ -61,12 +61,13 @@ private slots:
         QTest::addColumn<int>("transport");
         QTest::addColumn<bool>("graphs");
         QTest::addColumn<int>("replicas");
+        QTest::addColumn<int>("level"); ///< of what they share out
         const int copy = int(CudaTransport::Copy), nccl = int(CudaTransport::Nccl);
         int number = 2; // under the thread sanitizer copies, NCCL and graphs are among what is left
         const auto row = [&number](const char* name, const char* family, int devices, int transport, bool graphs,
-                                   int replicas) {
+                                   int replicas, int level = 0) {
             if (!leftOut(number++))
-                QTest::addRow("%s", name) << QByteArray(family) << devices << transport << graphs << replicas;
+                QTest::addRow("%s", name) << QByteArray(family) << devices << transport << graphs << replicas << level;
         };
         row("1F1B, a reduction between GPUs", "1f1b", 2, copy, false, 1);
         row("split backward", "zb-h1", 3, copy, false, 1);
@@ -78,9 +79,12 @@ private slots:
         row("NCCL, two replicas' gradients", "chimera", 4, nccl, true, 1);
         row("two copies of a pipeline, captured", "zb-h1", 4, copy, true, 2);
         row("NCCL, four copies of one device", "1f1b", 4, nccl, false, 4);
-        row("three copies, shared optimizer state", "1f1b", 6, copy, false, 3);
-        row("NCCL, three copies, shared optimizer state, captured", "1f1b", 3, nccl, true, 3);
+        row("three copies, shared optimizer state", "1f1b", 6, copy, false, 3, 1);
+        row("NCCL, three copies, shared optimizer state, captured", "1f1b", 3, nccl, true, 3, 1);
         row("NCCL, four devices on two GPUs, captured", "interleaved-1f1b", 4, nccl, true, 1);
+        row("two copies, shared gradients", "zb-h1", 4, copy, false, 2, 2);
+        row("two copies, shared parameters, captured", "interleaved-1f1b", 4, copy, true, 2, 3);
+        row("NCCL, three copies, shared parameters", "1f1b", 3, nccl, false, 3, 3);
     }
     void trainsToTheReference()
     {
@@ -89,9 +93,10 @@ private slots:
         QFETCH(int, transport);
         QFETCH(bool, graphs);
         QFETCH(int, replicas);
+        QFETCH(int, level);
         Design design = smallGpt(family.toStdString(), devices / replicas, devices);
         design.schedule = withReplicas(design.schedule, replicas);
-        design.schedule.zero.level = replicas == 3 ? 1 : 0;
+        design.schedule.zero = {.level = level, .reshard = {true, {}}, .prefetch = 0};
         test::collectivesAsked = 0;
         RunOptions options = onStandInGpus(CudaTransport(transport), test::countingTable());
         options.runtime.captureBlocks = graphs;

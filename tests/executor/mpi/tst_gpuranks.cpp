@@ -189,6 +189,7 @@ private slots:
         QTest::newRow("split backward, rings") << QByteArray("zb-v") << 3 << false;
         QTest::newRow("two replicas, captured") << QByteArray("chimera") << 4 << true;
         QTest::newRow("three copies, shared optimizer state") << QByteArray("gpipe") << 3 << false;
+        QTest::newRow("three copies, shared parameters, captured") << QByteArray("gpipe") << 3 << true;
         QTest::newRow("what is kept leaves") << QByteArray("zb-h1") << 2 << false;
         QTest::newRow("weights handed on") << QByteArray("cdp-v2") << 3 << false;
     }
@@ -200,7 +201,7 @@ private slots:
         const int copies = family == "gpipe" ? devices : 1;
         Design design = test::smallGpt(family.toStdString(), devices / copies, devices);
         design.schedule = withReplicas(design.schedule, copies);
-        design.schedule.zero.level = copies > 1 ? 1 : 0;
+        design.schedule.zero.level = copies == 1 ? 0 : graphs ? 3 : 1;
         if (family == "zb-h1") {
             design.costs.hostLink = LinkCosts{1000, 1e12};
             design = withOffload(design, std::vector<bool>(static_cast<std::size_t>(devices), true));
