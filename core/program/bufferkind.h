@@ -41,8 +41,9 @@ enum class BufferKind : std::uint8_t {
     GatheredParameters, ///< all of a stage's parameters, which copies of the pipeline share out: until the last reader;
                         ///< between replicas SetOut makes it from the own share, and transfers bring the others'
     WholeGradients,     ///< of a stage's gradients what other copies have a share in, and is still to be shared out
+    KeptGradients,      ///< of their sum over replicas one's share: last sum -> end of the step
 };
-inline constexpr int bufferKindCount = 28;
+inline constexpr int bufferKindCount = 29;
 
 /// What a buffer's bytes are for, as people see it in a peak of memory.
 enum class BufferUse : std::uint8_t {
@@ -96,6 +97,7 @@ constexpr std::optional<BufferTraits> rowOf(BufferKind kind)
     case Kind::ReloadedUntilWeightGrad: return BufferTraits{Use::Saved};
     case Kind::GatheredParameters: return BufferTraits{Use::Gathered, true};
     case Kind::WholeGradients: return BufferTraits{Use::Gathered};
+    case Kind::KeptGradients: return BufferTraits{Use::Gathered};
     }
     return {};
 }

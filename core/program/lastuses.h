@@ -89,6 +89,9 @@ private:
         if (isPersistent(buffer.kind)) {
             lane.persistent += buffer.bytes;
             use.local = use.transfer = none;
+        } else if (buffer.kind == BufferKind::KeptGradients) { // which may be looked at behind the step
+            ++lane.expected;
+            use.local = none;
         } else if (buffer.kind == BufferKind::Workspace && !endsLater && !isReadBy(use)) {
             use.local = none;
         } else {

@@ -97,6 +97,8 @@ public:
         }
         if (m_program.versioned())
             drainChannels();
+        if (m_program.sharesGradientsOfReplicas())
+            freeKeptGradients();
     }
 
     /// Moves the finished lists into the devices from `first` on.
@@ -319,6 +321,15 @@ private:
             if (m_program.tasks[sum].stage == stage)
                 close(here, sum);
         std::erase_if(here.openSums, [&](TaskId sum) { return m_program.tasks[sum].stage == stage; });
+    }
+
+    /// At the end of the step.
+    [[gnu::noinline]] void freeKeptGradients()
+    {
+        for (BufferId b = 0; b < m_program.buffers.size(); ++b)
+            if (m_program.buffers.kind(b) == BufferKind::KeptGradients)
+                if (Lane* const lane = laneOf(m_program.buffers[b].device))
+                    add(*lane, InstructionKind::Free, none, b, -m_program.buffers.bytes(b));
     }
 
     void transfer(Lane* source, Lane* destination, TaskId t, const Task& task)

@@ -87,7 +87,7 @@ void ReplicaShares::read(TaskId task, const Block& block)
 void ReplicaShares::write(const Block& block, int device)
 {
     Stage& stage = m_stages[at(block.stage, block.replica)];
-    if (isBackward(block.op) && stage.gradientBytes > 0 && stage.gradients == none)
+    if (isBackward(block.op) && stage.gradients == none)
         operand(stage.gradients = addBuffer(BufferKind::WholeGradients, device, block.stage, -1, stage.gradientBytes,
                                             -1, false, block.replica));
 }

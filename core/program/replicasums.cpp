@@ -225,7 +225,7 @@ StageState keptBy(const PipelineShape& shape, const StageCosts& stage, const Sta
     if (shape.sharesOptimizer())
         kept.optimizer = shareOfBytes(whole.optimizer, stage, replica, shape.replicas());
     if (shape.sharesGradientsOfReplicas())
-        kept.gradients = updatingGradients(shape, whole.gradients, replica).count();
+        kept.gradients = 0; // there are none before a step's first backward
     if (shape.sharesParametersOfReplicas())
         kept.parameters = shareOfBytes(whole.parameters, stage, replica, shape.replicas());
     return kept;

@@ -47,6 +47,7 @@ ReplicaShare gatheredPart(const Program& program, int stage, int replica);
 Bytes shareOfBytes(Bytes whole, const StageCosts& stage, int replica, int replicas);
 
 /// What a replica keeps of a stage's `whole` state from step to step: all, or its shares of what is shared out.
+/// Gradients that are shared out are not there between steps.
 StageState keptBy(const PipelineShape& shape, const StageCosts& stage, const StageState& whole, int replica);
 
 /// An update of a stage, or of a share of it. With update blocks (`amid` the step) and with drawn replicas the

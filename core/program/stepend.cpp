@@ -52,7 +52,7 @@ void StepEnd::addSum(const PlannedReplicaSum& sum, std::vector<TaskId>& lastOnDe
         state.lastSum = static_cast<TaskId>(m_program.tasks.size() - 1);
         --state.sumsLeft;
         if (m_shares && state.sumsLeft == 0 && !isSentTheSum(replica)) // of which it keeps its share
-            operand(persistentBuffer(m_program, BufferKind::Gradients, sum.stage, replica));
+            keepShare({sum.stage, replica}, summedIn({sum.stage, replica}));
     }
     if (m_program.blocks())
         return;
@@ -83,8 +83,19 @@ void StepEnd::copySum(Owner from, Owner to, std::vector<TaskId>& lastOnDevice)
     const TaskId task = beginTransfer(from, to, stateOf(from).lastSum, lastOnDevice);
     operand(summedIn(from));
     endReads();
-    operand(persistentBuffer(m_program, BufferKind::Gradients, to.stage, to.replica));
+    if (m_shares)
+        keepShare(to, summedIn(from));
+    else
+        operand(persistentBuffer(m_program, BufferKind::Gradients, to.stage, to.replica));
     stateOf(to).copied = task;
+}
+
+void StepEnd::keepShare(Owner owner, BufferId summed)
+{
+    const Bytes all = summed == none ? 0 : m_program.buffers.bytes(summed); // none: its backwards are not placed
+    const Bytes share = updatingGradients(m_program, all, owner.replica).count();
+    operand(stateOf(owner).kept = addBuffer(BufferKind::KeptGradients, deviceOf(owner.stage, owner.replica),
+                                            owner.stage, -1, share, -1, false, owner.replica));
 }
 
 void StepEnd::update(Owner owner, std::vector<TaskId>& lastOnDevice)
@@ -96,7 +107,8 @@ void StepEnd::update(Owner owner, std::vector<TaskId>& lastOnDevice)
     state.updated = last;
     if (m_collectives)
         waitFor(last, m_collectives->sumOf(owner.stage));
-    if (state.copied != none)
+    operand(state.kept);
+    if (state.copied != none && !m_shares)
         operand(persistentBuffer(m_program, BufferKind::Gradients, owner.stage, owner.replica));
     endReads();
     if (m_collectives)

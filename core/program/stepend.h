@@ -55,6 +55,8 @@ private:
         return m_shares ? m_shares->gradientsOf(owner.stage, owner.replica)
                         : persistentBuffer(m_program, BufferKind::Gradients, owner.stage, owner.replica);
     }
+    /// Among the writes of the present task: the share of a sum that its owner keeps, of `summed`.
+    void keepShare(Owner owner, BufferId summed);
     /// Whether a replica has the complete sum only when another one sends it.
     bool isSentTheSum(int replica) const
     {
@@ -74,6 +76,7 @@ private:
         TaskId lastSum = none;
         TaskId copied = none; ///< the transfer that brought it the whole sum
         TaskId updated = none;
+        BufferId kept = none; ///< its share of the sum, where gradients are shared out
     };
     State& stateOf(Owner owner)
     {

@@ -287,7 +287,7 @@ private:
         if (m_dump || !m_options.saveWeights.empty())
             bring(m_trained->kindOfParameters());
         if (m_dump)
-            bring(BufferKind::Gradients);
+            bring(m_trained->kindOfGradients());
     }
 
     /// Takes the messages that have arrived. A process that is ahead may already have sent its summary.

@@ -169,7 +169,10 @@ bool Actor::execute(const PlannedInstruction& instruction)
                 return false;
         }
         if (instruction.freed != none) {
-            meterOf(instruction.freed).release(instruction.freed, m_run.regions[instruction.freed]);
+            Region place = m_run.regions[instruction.freed];
+            if (m_run.program->buffers.kind(instruction.freed) == BufferKind::KeptGradients)
+                place.data = nullptr; // until the next step its values may be looked at
+            meterOf(instruction.freed).release(instruction.freed, place);
             recordMemory();
         }
         return true;

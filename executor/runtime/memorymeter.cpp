@@ -52,7 +52,7 @@ void MemoryMeter::release(BufferId buffer, Region place)
     *found = m_places.back();
     m_places.pop_back();
     // All ones is a NaN in every floating-point format.
-    if (place.bytes > 0)
+    if (place.data != nullptr && place.bytes > 0)
         std::memset(place.data, 0xff, static_cast<std::size_t>(place.bytes));
 }
 

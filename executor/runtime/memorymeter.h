@@ -19,7 +19,7 @@ public:
     void addPersistent(Bytes bytes);
     /// Throws Error in check mode when the place overlaps a live one.
     void acquire(BufferId buffer, Region place);
-    /// Throws Error in check mode when the buffer is not live there.
+    /// Throws Error in check mode when the buffer is not live there. A place without an address is not overwritten.
     void release(BufferId buffer, Region place);
     /// Throws Error when a buffer that is not persistent is still live.
     void expectOnlyPersistent() const;

@@ -107,10 +107,11 @@ private:
         const Task& task = m_program.tasks[id];
         std::vector<Region> from = regionsOf(m_program.reads(id)), to = regionsOf(m_program.writes(id));
         for (std::size_t i = 0; i < to.size(); ++i)
-            if (const Buffer& there = m_program.buffers[m_program.writes(id)[i]]; there.kind == BufferKind::Gradients) {
+            if (const Buffer& there = m_program.buffers[m_program.writes(id)[i]];
+                there.kind == BufferKind::Gradients || there.kind == BufferKind::KeptGradients) {
                 const ReplicaShare updated = updatingGradients(m_program, from[i].bytes, there.replica);
                 from[i] = partOf(from[i], updated);
-                if (!m_program.sharesGradientsOfReplicas()) // otherwise its share is all it has
+                if (there.kind == BufferKind::Gradients)
                     to[i] = partOf(to[i], updated);
             }
         const bool isShare = m_program.bringsParameters(task);

@@ -60,6 +60,7 @@ void BlockMemory::place(const BufferView& view, bool written)
     case BufferKind::ReduceInbox:
     case BufferKind::GatheredParameters:
     case BufferKind::WholeGradients:
+    case BufferKind::KeptGradients:
     case BufferKind::WeightVersion:
     case BufferKind::PredictedWeights:
     case BufferKind::SentWeights:

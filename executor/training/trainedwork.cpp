@@ -27,7 +27,7 @@ std::vector<BufferKind> TrainedWork::kindsOfStart() const
 
 BufferKind TrainedWork::kindOfResult() const
 {
-    return m_program->versioned() ? kindOfParameters() : BufferKind::Gradients;
+    return m_program->versioned() ? kindOfParameters() : kindOfGradients();
 }
 
 bool TrainedWork::isOnHost(int device) const
@@ -76,7 +76,11 @@ void TrainedWork::bindCopy(BufferId number, std::size_t count, StageCopy& copy)
         if (!isBf16())
             copy.parameters = values;
     } else if (buffer.kind == BufferKind::Gradients) {
-        (m_program->sharesGradientsOfReplicas() ? copy.keptGradients : copy.gradients) = values;
+        if (m_program->sharesGradientsOfReplicas())
+            return;
+        copy.gradients = values;
+    } else if (buffer.kind == BufferKind::KeptGradients) {
+        copy.keptGradients = values;
     } else if (buffer.kind == BufferKind::WholeGradients) {
         copy.gradients = values;
     } else if (buffer.kind == BufferKind::OptimizerState) { // master copies lie before the optimizer's own
@@ -119,9 +123,8 @@ void TrainedWork::initialise(const StageCopy& copy, int device, int replica, std
 
 void TrainedWork::clearGradients(const StageCopy& copy, int device)
 {
-    const std::span<float> lasting = m_program->sharesGradientsOfReplicas() ? copy.keptGradients : copy.gradients;
-    if (!lasting.empty())
-        access(device).operations->run(kernels::Fill{lasting, 0});
+    if (!copy.gradients.empty() && !m_program->sharesGradientsOfReplicas())
+        access(device).operations->run(kernels::Fill{copy.gradients, 0});
 }
 
 ReplicaShare TrainedWork::shareOf(std::size_t count, int replica) const
@@ -186,7 +189,8 @@ std::vector<float> TrainedWork::valuesOf(BufferKind kind, int stage, std::size_t
     const bool inShares =
         m_program->sharesParametersOfReplicas() || (m_program->sharesOptimizer() && (gradients || isBf16()));
     const auto copyFrom = [&](int from, ReplicaShare share, std::vector<float>& values) {
-        const std::span<const float> found = onHost(gradients ? kind : kindOfParameters(), stage, from, deviceOf(from));
+        const std::span<const float> found =
+            onHost(gradients ? kindOfGradients() : kindOfParameters(), stage, from, deviceOf(from));
         if (found.empty() && share.count() > 0)
             throw Error(fmt::format("stage {}", stage), "has no memory for its values",
                         "this is a fault of the program: please report it with the design");

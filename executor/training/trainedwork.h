@@ -45,6 +45,11 @@ public:
     /// gradients or, where weights are updated within the step, parameters.
     std::vector<BufferKind> kindsOfStart() const;
     BufferKind kindOfResult() const;
+    /// The kind of buffer that has gradients after a step.
+    BufferKind kindOfGradients() const
+    {
+        return m_program->sharesGradientsOfReplicas() ? BufferKind::KeptGradients : BufferKind::Gradients;
+    }
 
     /// Between steps: copies the buffers of that kind from devices of this process whose memory the host cannot touch
     /// into their mirrors.
@@ -52,8 +57,8 @@ public:
     /// The host's memory for a persistent buffer: read it there or, if the buffer is in another process, write it
     /// there.
     Region mirrorOf(BufferId buffer);
-    /// Between steps: `kind` is Parameters or Gradients. The buffers of kindOfParameters() or Gradients must have been
-    /// fetched, and those of other processes written. Throws Error otherwise.
+    /// Between steps: `kind` is Parameters or Gradients. The buffers of kindOfParameters() or kindOfGradients() must
+    /// have been fetched, and those of other processes written. Throws Error otherwise.
     virtual StageValues values(BufferKind kind) const = 0;
 
     /// The weight versions that blocks really read; null: the program has no U blocks.
@@ -80,7 +85,7 @@ protected:
     void bindCopy(BufferId buffer, std::size_t count, StageCopy& copy);
     /// Writes these parameters into a copy; gradients and state become zeros.
     void initialise(const StageCopy& copy, int device, int replica, std::span<const float> parameters);
-    /// Those that are there from step to step. Returns before it is done, as the device's stream is not waited for.
+    /// If they are there from step to step. Returns before it is done, as the device's stream is not waited for.
     void clearGradients(const StageCopy& copy, int device);
 
     /// Which of `count` parameters a replica updates: all, or with a sharded optimizer its share.

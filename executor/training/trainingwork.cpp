@@ -159,9 +159,8 @@ void TrainingWork::checkSize(const Buffer& buffer) const
     case BufferKind::ReceivedWeights:
         expected = static_cast<std::size_t>(stage.maths.parameterBytes()) / count * share;
         break;
-    case BufferKind::Gradients:
-        expected = (m_program->sharesGradientsOfReplicas() ? share : count) * sizeof(float);
-        break;
+    case BufferKind::Gradients: expected = m_program->sharesGradientsOfReplicas() ? 0 : count * sizeof(float); break;
+    case BufferKind::KeptGradients: expected = share * sizeof(float); break;
     case BufferKind::WholeGradients:
     case BufferKind::PartialGradient:
     case BufferKind::ReceivedPartialGradient: expected = count * sizeof(float); break;
@@ -470,7 +469,7 @@ void TrainingWork::reduce(const TaskContext& context, Region own, Region theirs,
     if (both)
         context.operations->copy(floats(own), floats(theirs));
     for (const BufferView& view : context.writes)
-        if (const Buffer& kept = view.description; kept.kind == BufferKind::Gradients) { // behind the last sum
+        if (const Buffer& kept = view.description; kept.kind == BufferKind::KeptGradients) { // behind the last sum
             const ReplicaShare share = shareOf(countOf(kept.stage), kept.replica);
             const std::span<const float> sum = m_copies[copyIndex(kept.stage, kept.replica)].gradients.subspan(
                 static_cast<std::size_t>(share.begin), static_cast<std::size_t>(share.count()));

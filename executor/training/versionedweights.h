@@ -25,8 +25,8 @@ struct StageCopy {
     /// In fp32: the stored parameters, or in bf16 the master copies, which only the devices that update have.
     std::span<float> parameters;
     std::span<float> gradients; ///< what passes add to
-    /// Of replicas that share out gradients: this one's share of their sum. `gradients` is then there from the stage's
-    /// first backward to the sum.
+    /// Of replicas that share out gradients: this one's share of their sum, from then to the end of the step.
+    /// `gradients` is then there from the stage's first backward to the sum.
     std::span<float> keptGradients{};
     std::span<float> state;        ///< of the optimizer, without master copies
     std::span<std::byte> stored{}; ///< what passes read; of replicas that share out parameters: their share of it

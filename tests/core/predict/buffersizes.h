@@ -74,6 +74,7 @@ public:
             return held(b.stage, b.replica, stage.wholeGradients)
                    - (m_design.schedule.zero.reduce == Zero::Reduce::Last ? held(b.stage, b.replica, stage.gradients)
                                                                           : 0);
+        case BufferKind::KeptGradients: return gradientShare(b.replica, held(b.stage, b.replica, stage.gradients));
         }
         return -1;
     }
@@ -127,7 +128,7 @@ private:
     Bytes gradients(int stage, int replica) const
     {
         const Bytes whole = held(stage, replica, m_costs.stages[static_cast<std::size_t>(stage)].gradients);
-        return m_shares && m_design.schedule.zero.level > 1 ? gradientShare(replica, whole) : whole;
+        return m_shares && m_design.schedule.zero.level > 1 ? 0 : whole; // not before a step's first backward
     }
     Bytes optimizerState(int stage, int replica) const
     {

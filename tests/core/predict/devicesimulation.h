@@ -154,8 +154,9 @@ private:
         for (const BufferId b : m_program.reads(transfer)) {
             const Bytes whole = m_sizes.sizeOf(m_program.buffers[b]);
             const Buffer& to = m_program.buffers[m_program.writes(transfer).front()];
-            bytes +=
-                sharesStates() && to.kind == BufferKind::Gradients ? m_sizes.gradientShare(to.replica, whole) : whole;
+            bytes += sharesStates() && (to.kind == BufferKind::Gradients || to.kind == BufferKind::KeptGradients)
+                         ? m_sizes.gradientShare(to.replica, whole)
+                         : whole;
         }
         return bytes;
     }

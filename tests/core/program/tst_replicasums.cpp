@@ -273,7 +273,11 @@ private Q_SLOTS:
                 }
                 Bytes kept = 0;
                 for (const Buffer& buffer : program.buffers)
-                    kept += buffer.kind == BufferKind::Gradients ? buffer.bytes : 0;
+                    kept += buffer.kind == BufferKind::KeptGradients ? buffer.bytes : 0;
+                for (std::size_t d = 0; d < program.devices.size(); ++d) {
+                    QVERIFY(program.devices[d].persistentBytes < whole.program.devices[d].persistentBytes);
+                    QVERIFY(program.devices[d].peakBytes <= whole.program.devices[d].peakBytes);
+                }
                 QCOMPARE(kept, Bytes{4 * 25'000} * program.stages());
                 for (std::size_t d = 0; d < program.devices.size(); ++d) {
                     std::map<std::pair<int, int>, bool> live; // by stage and replica

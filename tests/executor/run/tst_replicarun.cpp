@@ -154,7 +154,7 @@ private Q_SLOTS:
             const Program program = compile(trains.schedule, trains.costs, trains.dataflow);
             const std::pair<BufferKind, Bytes StageCosts::*> shared[] = {
                 {BufferKind::OptimizerState, &StageCosts::optimizerState},
-                {BufferKind::Gradients, &StageCosts::gradients},
+                {BufferKind::KeptGradients, &StageCosts::gradients},
                 {BufferKind::Parameters, &StageCosts::parameters}};
             for (std::size_t i = 0; i < level; ++i) {
                 Bytes held = 0, whole = 0;
