@@ -138,6 +138,9 @@ void checkZero(const Schedule& schedule, const OrderGraph& graph, const Costs& c
     refuse(drawn && schedule.zero.reduce == Zero::Reduce::Each,
            "sums after each microbatch add up in another order than replicas without shared gradients",
            "take --reduce last, or copies that are only counted (--data-parallel N) of a pipeline that runs one way");
+    refuse(drawn && !schedule.transferOrder.empty(),
+           "the order of transfers is stated, among which are those that gather the replicas' shares",
+           "let transfers go where the data puts them: remove \"transfer_order\"");
     refuse(graph.hasUpdates(), "the schedule updates its stages amid the step",
            "take --zero 1, or a family that updates at the end of a step");
 }

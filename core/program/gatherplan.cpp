@@ -157,11 +157,14 @@ bool GatherPlan::isFirstReader(BlockIndex reader) const
 
 std::vector<bool> gatheredStages(const Schedule& schedule, const Costs& costs, const Dataflow& dataflow)
 {
-    std::vector<bool> gathered;
-    for (std::size_t s = 0; s < costs.stages.size(); ++s)
-        gathered.push_back(schedule.zero.sharesParameters()
-                           && (costs.stages[s].gather > 0
-                               || stageState(schedule, costs, dataflow, static_cast<int>(s), 0).gathered > 0));
+    std::vector<bool> gathered(costs.stages.size());
+    for (std::size_t s = 0; schedule.zero.sharesParameters() && s < gathered.size(); ++s) {
+        gathered[s] = costs.stages[s].gather > 0;
+        for (int replica = 0; replica < schedule.replicas() && !gathered[s]; ++replica) {
+            const StageState held = stageState(schedule, costs, dataflow, static_cast<int>(s), replica);
+            gathered[s] = schedule.replicas() > 1 ? held.parameters > 0 : held.gathered > 0;
+        }
+    }
     return gathered;
 }
 

@@ -55,7 +55,8 @@ private:
     std::vector<WithoutEffect> m_withoutEffect;
 };
 
-/// By stage, whether its parameters are gathered in a step of this schedule.
+/// By stage, whether its parameters are gathered in a step of this schedule: those that counted copies share out, or
+/// drawn replicas.
 std::vector<bool> gatheredStages(const Schedule& schedule, const Costs& costs, const Dataflow& dataflow);
 
 /// A note for each of the first stated gathers that have no effect in the design, and one that counts the others. The

@@ -9,16 +9,13 @@ ReplicaShares::ReplicaShares(Program& program, const Schedule& schedule, const C
                              const OrderGraph& graph)
     : TaskWriter(program, schedule, costs), m_graph(graph), m_nextGather(graph.firstOfDevice.size() - 1)
 {
-    std::vector<bool> gathered(static_cast<std::size_t>(schedule.stages()));
     for (int replica = 0; replica < schedule.replicas(); ++replica)
         for (int stage = 0; stage < schedule.stages(); ++stage) {
             const StageState held = stageState(schedule, costs, dataflow, stage, replica);
             m_stages.push_back({held.gradients, held.parameters});
-            if (held.parameters > 0)
-                gathered[static_cast<std::size_t>(stage)] = true;
         }
     if (schedule.sharesParametersOfReplicas())
-        m_plan.emplace(schedule, gathered, graph);
+        m_plan.emplace(schedule, gatheredStages(schedule, costs, dataflow), graph);
 }
 
 void ReplicaShares::addGathersOf(const GlobalOrder& order, std::size_t instant, std::vector<TaskId>& lastOnDevice)

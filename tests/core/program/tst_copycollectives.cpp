@@ -239,6 +239,8 @@ private Q_SLOTS:
         QVERIFY(refusal(replicas).contains("add up in another order"));
         replicas.schedule.zero.reduce = Zero::Reduce::Last;
         QCOMPARE(refusal(replicas), QString());
+        replicas.schedule.transferOrder = {{*parseTransfer("F0.1 to 1"), *parseTransfer("F0.0 to 1")}};
+        QVERIFY(refusal(replicas).contains("the order of transfers is stated"));
         Design amid = sharing("pipedream", 0);
         amid.schedule.zero = zero;
         QVERIFY(refusal(amid).contains("updates its stages amid the step"));
