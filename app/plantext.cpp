@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/plantext.h"
 
-#include "app/memorykinds.h"
+#include "app/predictionjson.h"
 #include "app/table.h"
 #include "app/terminal.h"
 
