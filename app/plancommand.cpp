@@ -207,8 +207,11 @@ void addPlanCommand(CLI::App& program, int& exitCode)
         if (options->json)
             printJson(object);
         if (result.plans.empty())
-            throw Finding("plan", "no plan is possible" + mostlyBecause(result),
-                          "use more devices, a smaller batch or sequence, or pin less");
+            throw Finding("plan",
+                          (result.complete ? "no plan is possible" : "no plan was found before it stopped")
+                              + mostlyBecause(result),
+                          result.complete ? "use more devices, a smaller batch or sequence, or pin less"
+                                          : "allow more time, or pin more");
         exitCode = exitSuccess;
     });
 }

@@ -171,7 +171,7 @@ void printAnswer(const std::string& fixed, const PlanResult& with, const PlanRes
         printText("\nno plan has {}:\n", fixed);
         const auto reasons = reasonsOf(with);
         for (std::size_t i = 0; i < std::min(most, reasons.size()); ++i)
-            printText("  {} ({} plans)\n", reasons[i].second, reasons[i].first);
+            printText("  {} ({} plan{})\n", reasons[i].second, reasons[i].first, reasons[i].first == 1 ? "" : "s");
         return;
     }
     const TrainingPlan& best = with.plans.front();
