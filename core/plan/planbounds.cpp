@@ -105,17 +105,16 @@ PlanBounds boundsOf(const PlanRequest& request, const PlanSetting& setting, cons
     return bounds;
 }
 
-Nanoseconds stepBoundOf(const PlanRequest& request, const PlanSetting& setting, const PlanBounds& bounds,
-                        const PlanOrder& order)
+Nanoseconds stepBoundOf(const PlanSetting& setting, const PlanBounds& bounds, const PlanOrder& order,
+                        const Workload& workload, const Cluster& cluster)
 {
     if (order.family->cutsSequences) // pieces attend to what is before them alone, at best to half of all pairs
         return bounds.step / 2;
-    const Workload workload = workloadOf(request, setting);
     const int stages = setting.pipeline * order.chunks;
     if (setting.pipeline == 1 || stages > static_cast<int>(workload.layers.size()))
         return bounds.step;
     Dataflow dataflow;
-    const Costs costs = costsOf(setting, stages, workload, *clusterOf(request, setting), dataflow);
+    const Costs costs = costsOf(setting, stages, workload, cluster, dataflow);
     // Of p devices one holds none of the first p - 1 stages; where copies run both ways, none of the first p/2 - 1 of
     // either.
     const int before = runsBothWays(*order.family) ? std::max(0, setting.pipeline / 2 - 1) : setting.pipeline - 1;

@@ -23,8 +23,8 @@ PlanBounds boundsOf(const PlanRequest& request, const PlanSetting& setting);
 
 /// The same of one family: a device that holds none of the first stages begins when a microbatch has come there, and
 /// what it made last goes all the way back. `chunks` stages per device. O(layers).
-Nanoseconds stepBoundOf(const PlanRequest& request, const PlanSetting& setting, const PlanBounds& bounds,
-                        const PlanOrder& order);
+Nanoseconds stepBoundOf(const PlanSetting& setting, const PlanBounds& bounds, const PlanOrder& order,
+                        const Workload& workload, const Cluster& cluster);
 
 /// The model and the devices of a setting, as boundsOf() and designOf() take them.
 Workload workloadOf(const PlanRequest& request, const PlanSetting& setting);

@@ -195,14 +195,20 @@ private:
     {
         const PlanSetting& setting = m_settings.possible[open.index];
         const std::vector<PlanOrder> all = orders(setting);
+        std::optional<Workload> workload; // made when something is left to be done
+        std::shared_ptr<const Cluster> cluster;
         for (std::size_t o = 0; o < all.size(); ++o) {
             if (open.done[o] != 0 || (aim == Aim::Start && all.size() > 1 && all[o].family->name != family)
                 || (!all[o].family->cutsSequences && isHopeless(open.bounds, aim)))
                 continue;
             if (o > 0 && isOver())
                 return;
+            if (!workload) {
+                workload = workloadOf(m_request, setting);
+                cluster = clusterOf(m_request, setting);
+            }
             PlanBounds ofFamily = open.bounds;
-            ofFamily.step = stepBoundOf(m_request, setting, open.bounds, all[o]);
+            ofFamily.step = stepBoundOf(setting, open.bounds, all[o], *workload, *cluster);
             if (isHopeless(ofFamily, aim))
                 continue;
             open.done[o] = 1;

@@ -64,7 +64,8 @@ std::vector<Known> everyPlan(const PlanRequest& request, QString& fault)
             } catch (const Error&) {
                 continue;
             }
-            const Nanoseconds least = stepBoundOf(request, setting, bounds, order);
+            const Nanoseconds least =
+                stepBoundOf(setting, bounds, order, workloadOf(request, setting), *clusterOf(request, setting));
             if (plan.step < least || plan.peak < bounds.peak)
                 fault = QString("%1 takes %2 ns and %3 bytes, below its bounds %4 and %5")
                             .arg(order.family->name.data())
