@@ -4,6 +4,7 @@
 #include "core/exchange/blockscsv.h"
 #include "core/exchange/chrometrace.h"
 #include "core/exchange/jaxpp.h"
+#include "core/exchange/megatronargs.h"
 #include "core/exchange/megatronlayout.h"
 #include "core/exchange/perfetto.h"
 #include "core/exchange/pytorchcsv.h"
@@ -38,7 +39,7 @@ void perfetto(const Design&, const Prediction& prediction, const ExportOptions& 
     perfettoTrace(prediction.program, prediction.timeline, options.measured, to, options.predictedCurve);
 }
 
-constexpr std::array<ExportFormat, 12> exporters{{
+constexpr std::array<ExportFormat, 13> exporters{{
     {"pytorch-csv", "PyTorch schedule, computations only", "csv",
      "torch.distributed.pipelining adds the communication itself",
      [](const Design& d, const ExportOptions&) { return pytorchCsv(d); }},
@@ -60,6 +61,9 @@ constexpr std::array<ExportFormat, 12> exporters{{
      [](const Design& d, const ExportOptions&) { return jaxppSchedule(d); }},
     {"megatron-layout", "Megatron-LM layout", "txt", "the partition as --pipeline-model-parallel-layout",
      [](const Design& d, const ExportOptions&) { return megatronLayout(d); }},
+    {"megatron-args", "Megatron-LM arguments", "txt",
+     "degrees, layout, batch, recomputation, distributed optimizer and the model's dimensions",
+     [](const Design& d, const ExportOptions&) { return megatronArguments(d); }},
     {"chrome", "Chrome trace of the prediction", "json", "for ui.perfetto.dev and chrome://tracing", nullptr, chrome,
      Curves::OneByOne},
     {"perfetto", "Perfetto trace of the prediction", "perfetto-trace",

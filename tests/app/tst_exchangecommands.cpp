@@ -31,6 +31,7 @@ private Q_SLOTS:
         QTest::newRow("jaxpp") << QString("jaxpp") << QByteArray("(BaseSchedule):");
         QTest::newRow("megatron-layout") << QString("megatron-layout")
                                          << QByteArray("--pipeline-model-parallel-layout \"E");
+        QTest::newRow("megatron-args") << QString("megatron-args") << QByteArray("--tensor-model-parallel-size 1\n");
         QTest::newRow("chrome") << QString("chrome") << QByteArray("\"traceEvents\":[");
     }
 
