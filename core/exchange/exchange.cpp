@@ -3,6 +3,7 @@
 
 #include "core/exchange/blockscsv.h"
 #include "core/exchange/chrometrace.h"
+#include "core/exchange/deepspeed.h"
 #include "core/exchange/jaxpp.h"
 #include "core/exchange/megatronargs.h"
 #include "core/exchange/megatronlayout.h"
@@ -39,7 +40,7 @@ void perfetto(const Design&, const Prediction& prediction, const ExportOptions& 
     perfettoTrace(prediction.program, prediction.timeline, options.measured, to, options.predictedCurve);
 }
 
-constexpr std::array<ExportFormat, 13> exporters{{
+constexpr std::array<ExportFormat, 14> exporters{{
     {"pytorch-csv", "PyTorch schedule, computations only", "csv",
      "torch.distributed.pipelining adds the communication itself",
      [](const Design& d, const ExportOptions&) { return pytorchCsv(d); }},
@@ -64,6 +65,8 @@ constexpr std::array<ExportFormat, 13> exporters{{
     {"megatron-args", "Megatron-LM arguments", "txt",
      "degrees, layout, batch, recomputation, distributed optimizer and the model's dimensions",
      [](const Design& d, const ExportOptions&) { return megatronArguments(d); }},
+    {"deepspeed", "DeepSpeed configuration", "json", "batch, ZeRO stage, precision, stages and recomputed layers",
+     [](const Design& d, const ExportOptions&) { return deepspeedConfig(d); }},
     {"chrome", "Chrome trace of the prediction", "json", "for ui.perfetto.dev and chrome://tracing", nullptr, chrome,
      Curves::OneByOne},
     {"perfetto", "Perfetto trace of the prediction", "perfetto-trace",

@@ -32,6 +32,7 @@ private Q_SLOTS:
         QTest::newRow("megatron-layout") << QString("megatron-layout")
                                          << QByteArray("--pipeline-model-parallel-layout \"E");
         QTest::newRow("megatron-args") << QString("megatron-args") << QByteArray("--tensor-model-parallel-size 1\n");
+        QTest::newRow("deepspeed") << QString("deepspeed") << QByteArray("\"gradient_accumulation_steps\": ");
         QTest::newRow("chrome") << QString("chrome") << QByteArray("\"traceEvents\":[");
     }
 
