@@ -52,16 +52,23 @@ private Q_SLOTS:
         QCOMPARE(memoryBreakdown(fixture.document.design(), *fixture.document.prediction()).devices[0].optimizer,
                  peak / 2);
         QCOMPARE(fixture.document.undoStack()->undoText(), QStringLiteral("Share the optimizer state among copies"));
-        // Drawn replicas share out no more, and back.
+        // Their gradients too, which drawn replicas sum once; and back.
         QTest::keyClick(share, Qt::Key_Down);
-        QVERIFY2(fixture.window->fault().contains(QLatin1String("optimizer's state alone")),
+        QVERIFY2(fixture.window->fault().isEmpty(), qPrintable(fixture.window->fault()));
+        QVERIFY(share->currentIndex() == 2 && fixture.document.design().schedule.sharesGradientsOfReplicas());
+        auto* reduce = named<QComboBox>(*fixture.window, "When gradients are summed over the copies");
+        QTest::keyClick(reduce, Qt::Key_Down);
+        QVERIFY2(fixture.window->fault().contains(QLatin1String("sum their gradients once")),
                  qPrintable(fixture.window->fault()));
-        QCOMPARE(share->currentIndex(), 1);
+        QCOMPARE(reduce->currentIndex(), 0);
+        QTest::keyClick(share, Qt::Key_Up);
         QTest::keyClick(share, Qt::Key_Up);
         QCOMPARE(fixture.document.design(), before);
-        QCOMPARE(fixture.document.undoStack()->count(), 2);
-        fixture.document.undoStack()->undo();
-        QVERIFY(share->currentIndex() == 1 && fixture.document.design().schedule.sharesOptimizer());
+        QCOMPARE(fixture.document.undoStack()->count(), 4);
+        for (const int level : {1, 2, 1}) {
+            fixture.document.undoStack()->undo();
+            QCOMPARE(share->currentIndex(), level);
+        }
         fixture.document.undoStack()->undo();
         QCOMPARE(share->currentIndex(), 0);
         QCOMPARE(fixture.document.design(), before);
