@@ -136,16 +136,11 @@ PlanRequest requestOf(const PlanCommandOptions& given)
     return request;
 }
 
-/// findPlans(), with its progress shown; an interruption returns the best so far.
+/// findPlans(), with its progress shown.
 PlanResult findShowing(PlanRequest request, const std::string& style)
 {
     ProgressPrinter printer(style);
-    std::stop_source stop;
-    request.stop = stop.get_token();
-    const std::atomic<bool>* const cancelled = cancelOnSignals();
     request.progress = [&](const PlanProgress& now) {
-        if (cancelled->load())
-            stop.request_stop();
         const double share = now.settings > 0 ? static_cast<double>(now.done) / static_cast<double>(now.settings) : 1;
         printer.show(
             share,
@@ -163,9 +158,19 @@ PlanResult findShowing(PlanRequest request, const std::string& style)
     return findPlans(request);
 }
 
+/// Before the search, so that nothing it found is lost to a folder that cannot be written, or must not be.
+void prepareFolder(const std::string& folder, bool force)
+{
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error)
+        throw Error(folder, "cannot be made: " + error.message(), "name another folder with -o");
+    if (!force && !std::filesystem::is_empty(folder, error))
+        throw Error(folder, "is not empty, and designs in it would be replaced", "name another folder, or add --force");
+}
+
 std::vector<std::string> writeDesigns(const PlanResult& result, const std::string& folder, bool force)
 {
-    std::filesystem::create_directories(folder);
     std::vector<std::string> files;
     for (std::size_t i = 0; i < result.plans.size(); ++i) {
         const TrainingPlan& plan = result.plans[i];
@@ -187,7 +192,11 @@ void addPlanCommand(CLI::App& program, int& exitCode)
     const auto options = std::make_shared<PlanCommandOptions>(command);
     command.callback([options, &exitCode] {
         checkProgressStyle(options->progress);
-        const PlanRequest request = requestOf(*options);
+        PlanRequest request = requestOf(*options);
+        if (!options->output.empty())
+            prepareFolder(options->output, options->force);
+        const std::atomic<bool>* const cancelled = cancelOnSignals(); // an interruption returns the best so far
+        request.isStopped = [cancelled] { return cancelled->load(); };
         const PlanResult result = findShowing(request, options->progress);
         std::vector<std::string> files;
         if (!options->output.empty())
@@ -199,7 +208,7 @@ void addPlanCommand(CLI::App& program, int& exitCode)
             PlanRequest fixed = request;
             pin(fixed, options->why, "--why");
             fixed.top = 1;
-            const PlanResult with = findPlans(fixed);
+            const PlanResult with = findShowing(fixed, options->progress);
             object["answer"] = answerJson(options->why, with, result);
             if (!options->json)
                 printAnswer(options->why, with, result);

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace pipewright::app {
 
@@ -78,11 +79,12 @@ Json toJson(const TrainingPlan& plan, const std::string& file, bool noisy)
 /// Behind the best, plans of the frontier are shown that take at least so much less memory than the one before.
 constexpr double worthShowing = 0.9;
 
-double overBest(const PlanResult& with, const PlanResult& all)
+/// Nothing when no best of all was found.
+std::optional<double> overBest(const PlanResult& with, const PlanResult& all)
 {
-    return all.plans.empty()
-               ? 0
-               : static_cast<double>(with.plans.front().step) / static_cast<double>(all.plans.front().step) - 1;
+    if (all.plans.empty())
+        return std::nullopt;
+    return static_cast<double>(with.plans.front().step) / static_cast<double>(all.plans.front().step) - 1;
 }
 
 std::vector<std::pair<std::int64_t, std::string>> reasonsOf(const PlanResult& result)
@@ -116,7 +118,9 @@ Json toJson(const PlanResult& result, const std::vector<std::string>& files, boo
 
 void print(const PlanResult& result, const PlanRequest& request)
 {
-    TextTable table({"", "step", "tok/s/device", "MFU", "peak", "degrees", "microbatches", "schedule", "memory"});
+    const bool noisy = request.noise.has_value();
+    TextTable table({"", "step", noisy ? "95 % within" : "", "tok/s/device", "MFU", "peak", "degrees", "microbatches",
+                     "schedule", "memory"});
     const auto top = static_cast<std::size_t>(request.top);
     Bytes shown = 0;
     for (std::size_t i = 0; i < result.plans.size(); ++i) {
@@ -126,6 +130,7 @@ void print(const PlanResult& result, const PlanRequest& request)
         shown = i < top ? std::min(plan.peak, shown == 0 ? plan.peak : shown) : plan.peak;
         const bool frontier = std::find(result.frontier.begin(), result.frontier.end(), i) != result.frontier.end();
         table.addRow({fmt::format("{}{}", i + 1, frontier ? "*" : ""), formatDuration(plan.step),
+                      noisy ? formatDuration(plan.noisy.p95) : std::string(),
                       fmt::format("{:.0f}", plan.tokensPerSecondPerDevice), percent(plan.mfu), formatSize(plan.peak),
                       degreesText(plan.setting),
                       fmt::format("{} × {}", plan.setting.microbatches, plan.setting.microbatchSize), familyText(plan),
@@ -155,7 +160,8 @@ Json answerJson(const std::string& fixed, const PlanResult& with, const PlanResu
 {
     Json answer{{"why", fixed}};
     if (!with.plans.empty()) {
-        answer["over_best"] = overBest(with, all);
+        const std::optional<double> over = overBest(with, all);
+        answer["over_best"] = over ? Json(*over) : Json();
         answer["best"] = toJson(with.plans.front(), {}, false);
     }
     answer["reasons"] = Json::array();
@@ -168,7 +174,7 @@ void printAnswer(const std::string& fixed, const PlanResult& with, const PlanRes
 {
     if (with.plans.empty()) {
         constexpr std::size_t most = 6;
-        printText("\nno plan has {}:\n", fixed);
+        printText("\n{} {}:\n", with.complete ? "no plan has" : "stopped before a plan was found with", fixed);
         const auto reasons = reasonsOf(with);
         for (std::size_t i = 0; i < std::min(most, reasons.size()); ++i)
             printText("  {} ({} plan{})\n", reasons[i].second, reasons[i].first, reasons[i].first == 1 ? "" : "s");
@@ -176,10 +182,11 @@ void printAnswer(const std::string& fixed, const PlanResult& with, const PlanRes
     }
     const TrainingPlan& best = with.plans.front();
     const std::string memory = memoryText(best.setting);
-    printText("\nthe best with {}: {}, {} over the best of all: {}, {} × {}, {}{}{}\n  {}\n", fixed,
-              formatDuration(best.step), signedPercent(overBest(with, all)), degreesText(best.setting),
-              best.setting.microbatches, best.setting.microbatchSize, familyText(best), memory.empty() ? "" : ", ",
-              memory, best.why);
+    const std::optional<double> over = overBest(with, all);
+    printText("\nthe best with {}: {}{}: {}, {} × {}, {}{}{}\n  {}\n", fixed, formatDuration(best.step),
+              over ? fmt::format(", {} over the best of all", signedPercent(*over)) : std::string(),
+              degreesText(best.setting), best.setting.microbatches, best.setting.microbatchSize, familyText(best),
+              memory.empty() ? "" : ", ", memory, best.why);
 }
 
 std::string mostlyBecause(const PlanResult& result)

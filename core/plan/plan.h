@@ -16,7 +16,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -32,7 +31,7 @@ struct PlanRequest : PlanSpace {
     std::optional<SpreadOptions> noise;
     int threads = 1;
     std::chrono::milliseconds timeLimit{0}; ///< 0: none
-    std::stop_token stop;
+    std::function<bool()> isStopped;        ///< asked by every thread before each plan; unset: never
     /// Called by the thread that found something, one at a time.
     std::function<void(const struct PlanProgress&)> progress;
 };

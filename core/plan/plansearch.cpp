@@ -85,7 +85,7 @@ private:
     double seconds() const { return std::chrono::duration<double>(Clock::now() - m_began).count(); }
     bool isOver()
     {
-        const bool over = m_request.stop.stop_requested()
+        const bool over = (m_request.isStopped && m_request.isStopped())
                           || (m_request.timeLimit.count() > 0 && Clock::now() - m_began >= m_request.timeLimit);
         if (over)
             m_cut = true;
@@ -109,7 +109,7 @@ private:
         };
         {
             std::vector<std::jthread> threads;
-            for (int t = 1; t < m_request.threads; ++t)
+            for (int t = 1; t < std::min(m_request.threads, mostThreads); ++t)
                 threads.emplace_back(loop);
             loop();
         }
@@ -313,6 +313,7 @@ private:
     }
 
     static constexpr int maxPlanDevices = 65'536;
+    static constexpr int mostThreads = 256;
     static constexpr std::int64_t exactUpTo = 50'000; ///< plans of the space
     static constexpr double frontierTolerance = 0.1;
 

@@ -17,9 +17,13 @@ namespace {
 std::vector<int> divisorsOf(int number)
 {
     std::vector<int> divisors;
-    for (int d = 1; d <= number; ++d)
-        if (number % d == 0)
+    for (int d = 1; d <= number / d; ++d)
+        if (number % d == 0) {
             divisors.push_back(d);
+            if (d != number / d)
+                divisors.push_back(number / d);
+        }
+    std::sort(divisors.begin(), divisors.end());
     return divisors;
 }
 

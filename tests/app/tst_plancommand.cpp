@@ -54,7 +54,7 @@ private Q_SLOTS:
     {
         const Outcome outcome = m_work.run(m_command + " --spread 0.05");
         QCOMPARE(outcome.code, 0);
-        for (const char* part : {"tok/s/device", "degrees", "* on the frontier", "% of the step is work",
+        for (const char* part : {"tok/s/device", "95 % within", "degrees", "* on the frontier", "% of the step is work",
                                  "plans of 8 devices and 16 sequences", "complete: by these costs"})
             QVERIFY2(outcome.output.contains(part), qPrintable(QString(part) + "\nin\n" + outcome.output));
     }

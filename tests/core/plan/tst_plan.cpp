@@ -11,6 +11,7 @@
 #include <QTest>
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 
 using namespace pipewright;
@@ -201,6 +202,11 @@ private Q_SLOTS:
         QVERIFY(found.plans.empty() && found.refused.memory > 0);
         request.families = {"no-family"};
         QVERIFY(errorOf([&] { findPlans(request); }).find("is no family") != std::string::npos);
+        request = small();
+        request.batch = 2'000'000'000; // far more than can be run
+        request.families = {"1f1b"};
+        found = findPlans(request);
+        QVERIFY(found.plans.empty() && found.complete);
         request.devices = 0;
         QVERIFY(!errorOf([&] { findPlans(request); }).empty());
     }
@@ -208,12 +214,9 @@ private Q_SLOTS:
     void aStopReturnsWhatThereIs()
     {
         PlanRequest request = small();
-        std::stop_source stop;
-        request.stop = stop.get_token();
-        request.progress = [&](const PlanProgress& now) {
-            if (now.best > 0)
-                stop.request_stop();
-        };
+        std::atomic<bool> stop{false};
+        request.isStopped = [&stop] { return stop.load(); };
+        request.progress = [&](const PlanProgress& now) { stop = now.best > 0; };
         const PlanResult found = findPlans(request);
         QVERIFY(!found.complete && !found.plans.empty());
     }
