@@ -20,8 +20,8 @@ pipewright_room(gui/widgets COLD QT USES core/exchange LINK Qt6::Widgets Qt6::Ch
 target_sources(pipewright_gui_widgets PRIVATE gui/widgets/icons.qrc)
 target_compile_definitions(pipewright_gui_widgets PUBLIC QT_NO_KEYWORDS QT_DISABLE_DEPRECATED_BEFORE=0x060400)
 pipewright_room(gui/document COLD QT USES gui/widgets traces/analysis core/files HOT timelinelayout)
-pipewright_room(gui/timeline COLD QT USES gui/document HOT blocklabel blockraster lanegeometry levelofdetail)
 pipewright_room(gui/memory COLD QT USES gui/document)
+pipewright_room(gui/timeline COLD QT USES gui/memory HOT blocklabel blockraster lanegeometry levelofdetail)
 pipewright_room(gui/inspector COLD QT USES gui/timeline)
 pipewright_room(gui/compare COLD QT USES gui/timeline)
 pipewright_room(gui/trace COLD QT USES gui/timeline traces/import traces/export

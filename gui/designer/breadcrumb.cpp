@@ -9,7 +9,6 @@
 #include <QToolButton>
 
 #include <algorithm>
-#include <numeric>
 
 namespace pipewright {
 
@@ -17,6 +16,7 @@ namespace {
 
 constexpr int crumbPadding = 18; // both sides together
 constexpr int narrowestCrumb = 56;
+constexpr int separatorWidth = 14;
 const QString sign = QStringLiteral(" ▾"); ///< it opens something
 
 /// 8192 -> "8k", 1000 -> "1000".
@@ -66,16 +66,20 @@ QString familyText(const Design& design)
 Breadcrumb::Breadcrumb(QWidget* parent) : QWidget(parent)
 {
     const QString names[] = {tr("Model"), tr("Cluster"), tr("Schedule")};
-    auto* layout = makeLayout<QHBoxLayout>(this, {0, 0, 0, 0}, 2);
+    auto* layout = makeLayout<QHBoxLayout>(this, {0, 0, 0, 0}, 0);
     for (const Part part : {Model, Cluster, Family}) {
         auto* button = m_buttons[part] = new QToolButton(this);
         button->setProperty("crumb", true);
         button->setAccessibleName(names[part]);
         button->setFocusPolicy(Qt::TabFocus);
         button->setFont(Theme::words(TextSize::Normal, part == Model ? QFont::DemiBold : QFont::Normal));
-        connect(button, &QToolButton::clicked, this, [this, part] { Q_EMIT opened(part); });
-        if (part != Model)
-            layout->addWidget(makeCaption(QStringLiteral("›"), TextSize::Large, this));
+        button->setPopupMode(QToolButton::InstantPopup);
+        if (part != Model) {
+            auto* separator = makeCaption(QStringLiteral("›"), TextSize::Large, this);
+            separator->setFixedWidth(separatorWidth);
+            separator->setAlignment(Qt::AlignCenter);
+            layout->addWidget(separator);
+        }
         layout->addWidget(button);
     }
     layout->addStretch(1);
@@ -84,8 +88,9 @@ Breadcrumb::Breadcrumb(QWidget* parent) : QWidget(parent)
 void Breadcrumb::showDesign(const Design& design)
 {
     m_texts = {modelText(design), clusterText(design), familyText(design)};
-    const QString opens[] = {tr("The model's layers and their cut into stages"), tr("Devices and links"),
-                             tr("The families to choose from")};
+    const QString opens[] = {tr("Models to choose from, and the present one's layers"),
+                             tr("Clusters to choose from, and the present one's devices and links"),
+                             tr("Families to choose from")};
     for (const Part part : {Model, Cluster, Family})
         m_buttons[part]->setToolTip(QStringLiteral("%1\n%2").arg(m_texts[part], opens[part]));
     fit();
@@ -93,39 +98,20 @@ void Breadcrumb::showDesign(const Design& design)
 
 void Breadcrumb::fit()
 {
-    std::array<QString, partCount> texts = m_texts;
-    std::array<int, partCount> wanted{};
-    const auto measure = [&](Part part) {
-        wanted[part] = m_buttons[part]->fontMetrics().horizontalAdvance(texts[part] + sign) + crumbPadding;
-    };
-    for (const Part part : {Model, Cluster, Family})
-        measure(part);
-    const auto spareOf = [&] { return width() - partCount * 5 - std::accumulate(wanted.begin(), wanted.end(), 0); };
-    // What is longest gives way first: its last part, then letters of what is left.
-    for (const QString separator = QStringLiteral(" · "); spareOf() < 0;) {
-        int longest = -1;
-        for (const Part part : {Model, Cluster, Family})
-            if (texts[part].contains(separator) && (longest < 0 || wanted[part] > wanted[longest]))
-                longest = part;
-        if (longest < 0)
-            break;
-        texts[longest] = texts[longest].section(separator, 0, -2);
-        measure(static_cast<Part>(longest));
-    }
-    int spare = spareOf();
-    while (spare < 0) {
-        int* longest = &*std::max_element(wanted.begin(), wanted.end());
-        if (*longest <= narrowestCrumb)
-            break;
-        --*longest;
-        ++spare;
-    }
+    // Slots of fixed shares, so that a name that changes moves nothing. What does not fit loses its last parts first,
+    // then letters.
+    constexpr int shares[] = {36, 32, 32};
+    const int room = width() - (partCount - 1) * separatorWidth;
     for (const Part part : {Model, Cluster, Family}) {
-        m_buttons[part]->setFixedWidth(wanted[part]);
-        const QFontMetrics metrics = m_buttons[part]->fontMetrics();
-        m_buttons[part]->setText(metrics.elidedText(texts[part], Qt::ElideRight,
-                                                    wanted[part] - crumbPadding + 2 - metrics.horizontalAdvance(sign))
-                                 + sign);
+        QToolButton* const button = m_buttons[part];
+        button->setFixedWidth(std::max(narrowestCrumb, room * shares[part] / 100));
+        const QFontMetrics metrics = button->fontMetrics();
+        const int space = button->width() - crumbPadding - metrics.horizontalAdvance(sign);
+        QString text = m_texts[part];
+        for (const QString separator = QStringLiteral(" · ");
+             metrics.horizontalAdvance(text) > space && text.contains(separator);)
+            text = text.section(separator, 0, -2);
+        button->setText(metrics.elidedText(text, Qt::ElideRight, space) + sign);
     }
 }
 

@@ -25,9 +25,6 @@ public:
     QString text(Part part) const { return m_texts[part]; } ///< the whole of it, not only what fits
     QToolButton* button(Part part) const { return m_buttons[part]; }
 
-Q_SIGNALS:
-    void opened(pipewright::Breadcrumb::Part part);
-
 protected:
     void resizeEvent(QResizeEvent* event) override;
 

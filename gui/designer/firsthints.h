@@ -1,59 +1,43 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Three hints for new users, shown where they apply: drag a block, click idle time, run. Each disappears when the
-// action was done or its cross is clicked, and does not return in later sessions. They are shown over the lanes and
-// pass on all clicks except those on the cross.
+// Three hints for new users in a line below the lanes: drag a block, click idle time, run; and, while no run is laid
+// over, the recorded example. Each goes when the action was done, all of them with the cross, and none returns in later
+// sessions.
 #pragma once
 
-#include <QObject>
+#include <QWidget>
 
 #include <array>
-#include <utility>
 
+class QAction;
 class QSettings;
 class QToolButton;
-class QWidget;
 
 namespace pipewright {
 
 class TimelineView;
 
-class FirstHints : public QObject {
+class FirstHints : public QWidget {
     Q_OBJECT
 
 public:
     enum Hint { Drag, Idle, Run };
     static constexpr int hintCount = 3;
 
-    /// `run`: the button that the third hint points at. Finished hints are stored in `settings`, which must outlive
-    /// this.
-    FirstHints(TimelineView& timeline, QWidget& run, QSettings& settings, QObject* parent);
-    bool isShown(Hint hint) const;
-    QWidget* bubble(Hint hint) const; ///< null once done
-    QToolButton* cross(Hint hint) const;
+    /// Finished hints are stored in `settings`, which must outlive this.
+    FirstHints(TimelineView& timeline, QAction& recordedRun, QSettings& settings, QWidget* parent);
+    bool isShown(Hint hint) const { return !m_steps[hint]->isHidden(); }
+    QToolButton* cross() const { return m_cross; }
+    QToolButton* recordedButton() const { return m_recorded; }
     void finish(Hint hint);
     void startOver(); ///< all three again
-    void place();     ///< after what they point at has moved
-
-Q_SIGNALS:
-    void runHintShown(bool shown); ///< or gone: what lies below the button may make room
-
-protected:
-    bool eventFilter(QObject* watched, QEvent* event) override;
 
 private:
-    struct Shown {
-        QWidget* bubble = nullptr;
-        QToolButton* cross = nullptr;
-    };
-    void make(Hint hint);
-    /// The middle of the bubble in its parent's coordinates; false when it has no place.
-    bool placeOf(Hint hint, QPoint* middle) const;
-    void remember();
+    void refresh();
 
-    TimelineView& m_timeline;
-    QWidget& m_run;
     QSettings& m_settings;
-    std::array<Shown, hintCount> m_shown{};
+    std::array<QWidget*, hintCount> m_steps{};
+    QToolButton* m_recorded;
+    QToolButton* m_cross;
     bool m_dragged = false; ///< a block was just held over a lane
 };
 

@@ -2,8 +2,9 @@
 #include "gui/designer/legend.h"
 
 #include "core/predict/predict.h"
-#include "gui/designer/bubblepanel.h"
 #include "gui/timeline/blocksprites.h"
+#include "gui/timeline/idlebars.h"
+#include "gui/timeline/timelineview.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/themechange.h"
 
@@ -41,8 +42,8 @@ QString tipOf(Op op)
 
 } // namespace
 
-Legend::Legend(const BubblePanel& bubbles, QWidget* parent)
-    : QWidget(parent), m_bubbles(bubbles), m_close(new QToolButton(this))
+Legend::Legend(const TimelineView& timeline, QWidget* parent)
+    : QWidget(parent), m_timeline(timeline), m_close(new QToolButton(this))
 {
     onThemeChange(this, [this] {
         addCauses(); // their colours belong to the previous theme
@@ -122,12 +123,18 @@ void Legend::addCauses()
     std::erase_if(m_entries, [](const Entry& entry) { return entry.sign == Sign::Cause; });
     std::vector<Entry> causes;
     QStringList names;
-    for (const BubblePanel::Cause& cause : m_bubbles.causes()) {
+    for (const IdleBars::Cause& cause : m_timeline.idle().causes(Theme::of(*this))) {
         if (std::all_of(cause.shares.begin(), cause.shares.end(), [](double share) { return share == 0; }))
             continue;
         names << cause.name;
-        causes.push_back(
-            {Sign::Cause, cause.name, tr("A cause of idle time, as in the bars below the lanes"), Op::F, cause.color});
+        causes.push_back({Sign::Cause,
+                          cause.name,
+                          tr("A cause of idle time, as in the bars beside the lanes"),
+                          Op::F,
+                          cause.color,
+                          {},
+                          {},
+                          cause.texture});
     }
     const QString why = names.isEmpty() ? QString() : tr("Causes: %1. ").arg(names.join(QStringLiteral(", ")));
     for (Entry& entry : m_entries)
@@ -213,6 +220,10 @@ void Legend::paintSign(QPainter& painter, const Entry& entry) const
         painter.setPen(Qt::NoPen);
         painter.setBrush(entry.color);
         painter.drawRoundedRect(QRectF(sign).adjusted(3, 2, -3, -2), 2, 2);
+        if (entry.texture != Qt::SolidPattern) {
+            painter.setBrush(QBrush(theme.texture, entry.texture));
+            painter.drawRoundedRect(QRectF(sign).adjusted(3, 2, -3, -2), 2, 2);
+        }
         return;
     case Sign::Predicted:
         painter.setPen(QPen(theme.dim, 1, Qt::DashLine));

@@ -16,7 +16,7 @@ class QToolButton;
 
 namespace pipewright {
 
-class BubblePanel;
+class TimelineView;
 struct Design;
 struct Prediction;
 
@@ -24,8 +24,8 @@ class Legend : public QWidget {
     Q_OBJECT
 
 public:
-    /// The causes, and their colours, are those of `bubbles`, which outlives it.
-    explicit Legend(const BubblePanel& bubbles, QWidget* parent = nullptr);
+    /// The causes, and their colours, are those of `timeline`, which outlives it.
+    explicit Legend(const TimelineView& timeline, QWidget* parent = nullptr);
     /// `prediction`: may be null. It has the updates at the end of a step, which are not in the schedule's order.
     void showDesign(const Design& design, const Prediction* prediction, bool overlaid);
     QStringList texts() const; ///< of the entries that are shown now, from the left
@@ -45,10 +45,11 @@ private:
     struct Entry {
         Sign sign;
         QString text, tip;
-        Op op = Op::F;      ///< of an operation
-        QColor color = {};  ///< of a cause
-        QString brief = {}; ///< text for a narrow strip; empty: `text`
-        QRect place = {};   ///< of sign and text; null: no room
+        Op op = Op::F;                             ///< of an operation
+        QColor color = {};                         ///< of a cause
+        QString brief = {};                        ///< text for a narrow strip; empty: `text`
+        QRect place = {};                          ///< of sign and text; null: no room
+        Qt::BrushStyle texture = Qt::SolidPattern; ///< of a cause
     };
     void addGradientSums(const Prediction& prediction);
     void addCauses();
@@ -56,7 +57,7 @@ private:
     bool place(bool briefly, int rows); ///< whether all but the causes have a place
     void paintSign(QPainter& painter, const Entry& entry) const;
 
-    const BubblePanel& m_bubbles;
+    const TimelineView& m_timeline;
     std::vector<Entry> m_entries;
     bool m_briefly = false;
     QToolButton* m_close;

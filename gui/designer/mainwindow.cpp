@@ -8,23 +8,24 @@
 #include "gui/buildingblock/buildingblockeditor.h"
 #include "gui/buildingblock/buildingblockpreview.h"
 #include "gui/compare/comparewindow.h"
+#include "gui/designer/baseline.h"
 #include "gui/designer/breadcrumb.h"
-#include "gui/designer/bubblepanel.h"
-#include "gui/designer/commandpalette.h"
 #include "gui/designer/designer.h"
 #include "gui/designer/designfiles.h"
+#include "gui/designer/designmenus.h"
 #include "gui/designer/designruns.h"
 #include "gui/designer/diagnosticlist.h"
 #include "gui/designer/editdifferences.h"
 #include "gui/designer/familylist.h"
 #include "gui/designer/firsthints.h"
+#include "gui/designer/footline.h"
 #include "gui/designer/legend.h"
-#include "gui/designer/numberbar.h"
 #include "gui/designer/otherwindows.h"
 #include "gui/designer/overlays.h"
 #include "gui/designer/picturedialog.h"
 #include "gui/designer/sideswitch.h"
 #include "gui/designer/topbar.h"
+#include "gui/designer/verdictstrip.h"
 #include "gui/designer/windowactions.h"
 #include "gui/designer/windowframes.h"
 #include "gui/document/autosave.h"
@@ -52,9 +53,8 @@
 #include <QMessageBox>
 #include <QMimeData>
 #include <QPushButton>
-#include <QScrollArea>
-#include <QScrollBar>
 #include <QStandardPaths>
+#include <QTabWidget>
 #include <QTimer>
 #include <QUrl>
 
@@ -100,14 +100,14 @@ MainWindow::MainWindow(const Options& options, QWidget* parent)
     if (!options.autosaveFolder.isEmpty()) {
         try {
             m_autosave = std::make_unique<Autosave>(m_document, options.autosaveFolder);
-            connect(m_autosave.get(), &Autosave::failed, m_numbers, [this](const QString& why) {
-                m_numbers->setWarning(tr("autosave"), tr("failed: save to another place"), why);
-                m_numbers->setHint(why);
+            connect(m_autosave.get(), &Autosave::failed, m_foot, [this](const QString& why) {
+                m_foot->setWarning(tr("autosave"), tr("failed: save to another place"), why);
+                m_foot->setHint(why);
             });
-            connect(m_autosave.get(), &Autosave::written, m_numbers,
-                    [this] { m_numbers->setWarning(tr("autosave"), {}, {}); });
+            connect(m_autosave.get(), &Autosave::written, m_foot,
+                    [this] { m_foot->setWarning(tr("autosave"), {}, {}); });
         } catch (const Error& error) {
-            m_numbers->setWarning(tr("autosave"), tr("off"), QString::fromUtf8(error.what()));
+            m_foot->setWarning(tr("autosave"), tr("off"), QString::fromUtf8(error.what()));
         }
     }
     restoreLayout();
@@ -142,7 +142,6 @@ void MainWindow::connectActions()
     on(m_actions->picture, this, &MainWindow::showPicture);
     on(m_actions->quit, this, &QWidget::close);
     on(m_actions->place, this, &MainWindow::placeNext);
-    on(m_actions->palette, this, &MainWindow::showPalette);
     on(m_actions->diagnostics, this, &MainWindow::showDiagnostics);
     on(m_actions->theme, this, &MainWindow::switchTheme);
     on(m_actions->shortcuts, this, &MainWindow::showShortcuts);
@@ -160,7 +159,9 @@ void MainWindow::connectActions()
             complain(tr("Not every block could be placed"), proseText(faults));
     });
     connect(m_actions->takeSuggestion, &QAction::triggered, m_suggestions, [this] { m_suggestions->take(0); });
-    connect(m_actions->find, &QAction::triggered, m_topBar, &TopBar::showSearch);
+    for (QAction* action : {m_actions->find, m_actions->palette})
+        connect(action, &QAction::triggered, m_topBar->findField(),
+                [this] { m_topBar->findField()->setFocus(Qt::ShortcutFocusReason); });
     for (QAction* action : {m_actions->clearOverlay, m_actions->calibrate, m_actions->traceLanes})
         action->setEnabled(false); // there is no overlay yet
 }
@@ -169,36 +170,36 @@ void MainWindow::connectPanels()
 {
     connect(m_blockPreview, &BuildingBlockPreview::opened, m_others, [this] { m_others->open<BuildingBlockEditor>(); });
     connect(m_topBar, &TopBar::diagnosticsRequested, this, &MainWindow::showDiagnostics);
-    connect(m_topBar, &TopBar::searched, this, &MainWindow::findBlock);
-    connect(m_topBar, &TopBar::searchLeft, m_timeline, [this] { m_timeline->setFocus(); });
+    connect(m_topBar->findField(), &FindField::blockWanted, this, &MainWindow::findBlock);
+    connect(m_topBar->findField(), &FindField::left, m_timeline, [this] { m_timeline->setFocus(); });
+    connect(m_menus, &DesignMenus::pageWanted, this, &MainWindow::openPart);
+    connect(m_menus, &DesignMenus::failed, this,
+            [this](const QString& why) { complain(tr("That is not possible"), why); });
     const auto refuse = [this](const Diagnostics& faults) { complain(tr("That is not possible"), proseText(faults)); };
     connect(m_tray, &Tray::refused, this, refuse);
     connect(m_families, &FamilyList::refused, this, refuse);
     connect(m_families, &FamilyList::estimatesChanged, m_suggestions,
             [this] { m_suggestions->setEstimates(m_families->estimates()); });
     connect(m_suggestions, &SuggestionList::familyChosen, m_families, &FamilyList::switchTo);
-    connect(&m_topBar->breadcrumb(), &Breadcrumb::opened, this, &MainWindow::openPart);
     connect(m_memory, &MemoryPanel::pointedAt, m_timeline, &TimelineView::pointAt);
-    connect(m_memory, &MemoryPanel::hovered, m_numbers, &NumberBar::setHint);
+    connect(m_memory, &MemoryPanel::hovered, m_foot, &FootLine::setHint);
     connect(m_memory, &MemoryPanel::modeChanged, this, &MainWindow::refreshNumbers);
-    connect(m_differences, &EditDifferences::changed, this,
-            [this] { m_numbers->setChanges(m_differences->changes()); });
+    connect(m_baseline, &Baseline::changed, m_foot,
+            [this] { m_foot->setMembersChange(m_baseline->changes().value_or(Baseline::Changes{}).members); });
 }
 
 void MainWindow::connectTimeline()
 {
-    connect(m_timeline, &TimelineView::editRefused, m_numbers, &NumberBar::setHint);
-    connect(m_timeline, &TimelineView::hovered, m_numbers, &NumberBar::setHint);
+    connect(m_timeline, &TimelineView::editRefused, m_foot, &FootLine::setHint);
+    connect(m_timeline, &TimelineView::hovered, m_foot, &FootLine::setHint);
     connect(m_timeline, &TimelineView::gapClicked, this, &MainWindow::showGap);
     connect(m_timeline, &TimelineView::viewRangeChanged, this, &MainWindow::alignCharts);
     // Queued, since the lanes may change during a layout pass, which ignores sizes that change while it runs.
     connect(m_timeline, &TimelineView::lanesChanged, this, &MainWindow::arrangeRows, Qt::QueuedConnection);
-    connect(m_timeline, &TimelineView::readingsChanged, this, [this] {
-        m_memory->setReadings(m_timeline->readings());
-        m_bubbles->setReadings(m_timeline->readings());
-    });
+    connect(m_timeline, &TimelineView::readingsChanged, this,
+            [this] { m_memory->setReadings(m_timeline->readings()); });
     connect(m_timeline, &TimelineView::previewChanged, this, [this] {
-        m_differences->setPreview(m_timeline->isPreviewing(), m_timeline->preview());
+        m_baseline->setPreview(m_timeline->isPreviewing(), m_timeline->preview());
         refreshNumbers();
     });
 }
@@ -207,11 +208,15 @@ void MainWindow::connectDocument()
 {
     connect(&m_document, &Document::designChanged, this, &MainWindow::refresh);
     connect(&m_document, &Document::sideChanged, this, [this] {
-        m_numbers->setHint({}); // it described the other side
+        m_foot->setHint({}); // it described the other side
         refreshNumbers();
     });
     connect(&m_document, &Document::memoryChanged, this, &MainWindow::refreshNumbers);
-    connect(&m_document, &Document::selectionChanged, this, &MainWindow::refreshNumbers);
+    connect(&m_document, &Document::selectionChanged, this, [this] {
+        refreshNumbers();
+        if (m_document.selection())
+            showAnswer(OfBlock);
+    });
     connect(&m_document, &Document::overlayChanged, this, [this] {
         for (QAction* action : {m_actions->clearOverlay, m_actions->calibrate, m_actions->traceLanes})
             action->setEnabled(m_document.overlay() != nullptr);
@@ -225,7 +230,7 @@ void MainWindow::connectDocument()
     });
     connect(m_document.undoStack(), &QUndoStack::cleanChanged, this, [this](bool clean) { setWindowModified(!clean); });
     connect(&m_document, &Document::workingChanged, this, [this] {
-        m_numbers->setHint(m_document.isWorking() ? tr("Working out the times of this edit …") : QString());
+        m_foot->setHint(m_document.isWorking() ? tr("Working out the times of this edit …") : QString());
     });
 }
 
@@ -238,7 +243,7 @@ void MainWindow::connectControllers()
     connect(m_files, &DesignFiles::tracesFound, m_overlays, &Overlays::openTraces);
     connect(m_files, &DesignFiles::recordingsFound, m_overlays, &Overlays::layOver);
     connect(m_overlays, &Overlays::opened, m_files, &DesignFiles::addRecent);
-    connect(m_overlays, &Overlays::said, m_numbers, &NumberBar::setHint);
+    connect(m_overlays, &Overlays::said, m_foot, &FootLine::setHint);
     connect(&m_runs->controller(), &RunController::finished, m_runs, &DesignRuns::take); // behind the strip's own
     connect(m_runs, &DesignRuns::changed, this, &MainWindow::showRunnable);
     connect(m_runs, &DesignRuns::reported, m_runStrip, &RunStrip::addToResult);
@@ -248,11 +253,7 @@ void MainWindow::connectControllers()
         m_timeline->setFocus();
         m_hints->finish(FirstHints::Run);
     });
-    connect(m_runs, &DesignRuns::laidOver, m_inspectorScroll, [this] {
-        // The run's results are below those of the selection.
-        QTimer::singleShot(0, m_inspectorScroll,
-                           [this] { m_inspectorScroll->verticalScrollBar()->setValue(m_runErrors->y() - 20); });
-    });
+    connect(m_runs, &DesignRuns::laidOver, this, [this] { showAnswer(OfRun); });
 }
 
 void MainWindow::connectRunErrors()
@@ -260,6 +261,7 @@ void MainWindow::connectRunErrors()
     m_runErrors->setStretch([this] { return m_timeline->range().value_or(m_timeline->timeRange()); });
     connect(m_runErrors, &RunErrors::blocksChosen, this, [this](const std::vector<Block>& blocks) {
         m_timeline->selectBlocks(blocks);
+        m_answers->setCurrentIndex(OfRun); // the next error is chosen there too
         if (!blocks.empty())
             m_timeline->ensureVisible(blocks.front());
     });
@@ -277,9 +279,10 @@ void MainWindow::refresh()
 {
     const bool complete = m_document.unplaced().empty();
     showRunnable();
+    m_tray->setVisible(!complete);
     m_actions->place->setEnabled(!complete);
     m_actions->completeRest->setEnabled(!complete);
-    m_numbers->setHint({}); // the hint was about the old schedule
+    m_foot->setHint({}); // the hint was about the old schedule
     showTitle();
     m_actions->emptyTimeline->setEnabled(m_document.design().schedule.blocks() > 0);
     refreshNumbers();
@@ -299,9 +302,8 @@ void MainWindow::refreshNumbers()
     std::optional<PendingMemory> pending = m_document.pendingMemory();
     if (m_timeline->preview())
         pending = isMemoryPending(design, *shown) ? std::optional(pendingUntilDrop()) : std::nullopt;
-    m_numbers->showDesign(design, shown, m_document.evaluationMilliseconds(), m_document.unplaced().empty(), overlay,
-                          side, pending);
-    m_bubbles->showDesign(design, shown, overlay, side);
+    m_verdicts->showDesign(design, shown, m_document.unplaced().empty(), overlay, side, pending);
+    m_foot->showDesign(design, shown, m_document.evaluationMilliseconds(), overlay != nullptr, side, pending);
     int device = shown ? fullestDevice(shown->metrics) : 0;
     if (const auto block = m_document.selection()) {
         if (block->stage < design.schedule.stages() && block->replica < design.schedule.replicas())
@@ -315,16 +317,14 @@ void MainWindow::alignCharts()
 {
     const TimeAxis& axis = m_timeline->axis();
     m_memory->setAxis(axis);
-    m_bubbles->setAxis(axis);
     m_memory->setReadings(m_timeline->readings()); // the ruler's ticks have changed
-    m_bubbles->setReadings(m_timeline->readings());
 }
 
 void MainWindow::placeNext()
 {
     const Diagnostics faults = m_tray->placeNext();
     if (hasErrors(faults))
-        m_numbers->setHint(proseText(faults.front()));
+        m_foot->setHint(proseText(faults.front()));
 }
 
 void MainWindow::showRunnable()
@@ -340,17 +340,17 @@ void MainWindow::showGradients()
     const JsonValue result = overlay == nullptr ? JsonValue() : JsonValue::fromText(overlay->resultJson);
     const JsonValue& check = result.member("gradient_check");
     if (!check.isObject() || check.contains("skipped")) { // the run did not check gradients
-        m_numbers->setGradients({}, true, {});
+        m_foot->setGradients({}, true, {});
     } else if (check.member("bit_equal").truth().value_or(false)) {
-        m_numbers->setGradients(tr("bit-equal ✓"), true,
-                                tr("Gradients of the last step against the sequential run, in %1").arg(overlay->path));
+        m_foot->setGradients(tr("bit-equal ✓"), true,
+                             tr("Gradients of the last step against the sequential run, in %1").arg(overlay->path));
     } else {
         // What is not finite is written as null.
         const double error =
             check.member("max_relative_error").number().value_or(std::numeric_limits<double>::infinity());
-        m_numbers->setGradients(error > 0 ? tr("differ by %1").arg(error, 0, 'g', 2) : tr("equal but for rounding"),
-                                error <= check.member("within").number().value_or(-1),
-                                tr("Largest relative difference to the sequential run, in %1").arg(overlay->path));
+        m_foot->setGradients(error > 0 ? tr("differ by %1").arg(error, 0, 'g', 2) : tr("equal but for rounding"),
+                             error <= check.member("within").number().value_or(-1),
+                             tr("Largest relative difference to the sequential run, in %1").arg(overlay->path));
     }
 }
 
@@ -377,15 +377,6 @@ void MainWindow::showShortcuts()
     auto* list = new ShortcutList(m_actions->groups(), this);
     list->setAttribute(Qt::WA_DeleteOnClose);
     list->show();
-}
-
-void MainWindow::showPalette()
-{
-    auto* palette = new CommandPalette(m_actions->groups(), this);
-    palette->setAttribute(Qt::WA_DeleteOnClose);
-    palette->move(mapToGlobal(QPoint((width() - palette->width()) / 2, 64)));
-    palette->show();
-    palette->activateWindow();
 }
 
 void MainWindow::switchTheme()

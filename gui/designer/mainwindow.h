@@ -5,32 +5,34 @@
 
 #include "gui/designer/breadcrumb.h"
 #include "gui/designer/desk.h"
+#include "gui/designer/findfield.h"
 
 #include <QWidget>
 
 #include <memory>
+#include <vector>
 
-class QScrollArea;
-class QSpacerItem;
 class QSplitter;
+class QTabWidget;
 
 namespace pipewright {
 
 class Autosave;
+class Baseline;
 class BuildingBlockPreview;
-class BubblePanel;
 class DesignFiles;
+class DesignMenus;
 class DesignRuns;
 class DiagnosticList;
 class EditDifferences;
 class FamilyList;
 class Findings;
 class FirstHints;
+class FootLine;
 class Inspector;
 class Legend;
 class MemoryPanel;
 class Minimap;
-class NumberBar;
 class OtherWindows;
 class Overlays;
 class PictureDialog;
@@ -43,6 +45,7 @@ class TimelineView;
 class TopBar;
 class Tray;
 class WindowActions;
+class VerdictStrip;
 class WindowFrames;
 
 class MainWindow : public QWidget {
@@ -67,6 +70,7 @@ public:
     Overlays& overlays() { return *m_overlays; }
     DesignRuns& runs() { return *m_runs; }
     OtherWindows& others() { return *m_others; }
+    DesignMenus& menus() { return *m_menus; }            ///< of the title
     PictureDialog* pictureDialog() { return m_picture; } ///< null until opened
     ProfileDialog* profileDialog() { return m_profile; } ///< likewise
     Inspector& inspector() { return *m_inspector; }
@@ -74,14 +78,16 @@ public:
     EditDifferences& differences() { return *m_differences; }
     RunErrors& runErrors() { return *m_runErrors; }
     MemoryPanel& memory() { return *m_memory; }
-    BubblePanel& bubbles() { return *m_bubbles; }
-    NumberBar& numbers() { return *m_numbers; }
+    VerdictStrip& verdicts() { return *m_verdicts; }
+    FootLine& foot() { return *m_foot; } ///< the line at the bottom
+    Baseline& baseline() { return *m_baseline; }
     TopBar& topBar() { return *m_topBar; }
     Legend& legend() { return *m_legend; }
     RunStrip& runStrip() { return *m_runStrip; }
     FirstHints& hints() { return *m_hints; }
-    QSplitter& columns() { return *m_columns; } ///< families, timeline and charts, inspector
-    QSplitter& rows() { return *m_rows; }       ///< timeline, memory, bubbles
+    QSplitter& columns() { return *m_columns; }  ///< families, timeline and charts, inspector
+    QSplitter& rows() { return *m_rows; }        ///< timeline, memory
+    QTabWidget& answers() { return *m_answers; } ///< the tabs at the right: block, run
     SideSwitch& sideSwitch() { return *m_side; }
     WindowActions& windowActions() { return *m_actions; }
     Autosave* autosave() { return m_autosave.get(); }
@@ -101,8 +107,9 @@ private:
     QWidget* buildLeft();
     QWidget* buildCentre();
     QWidget* buildRight();
-    void makeRoomForHint(bool there); ///< the hint at Run reaches over the right panel
-    void restoreLayout();             ///< geometry, splitters and visible panels of the last session
+    enum Answer { OfBlock, OfRun };
+    void showAnswer(Answer answer); ///< its tab at the right, from the top
+    void restoreLayout();           ///< geometry, splitters and visible panels of the last session
     void rememberLayout();
     void addPanels();      ///< actions that hide parts of the window
     void arrangeColumns(); ///< as wide as the window allows, until somebody drags a border
@@ -125,7 +132,7 @@ private:
     void placeNext();
     void showDiagnostics();
     void showShortcuts();
-    void showPalette();
+    std::vector<FindField::Entry> foundEntries(); ///< of the field that finds
     void showPicture();
     void profileModule(); ///< profiles the user's module, which becomes the design's model
     void switchTheme();
@@ -141,16 +148,18 @@ private:
     DesignFiles* m_files;
     Overlays* m_overlays;
     DesignRuns* m_runs;
+    DesignMenus* m_menus = nullptr;
     Findings* m_findings = nullptr;
     TopBar* m_topBar = nullptr;
+    Baseline* m_baseline = nullptr;
     SideSwitch* m_side = nullptr;
+    VerdictStrip* m_verdicts = nullptr;
     Tray* m_tray = nullptr;
     FamilyList* m_families = nullptr;
     BuildingBlockPreview* m_blockPreview = nullptr;
     TimelineView* m_timeline = nullptr;
     Minimap* m_minimap = nullptr;
     MemoryPanel* m_memory = nullptr;
-    BubblePanel* m_bubbles = nullptr;
     Inspector* m_inspector = nullptr;
     SuggestionList* m_suggestions = nullptr;
     EditDifferences* m_differences = nullptr;
@@ -159,13 +168,12 @@ private:
     bool m_columnsAreOwn = false, m_rowsAreOwn = false; ///< somebody dragged their borders
     QWidget* m_left = nullptr;                          ///< the columns beside the timeline
     QWidget* m_right = nullptr;
-    QScrollArea* m_inspectorScroll = nullptr; ///< in the right one, below the switch
-    QSpacerItem* m_aboveSide = nullptr;
+    QTabWidget* m_answers = nullptr; ///< the right one: block, run
     Legend* m_legend = nullptr;
     FirstHints* m_hints = nullptr;
     RunErrors* m_runErrors = nullptr;
     RunStrip* m_runStrip = nullptr;
-    NumberBar* m_numbers = nullptr;
+    FootLine* m_foot = nullptr;
     DiagnosticList* m_diagnostics = nullptr;
     OtherWindows* m_others = nullptr;
     // Created on first use.

@@ -1,20 +1,68 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Finds blocks: by what is typed in the search field, and for a click on idle time the block that ended it with the
-// chain that explains it, on the side that the lanes show.
+// What the field of the bar finds: commands, families, devices and stages by their names, blocks by their beginning.
+// And for a click on idle time the block that ended it with the chain that explains it, on the side that the lanes
+// show.
 #include "gui/designer/mainwindow.h"
-#include "gui/designer/numberbar.h"
+
+#include "core/families/family.h"
+#include "gui/designer/familylist.h"
+#include "gui/designer/footline.h"
 #include "gui/designer/topbar.h"
+#include "gui/designer/windowactions.h"
 #include "gui/document/timelinelayout.h"
 #include "gui/inspector/blockexplanation.h"
 #include "gui/inspector/inspector.h"
 #include "gui/timeline/timelineview.h"
 
-#include <QLineEdit>
+#include <QAction>
+#include <QPointer>
 
 #include <algorithm>
 #include <tuple>
 
 namespace pipewright {
+
+std::vector<FindField::Entry> MainWindow::foundEntries()
+{
+    std::vector<FindField::Entry> entries;
+    for (const ShortcutList::Group& group : m_actions->groups())
+        for (QAction* action : group.actions) {
+            QString name = action->text();
+            name.remove(QLatin1Char('&'));
+            if (!name.isEmpty() && action->isVisible())
+                entries.push_back({name, group.name, action->shortcut().toString(QKeySequence::NativeText),
+                                   [kept = QPointer(action)] {
+                                       if (kept)
+                                           kept->trigger();
+                                   },
+                                   action->isEnabled()});
+        }
+    for (std::size_t i = 0; i < pipewright::families().size(); ++i) {
+        const std::string_view title = pipewright::families()[i].title;
+        const auto& known = m_families->estimates()[i];
+        entries.push_back({QString::fromUtf8(title.data(), static_cast<qsizetype>(title.size())),
+                           tr("family"),
+                           {},
+                           [this, i] { m_families->switchTo(i); },
+                           !known || known->possible});
+    }
+    const Schedule& schedule = m_document.design().schedule;
+    const auto goTo = [this](const Block& block) {
+        m_document.select(block);
+        m_timeline->ensureVisible(block);
+    };
+    for (int device = 0; device < schedule.devices(); ++device)
+        if (const auto& lane = schedule.order[device]; !lane.empty())
+            entries.push_back(
+                {deviceLabel(m_document.design(), device), tr("device"), {}, [goTo, first = lane.front()] {
+                     goTo(first);
+                 }});
+    for (int stage = 0; stage < schedule.stages(); ++stage) {
+        const Block first{Op::F, stage, 0, 0};
+        entries.push_back({tr("Stage %1").arg(stage), tr("first forward"), {}, [goTo, first] { goTo(first); }});
+    }
+    return entries;
+}
 
 void MainWindow::findBlock(const QString& text, int direction)
 {
@@ -41,7 +89,7 @@ void MainWindow::findBlock(const QString& text, int direction)
         if (exact && std::find(tray.begin(), tray.end(), *exact) != tray.end())
             m_document.select(exact);
         else
-            m_numbers->setHint(tr("No block is called that. One is written like F0.3: operation, stage, microbatch"));
+            m_foot->setHint(tr("No block is called that. One is written like F0.3: operation, stage, microbatch"));
         return;
     }
     const auto count = static_cast<int>(hits.size());
@@ -54,14 +102,14 @@ void MainWindow::findBlock(const QString& text, int direction)
     m_document.select(found);
     m_timeline->ensureVisible(found);
     if (count == 1) {
-        m_topBar->searchField()->clear();
+        m_topBar->findField()->clear();
         m_timeline->setFocus();
         return;
     }
-    m_numbers->setHint(tr("%1, %2 of %3: Enter for the next, Shift+Enter for the one before")
-                           .arg(QString::fromStdString(toString(found)))
-                           .arg(index + 1)
-                           .arg(count));
+    m_foot->setHint(tr("%1, %2 of %3: Enter for the next, Shift+Enter for the one before")
+                        .arg(QString::fromStdString(toString(found)))
+                        .arg(index + 1)
+                        .arg(count));
 }
 
 void MainWindow::showGap(int device, qint64 start, qint64 end)
@@ -100,6 +148,7 @@ void MainWindow::showGap(int device, qint64 start, qint64 end)
         }
     }
     m_timeline->showReason(std::move(reason));
+    showAnswer(OfBlock);
 }
 
 } // namespace pipewright

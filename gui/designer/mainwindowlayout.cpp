@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The window's layout: three columns, with lanes, memory and bubbles one below the other in the middle one. Borders can
+// The window's layout: three columns, with the lanes and one device's memory in large in the middle one. Borders can
 // be dragged, and each part has an action that hides it. Sizes follow the window until a border is dragged; dragged
 // borders and hidden parts are restored in later sessions.
 #include "gui/designer/mainwindow.h"
 
 #include "gui/buildingblock/buildingblockpreview.h"
-#include "gui/designer/bubblepanel.h"
+#include "gui/designer/baseline.h"
+#include "gui/designer/designmenus.h"
 #include "gui/designer/designruns.h"
 #include "gui/designer/editdifferences.h"
 #include "gui/designer/familylist.h"
+#include "gui/designer/findfield.h"
 #include "gui/designer/firsthints.h"
+#include "gui/designer/footline.h"
 #include "gui/designer/legend.h"
-#include "gui/designer/numberbar.h"
 #include "gui/designer/otherwindows.h"
 #include "gui/designer/sideswitch.h"
 #include "gui/designer/topbar.h"
+#include "gui/designer/verdictstrip.h"
 #include "gui/designer/windowactions.h"
 #include "gui/inspector/inspector.h"
 #include "gui/inspector/suggestionlist.h"
@@ -32,8 +35,10 @@
 #include <QPushButton>
 #include <QScreen>
 #include <QScrollArea>
+#include <QScrollBar>
 #include <QSplitter>
 #include <QTabWidget>
+#include <QToolButton>
 #include <QTreeWidget>
 
 #include <algorithm>
@@ -44,12 +49,9 @@ namespace {
 
 constexpr int narrowestLeft = 200, usualLeft = 256, widestLeft = 320;
 constexpr int narrowestRight = 277, usualRight = 316, widestRight = 420;
-constexpr int aboveSide = 16, hintRoom = 26; // over the switch; the hint at Run reaches down there
 constexpr int leastCentre = 340;
-constexpr int leastMemory = 90, tallestMemory = 560;
-constexpr int leastBubbles = 60;
+constexpr int leastMemory = 96, tallestMemory = 320;
 constexpr int leastTimeline = 110;
-constexpr int leastShareOfLanes = 60; // of their natural height, in per cent, for rows of memory below them
 
 const QString hiddenKey = QStringLiteral("panels/hidden");
 const QString columnsKey = QStringLiteral("splitters/columns");
@@ -67,12 +69,15 @@ QVBoxLayout* columnOf(QWidget* column)
 void MainWindow::build()
 {
     m_findings = new Findings(m_document, this);
-    m_topBar = new TopBar(m_document, *m_findings, *m_actions, m_runs->controller(), this);
+    m_topBar = new TopBar(m_document, *m_findings, *m_actions, m_runs->controller(),
+                          new FindField([this] { return foundEntries(); }, this), this);
     m_runStrip = new RunStrip(m_runs->controller(), this);
     m_side = new SideSwitch(m_document, *m_settings, this);
     for (const Side side : allSides)
         m_actions->addSide(m_side->action(side));
-    m_numbers = new NumberBar(this);
+    m_baseline = new Baseline(m_document, this);
+    m_verdicts = new VerdictStrip(*m_baseline, m_side, this);
+    m_foot = new FootLine(this);
     m_columns = new QSplitter(Qt::Horizontal, this);
     m_columns->setHandleWidth(5);
     m_columns->addWidget(m_left = buildLeft());
@@ -83,13 +88,16 @@ void MainWindow::build()
     auto* layout = makeLayout<QVBoxLayout>(this, {0, 0, 0, 0}, 0);
     layout->addWidget(m_topBar);
     layout->addWidget(makeHairline(Qt::Horizontal, this));
+    layout->addWidget(m_verdicts);
+    layout->addWidget(makeHairline(Qt::Horizontal, this));
     layout->addWidget(m_runStrip);
     layout->addWidget(m_columns, 1);
     layout->addWidget(makeHairline(Qt::Horizontal, this));
-    layout->addWidget(m_numbers);
+    layout->addWidget(m_foot);
+    m_menus = new DesignMenus(m_document, *m_families, this);
+    for (const auto part : {Breadcrumb::Model, Breadcrumb::Cluster, Breadcrumb::Family})
+        m_topBar->breadcrumb().button(part)->setMenu(m_menus->menu(part));
     m_others = new OtherWindows({m_document, *m_timeline, m_options.program, this}, *m_actions, *m_settings, *m_frames);
-    m_hints = new FirstHints(*m_timeline, *m_topBar->runButton(), *m_settings, this);
-    connect(m_hints, &FirstHints::runHintShown, this, &MainWindow::makeRoomForHint);
     addPanels();
 }
 
@@ -115,8 +123,7 @@ QWidget* MainWindow::buildCentre()
     auto* lanes = new QWidget(column);
     m_timeline = new TimelineView(m_document, lanes);
     m_timeline->setMinimumHeight(leastTimeline);
-    m_bubbles = new BubblePanel(column);
-    m_legend = new Legend(*m_bubbles, lanes);
+    m_legend = new Legend(*m_timeline, lanes);
     m_minimap = new Minimap(*m_timeline, lanes);
     auto* lanesLayout = makeLayout<QVBoxLayout>(lanes, {0, 0, 0, 0}, 0);
     lanesLayout->addWidget(m_legend);
@@ -125,16 +132,17 @@ QWidget* MainWindow::buildCentre()
     m_memory = new MemoryPanel(column);
     m_memory->setMinimumHeight(leastMemory);
     m_memory->setMaximumHeight(tallestMemory);
-    m_bubbles->setMinimumHeight(leastBubbles);
+    m_memory->setAll(false); // the lanes have the memory of all
     m_rows = new QSplitter(Qt::Vertical, column);
     m_rows->setHandleWidth(5);
+    m_hints = new FirstHints(*m_timeline, *m_actions->recordedRun, *m_settings, column);
     m_rows->addWidget(lanes);
     m_rows->addWidget(m_memory);
-    m_rows->addWidget(m_bubbles);
     m_rows->setCollapsible(0, false);
     auto* layout = makeLayout<QVBoxLayout>(column, {0, 0, 0, 0}, 0);
     layout->addWidget(m_rows, 1);
     layout->addStretch(0); // lanes and memory take the available space, as far as they can use it
+    layout->addWidget(m_hints);
     m_actions->addView(tr("Timeline"), m_timeline);
     m_actions->addView(tr("Overview"), m_minimap);
     setTabOrder(m_minimap, m_timeline); // in visual order
@@ -143,56 +151,64 @@ QWidget* MainWindow::buildCentre()
 
 QWidget* MainWindow::buildRight()
 {
-    // The switch applies to the whole window, so it does not scroll with the panel below it.
-    auto* panel = new QWidget(this);
-    makePanel(panel);
-    panel->setMinimumWidth(narrowestRight);
-    auto* panelLayout = makeLayout<QVBoxLayout>(panel, {0, 0, 0, 0}, 0);
-    m_aboveSide = new QSpacerItem(0, aboveSide, QSizePolicy::Minimum, QSizePolicy::Fixed);
-    panelLayout->addItem(m_aboveSide);
-    auto* row = makeLayout<QHBoxLayout>(nullptr, {16, 0, 12, 0});
-    row->addWidget(m_side);
-    panelLayout->addLayout(row);
-
-    auto* column = new QWidget(panel);
-    QVBoxLayout* layout = columnOf(column);
+    m_right = m_answers = new QTabWidget(this);
+    m_answers->setMinimumWidth(narrowestRight);
+    m_answers->setDocumentMode(true);
+    m_answers->setAccessibleName(tr("The selected block, and the run"));
+    makePanel(m_answers);
+    const auto addPage = [this](const QString& name, const QString& objectName) {
+        auto* column = new QWidget(this);
+        auto* layout = columnOf(column);
+        column->setMinimumWidth(0);
+        auto* scroll = new QScrollArea(m_answers);
+        scroll->setObjectName(objectName);
+        scroll->setFrameShape(QFrame::NoFrame);
+        scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+        scroll->setWidgetResizable(true);
+        scroll->setFocusPolicy(Qt::NoFocus);
+        scroll->setWidget(column);
+        makePanel(scroll->viewport());
+        m_answers->addTab(scroll, name);
+        return layout;
+    };
+    QVBoxLayout* block = addPage(tr("Block"), QStringLiteral("inspectorScroll"));
+    QWidget* column = block->parentWidget();
     m_inspector = new Inspector(*m_timeline, column);
-    m_differences = new EditDifferences(m_document, column);
-    m_runErrors = new RunErrors(m_document, column);
+    m_differences = new EditDifferences(m_document, *m_baseline, column);
     m_suggestions = new SuggestionList(m_document, column);
     m_inspector->addBelowWhy(m_suggestions);
     m_inspector->addBelowWhy(makeHairline(Qt::Horizontal, column));
     m_inspector->addBelowWhy(m_differences);
     m_inspector->addBelowWhy(makeHairline(Qt::Horizontal, column));
-    layout->addWidget(m_inspector);
-    layout->addWidget(makeHairline(Qt::Horizontal, column));
-    layout->addWidget(m_runErrors, 1);
-    layout->addStretch(0);
-
-    m_inspectorScroll = new QScrollArea(panel);
-    m_inspectorScroll->setObjectName(QStringLiteral("inspectorScroll"));
-    m_inspectorScroll->setFrameShape(QFrame::NoFrame);
-    m_inspectorScroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-    m_inspectorScroll->setWidgetResizable(true);
-    m_inspectorScroll->setFocusPolicy(Qt::NoFocus);
-    column->setMinimumWidth(0);
-    m_inspectorScroll->setWidget(column);
-    makePanel(m_inspectorScroll->viewport());
-    panelLayout->addWidget(m_inspectorScroll, 1);
-    return panel;
+    block->addWidget(m_inspector);
+    block->addStretch(0);
+    QVBoxLayout* run = addPage(tr("Run"), QStringLiteral("runScroll"));
+    auto* none =
+        makeCaption(tr("No run is laid over. Run this schedule, or lay a recorded run over it: Overlay in the menu."),
+                    TextSize::Normal, run->parentWidget());
+    none->setWordWrap(true);
+    connect(&m_document, &Document::overlayChanged, none, [this, none] { none->setVisible(!m_document.overlay()); });
+    run->addWidget(none);
+    m_runErrors = new RunErrors(m_document, run->parentWidget());
+    run->addWidget(m_runErrors, 1);
+    run->addStretch(0);
+    return m_answers;
 }
 
-void MainWindow::makeRoomForHint(bool there)
+void MainWindow::showAnswer(Answer answer)
 {
-    m_aboveSide->changeSize(0, there ? aboveSide + hintRoom : aboveSide, QSizePolicy::Minimum, QSizePolicy::Fixed);
-    m_right->layout()->invalidate();
+    m_answers->setCurrentIndex(answer);
+    auto* scroll = qobject_cast<QScrollArea*>(m_answers->currentWidget());
+    scroll->verticalScrollBar()->setValue(0); // the answer is at the top
 }
 
 void MainWindow::addPanels()
 {
-    const std::pair<QAction*, QWidget*> panels[] = {
-        {m_actions->familiesPanel, m_left},   {m_actions->inspectorPanel, m_right}, {m_actions->memoryPanel, m_memory},
-        {m_actions->bubblesPanel, m_bubbles}, {m_actions->overview, m_minimap},     {m_actions->legend, m_legend}};
+    const std::pair<QAction*, QWidget*> panels[] = {{m_actions->familiesPanel, m_left},
+                                                    {m_actions->inspectorPanel, m_right},
+                                                    {m_actions->memoryPanel, m_memory},
+                                                    {m_actions->overview, m_minimap},
+                                                    {m_actions->legend, m_legend}};
     const QStringList hidden = m_settings->value(hiddenKey).toStringList();
     for (const auto& [action, panel] : panels) {
         action->setChecked(!hidden.contains(action->objectName()));
@@ -255,23 +271,13 @@ void MainWindow::arrangeRows()
     m_timeline->parentWidget()->setMaximumHeight(greatest);
     if (m_rowsAreOwn)
         return;
-    // Bubbles first, as a part of the height; then lanes and memory 3 : 2, and more for lanes that would not fit.
-    const int all = m_rows->parentWidget()->height() - 2 * m_rows->handleWidth();
-    // The extra height of the overview with many devices is taken from the bubbles, whose bars may be thin, not from
-    // the lanes.
-    const int most = all / 4 - (m_minimap->isHidden() ? 0 : m_minimap->height() - Minimap::stripHeight);
-    const int bubbles = m_bubbles->isHidden()
-                            ? 0
-                            : std::clamp(m_bubbles->sizeHint().height(), leastBubbles, std::max(leastBubbles, most));
-    const int rest = all - bubbles;
-    // The lanes give up some height when that makes room for the memory rows of all devices.
-    const int rows = m_memory->compactHeight(m_timeline->laneCount());
-    const bool roomForRows = rest - rows >= m_timeline->naturalHeight() * leastShareOfLanes / 100 + beside;
-    const int memory = m_memory->isHidden() ? 0 : roomForRows ? std::max(leastMemory, rows) : leastMemory;
-    const int wanted = std::max(rest * 3 / 5, std::min(m_timeline->naturalHeight() + beside, rest - memory));
-    const int lanes =
-        std::min(greatest, std::clamp(wanted, leastTimeline + beside, std::max(leastTimeline + beside, rest - memory)));
-    m_rows->setSizes({lanes, rest - lanes, bubbles});
+    // The lanes hold their devices' memory, so they come first; the dock gets what they leave, and no less than can be
+    // read.
+    const int all =
+        m_rows->parentWidget()->height() - m_rows->handleWidth() - (m_hints->isHidden() ? 0 : m_hints->height());
+    const int dock = m_memory->isHidden() ? 0 : std::clamp(all / 5, leastMemory, tallestMemory);
+    const int lanes = std::min(greatest, std::max(leastTimeline + beside, all - dock));
+    m_rows->setSizes({lanes, std::max(dock, all - lanes)});
 }
 
 void MainWindow::resizeEvent(QResizeEvent* event)
@@ -288,7 +294,6 @@ void MainWindow::showEvent(QShowEvent* event)
     arrangeRows();
     m_timeline->showAll();
     m_timeline->setFocus();
-    m_hints->place();
 }
 
 void MainWindow::openPart(Breadcrumb::Part part)

@@ -35,7 +35,7 @@ SideSwitch::SideSwitch(Document& document, QSettings& settings, QWidget* parent)
         QString text, tip;
         Qt::Key key;
     } choices[] = {
-        {Side::Predicted, tr("Predicted"), tr("Lanes, memory, bubbles and every number as predicted"), Qt::Key_1},
+        {Side::Predicted, tr("Predicted"), tr("Lanes, memory, idle time and every number as predicted"), Qt::Key_1},
         {Side::Measured, tr("Measured"), tr("The same as the overlaid run recorded them"), Qt::Key_2},
         {Side::Both, tr("Both"), tr("Measured filled, predicted as an outline; numbers as predicted → measured"),
          Qt::Key_3}};

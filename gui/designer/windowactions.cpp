@@ -54,7 +54,8 @@ void WindowActions::makeEditActions(QUndoStack* stack)
                          tr("Return every block to the tray, to build the schedule anew"));
     takeSuggestion = make(tr("Try the first suggestion"), {QKeySequence(Qt::Key_T)},
                           tr("Make the edit that the panel at the right suggests first"));
-    find = make(tr("Find a block"), {QKeySequence(Qt::Key_Slash)}, tr("By name, such as F0.3"));
+    find = make(tr("Find…"), {QKeySequence(Qt::Key_Slash)},
+                tr("A block such as F0.3, a stage, a device, a family, a command"));
 }
 
 QList<QAction*> WindowActions::windowsIn(OtherWindow::Menu menu) const
@@ -95,13 +96,13 @@ void WindowActions::makeViewActions()
     familiesPanel = panel(tr("Families"), QStringLiteral("families"), 1, tr("Tray and families, at the left"));
     inspectorPanel =
         panel(tr("Inspector"), QStringLiteral("inspector"), 2, tr("Why, and what would help, at the right"));
-    memoryPanel = panel(tr("Memory"), QStringLiteral("memory"), 3, tr("Memory over time, below the lanes"));
-    bubblesPanel = panel(tr("Bubbles"), QStringLiteral("bubbles"), 4, tr("Causes of idle time, below the lanes"));
-    overview = panel(tr("Overview"), QStringLiteral("overview"), 5, tr("All of the schedule, above the lanes"));
-    legend = panel(tr("Legend"), QStringLiteral("legend"), 6, tr("What the signs in the lanes mean"));
+    memoryPanel =
+        panel(tr("Memory"), QStringLiteral("memory"), 3, tr("A device's memory over time, large, below the lanes"));
+    overview = panel(tr("Overview"), QStringLiteral("overview"), 4, tr("All of the schedule, above the lanes"));
+    legend = panel(tr("Legend"), QStringLiteral("legend"), 5, tr("What the signs in the lanes mean"));
     hints = make(tr("Show the hints again"), {}, tr("Drag a block, click idle time, run: where that is done"));
     palette =
-        make(tr("Command palette…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_P)}, tr("Every command by its name"));
+        make(tr("Find a command…"), {QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_P)}, tr("Every command by its name"));
     diagnostics = make(tr("Conflicts"), {QKeySequence(Qt::CTRL | Qt::Key_D)},
                        tr("What stands in the way of running this schedule"));
     theme = make(tr("Light or dark"), {QKeySequence(Qt::CTRL | Qt::Key_T)},

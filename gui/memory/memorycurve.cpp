@@ -52,7 +52,11 @@ int MemoryCurve::paint(QPainter& painter, const MemoryOfDevice& device, const Th
     const double ground = std::round(yOf(static_cast<double>(device.persistent)) * scale) / scale;
     if (const std::vector<Run> runs = runsOf(device.filled, scale, 1.5); !runs.empty()) {
         fill(QRectF(m_area.left(), ground, m_area.width(), m_area.bottom() - ground), theme.persistent);
-        const QColor below = mixedOver(theme.chartFill, theme.background);
+        const bool over = device.limit > 0 && device.filled.peak().bytes > device.limit;
+        QColor tint = over ? theme.bad : theme.chartFill;
+        if (over)
+            tint.setAlphaF(0.3f);
+        const QColor below = mixedOver(tint, theme.background);
         // The part common to all columns is one rectangle, because a narrow rectangle costs as much as a wide one.
         double common = runs.front().lower;
         for (const Run& run : runs)
@@ -63,7 +67,8 @@ int MemoryCurve::paint(QPainter& painter, const MemoryOfDevice& device, const Th
             if (const double until = std::min(common, ground); run.lower < until)
                 fill(QRectF(run.left, run.lower, run.right - run.left, until - run.lower), below);
         for (const Run& run : runs)
-            fill(QRectF(run.left, run.upper, run.right - run.left, run.lower - run.upper), theme.accent);
+            fill(QRectF(run.left, run.upper, run.right - run.left, run.lower - run.upper),
+                 over ? theme.bad : theme.accent);
     }
     // Dashes three pixels long stand on a grid of five, so that they stay in place while the curve changes.
     constexpr double dash = 3, period = 5;

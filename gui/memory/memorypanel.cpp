@@ -20,7 +20,6 @@ constexpr int captionLeft = 18;
 constexpr int gapOfRows = 4;
 constexpr int lowestRow = 22; // a name and a peak fit
 constexpr int tickDistance = 24;
-constexpr std::size_t mostSamples = 200'000; // up to which all devices are shown at once
 
 /// 1, 2 or 5 times a power of two of the unit that sizes are written in: round numbers of KiB, MiB, GiB.
 Bytes niceStep(double least)
@@ -33,16 +32,6 @@ Bytes niceStep(double least)
             if (mantissa * decade * unit >= least)
                 return static_cast<Bytes>(mantissa * decade * unit);
     return static_cast<Bytes>(unit * 1024);
-}
-
-/// The bytes of a curve at a time: its last sample at or before it, or the first sample.
-Bytes valueOf(const StepCurve& curve, double time)
-{
-    const std::vector<MemorySample>& samples = curve.samples();
-    const auto next = std::upper_bound(samples.begin(), samples.end(), time, [](double t, const MemorySample& sample) {
-        return t < static_cast<double>(sample.time);
-    });
-    return next == samples.begin() ? samples.front().bytes : std::prev(next)->bytes;
 }
 
 } // namespace
@@ -58,7 +47,7 @@ MemoryPanel::MemoryPanel(QWidget* parent) : QWidget(parent), m_mode(new QToolBut
     refreshButton();
 }
 
-void MemoryPanel::showDesign(const Content& content)
+void MemoryPanel::showDesign(const MemoryContent& content)
 {
     if (content.device != m_given)
         m_chosen.reset(); // another device is selected
@@ -66,48 +55,17 @@ void MemoryPanel::showDesign(const Content& content)
     m_device = m_chosen.value_or(content.device);
     m_recorded = content.overlay != nullptr;
     m_side = content.overlay ? content.side : Side::Predicted;
-    m_comparesDrag = content.present && content.prediction && content.present != content.prediction && !content.pending;
+    m_comparesDrag = content.comparesDrag();
     const std::size_t before = m_devices.size();
     const bool allBefore = m_shownAll;
-    m_devices.clear();
     m_nothing = content.prediction ? QString() : tr("No prediction: the placed blocks cannot run");
-    const auto curveOf = [](const Timeline* timeline, std::size_t device) {
-        return timeline && device < timeline->memory.size() ? StepCurve(timeline->memory[device]) : StepCurve();
-    };
-    const Timeline* const predicted = content.prediction && !content.pending ? &content.prediction->timeline : nullptr;
-    const Timeline* const measured = content.overlay ? &content.overlay->measured : nullptr;
-    bool anything = false;
-    // Curves of very many samples would be copied at every move of a drag.
-    std::size_t samples = 0;
-    for (const Timeline* timeline : {predicted, measured})
-        if (timeline)
-            for (const std::vector<MemorySample>& curve : timeline->memory)
-                samples += curve.size();
-    const bool all =
-        m_all && content.prediction && samples <= mostSamples && fits(content.prediction->program.devices.size());
-    m_shownAll = all;
     m_fitted = content.prediction && fits(content.prediction->program.devices.size());
-    for (int d = 0; content.prediction && d < static_cast<int>(content.prediction->program.devices.size()); ++d) {
-        MemoryOfDevice device;
-        device.name = deviceLabel(content.design, d);
-        // With one device shown large, the other curves are not needed; they would be copied at every move of a drag.
-        if (all || d == m_device) {
-            if (m_side == Side::Predicted) {
-                device.filled = curveOf(predicted, d);
-                if (m_comparesDrag || (content.pending && content.present))
-                    device.outlined = curveOf(&content.present->timeline, d);
-            } else {
-                device.filled = curveOf(measured, d);
-                if (m_side == Side::Both)
-                    device.outlined = curveOf(predicted, d);
-            }
-        }
-        anything = anything || !device.filled.empty() || !device.outlined.empty();
-        device.persistent = content.pending ? 0 : content.prediction->program.devices[d].persistentBytes;
-        if (d < std::ssize(content.design.cluster.devices))
-            device.limit = content.design.cluster.devices[d].memory;
-        m_devices.push_back(std::move(device));
-    }
+    const bool all = m_shownAll = m_all && m_fitted && content.samples() <= mostMemorySamples;
+    // With one device shown large, the other curves are not needed; they would be copied at every move of a drag.
+    m_devices = memoryOfDevices(content, [&](int device) { return all || device == m_device; });
+    const bool anything = std::any_of(m_devices.begin(), m_devices.end(), [](const MemoryOfDevice& device) {
+        return !device.filled.empty() || !device.outlined.empty();
+    });
     if (m_nothing.isEmpty() && content.pending && m_side == Side::Predicted)
         m_nothing = content.pending->why;
     if (m_nothing.isEmpty() && !anything && m_side == Side::Measured)
@@ -200,15 +158,10 @@ QRectF MemoryPanel::plotOf(int device) const
 
 double MemoryPanel::top() const
 {
-    // One scale for all rows, so that they can be compared. A limit far above the peaks would flatten the curves.
-    Bytes most = 1, limit = 0;
-    for (const int d : shownDevices()) {
-        most = std::max({most, m_devices[d].filled.peak().bytes, m_devices[d].outlined.peak().bytes});
-        limit = std::max(limit, m_devices[d].limit);
-    }
-    if (limit < 8 * most)
-        most = std::max(most, limit);
-    return static_cast<double>(most) * 1.1;
+    std::vector<const MemoryOfDevice*> shown;
+    for (const int device : shownDevices())
+        shown.push_back(&m_devices[device]);
+    return topOfPlots(shown);
 }
 
 double MemoryPanel::yOf(double bytes) const
@@ -247,7 +200,7 @@ QString MemoryPanel::valueAt(QPointF position) const
         return {};                                                     // the memory of the members is not known
     const double time = m_axis.timeAt(std::floor(position.x()) + 0.5); // the middle of the pixel, as in the lanes
     const auto text = [time](const StepCurve& curve) {
-        return curve.empty() ? QString() : sizeText(valueOf(curve, time));
+        return curve.empty() ? QString() : sizeText(curve.valueAt(time));
     };
     const QString at = durationText(std::max<Nanoseconds>(0, std::llround(time)));
     if (m_comparesDrag && m_side == Side::Predicted)

@@ -5,8 +5,7 @@
 // outline. The panel shows the value under the cursor. The crosshair time is shared with the lanes in both directions.
 #pragma once
 
-#include "gui/document/document.h"
-#include "gui/memory/memorycurve.h"
+#include "gui/memory/memorycontent.h"
 #include "gui/widgets/timereadings.h"
 
 #include <QWidget>
@@ -21,17 +20,8 @@ class MemoryPanel : public QWidget {
 public:
     explicit MemoryPanel(QWidget* parent = nullptr);
 
-    struct Content {
-        const Design& design;
-        const Prediction* prediction = nullptr;     ///< null: the placed blocks cannot run
-        const Document::Overlay* overlay = nullptr; ///< null: none
-        Side side = Side::Predicted;                ///< Predicted without an overlay
-        const Prediction* present = nullptr;        ///< during a drag: the state before it, for comparison
-        int device = 0;                             ///< the one that is shown large
-        std::optional<PendingMemory> pending{};     ///< set: the prediction has no memory curves yet
-    };
     /// The curves are copied, since the axis may change while the document is between two predictions.
-    void showDesign(const Content& content);
+    void showDesign(const MemoryContent& content);
     void setAxis(const TimeAxis& axis);
     void setReadings(const TimeReadings& readings);
     int device() const { return m_device; }

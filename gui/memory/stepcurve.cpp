@@ -65,6 +65,14 @@ StepCurve::Extremes StepCurve::extremes(std::size_t begin, std::size_t end, Extr
     return of;
 }
 
+Bytes StepCurve::valueAt(double time) const
+{
+    const auto next =
+        std::upper_bound(m_samples.begin(), m_samples.end(), time,
+                         [](double t, const MemorySample& sample) { return t < static_cast<double>(sample.time); });
+    return next == m_samples.begin() ? m_samples.front().bytes : std::prev(next)->bytes;
+}
+
 std::vector<StepCurve::Column> StepCurve::columns(double from, double to, int columns) const
 {
     std::vector<Column> result;

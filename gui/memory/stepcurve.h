@@ -19,6 +19,8 @@ public:
     const std::vector<MemorySample>& samples() const { return m_samples; }
     /// The highest value and when it is first reached; zero of an empty curve.
     const MemorySample& peak() const { return m_peak; }
+    /// Its last sample at or before the time, or the first sample. Not of an empty curve. O(log samples).
+    Bytes valueAt(double time) const;
 
     /// Neighbouring columns in which the value stays the same are merged into one Column.
     struct Column {

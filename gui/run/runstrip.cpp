@@ -28,14 +28,13 @@ RunStatus::RunStatus(RunController& controller, QWidget* parent)
     m_text->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
     m_bar->setRange(0, 1000);
     m_bar->setTextVisible(false);
-    m_bar->setFixedSize(90, 6);
+    m_bar->setFixedSize(64, 6);
     m_bar->setAccessibleName(tr("Progress"));
     m_cancel->setFocusPolicy(Qt::TabFocus);
     auto* layout = makeLayout<QHBoxLayout>(this, {0, 0, 0, 0}, 8);
     layout->addWidget(m_text, 1);
     layout->addWidget(m_bar);
     layout->addWidget(m_cancel);
-    setFixedWidth(320);
     hide();
     connect(m_cancel, &QPushButton::clicked, &controller, &RunController::cancel);
     connect(&controller, &RunController::started, this, [this] {

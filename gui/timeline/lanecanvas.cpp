@@ -4,6 +4,8 @@
 #include "gui/timeline/blockselection.h"
 #include "gui/timeline/dropsession.h"
 #include "gui/timeline/gesture.h"
+#include "gui/timeline/idlebars.h"
+#include "gui/timeline/lanememory.h"
 #include "gui/timeline/lanes.h"
 #include "gui/timeline/shownschedule.h"
 #include "gui/timeline/timelinemap.h"
@@ -85,6 +87,13 @@ void LaneCanvas::paint(QPainter& painter, const QRect& viewport, const QRect& ex
     painter.setClipRect(exposed);
     m_painter->ruler(painter, m.map.axis(), QRect(0, 0, viewport.width(), TimelinePainter::rulerHeight),
                      m.scroll.ticks());
+    if (const int idle = viewport.width() - m.map.axis().right(); idle > 1) {
+        painter.setFont(Theme::words(TextSize::Small));
+        painter.setPen(theme.dim);
+        painter.fillRect(QRect(m.map.axis().right(), 0, idle, TimelinePainter::rulerHeight - 1), theme.background);
+        painter.drawText(QRect(m.map.axis().right() + 12, 0, idle - 12, TimelinePainter::rulerHeight - 8),
+                         Qt::AlignLeft | Qt::AlignBottom, idle > 100 ? tr("idle, by cause") : tr("idle"));
+    }
     paintLegend(painter);
 }
 
@@ -103,9 +112,11 @@ void LaneCanvas::paintLane(QPainter& painter, int device, const QRect& exposed)
                        axis.xOf(static_cast<double>(plan->room->second))};
     // The line and the sub-lanes are below.
     const QRect above = lane.adjusted(0, 0, 0, -m.lanes.strip().subHeight(device) - 1);
+    const QRectF memory = places.memory(device);
     const bool isShown = device < std::ssize(m.shown.layout().lanes());
     if (isShown)
-        ground.painted = above;
+        ground.painted =
+            memory.isEmpty() ? above : QRect(above.topLeft(), QPoint(above.right(), int(memory.top()) - 1));
     m_painter->ground(painter, axis, ground, m.scroll.ticks());
     if (exposed.left() < TimelineView::plotLeft() || above.height() < LanePlaces::namedLane)
         paintHeader(painter, device, above, ground);
@@ -116,6 +127,8 @@ void LaneCanvas::paintLane(QPainter& painter, int device, const QRect& exposed)
         painter.drawText(places.unfolder(device), Qt::AlignCenter,
                          m.lanes.strip().members(device) > 0 ? QStringLiteral("▾") : QStringLiteral("▸"));
     }
+    m.memory.paint(painter, device, memory, axis, Theme::of(m_view), m.map.scale());
+    m.idle.paint(painter, device, places.idle(device), Theme::of(m_view), m.map.scale());
     m.members.paint(painter, device, places.members(device), axis, Theme::of(m_view), m.shown.showsMeasured(),
                     !m.shown.showsMeasured() || m.shown.showsBoth());
     m.kernels.paint(painter, device, places.kernels(device), axis, Theme::of(m_view), m.shown.showsMeasured());
@@ -147,7 +160,9 @@ void LaneCanvas::paintHeader(QPainter& painter, int device, const QRect& above, 
     if (device >= std::ssize(headers))
         return;
     const QRect place(above.left(), above.top(), TimelineView::plotLeft(), above.height());
-    const LaneStanding standing{isPressed, m.lanes.strip().isPinned(device), m.lanes.strip().isFolded(device)};
+    const QRectF memory = m.map.places().memory(device);
+    const LaneStanding standing{isPressed, m.lanes.strip().isPinned(device), m.lanes.strip().isFolded(device),
+                                memory.isEmpty() ? 0 : int(memory.top()) - above.top()};
     if (ground.target)
         m_painter->header(painter, place, headers[device], standing);
     else

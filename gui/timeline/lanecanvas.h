@@ -17,7 +17,9 @@ namespace pipewright {
 class BlockSelection;
 class Document;
 class DropSession;
+class IdleBars;
 class KernelLanes;
+class LaneMemory;
 class Lanes;
 class ShownSchedule;
 class MemberLanes;
@@ -39,6 +41,8 @@ public:
         const TransferLanes& transfers;
         const KernelLanes& kernels;
         const MemberLanes& members;
+        const LaneMemory& memory;
+        const IdleBars& idle;
         const BlockSelection& selection;
         const DropSession& drop;
         const GestureInHand& hand;

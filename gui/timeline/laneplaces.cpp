@@ -41,10 +41,35 @@ QRect LanePlaces::lane(int device) const
             m_strip.height(device)};
 }
 
+int LanePlaces::memoryHeight(int device) const
+{
+    if (device < 0 || device >= m_strip.lanes())
+        return 0;
+    const int height = m_strip.height(device) - m_strip.subHeight(device);
+    return height < leastWithMemory ? 0 : std::clamp(height * 2 / 5, 32, 80);
+}
+
+QRectF LanePlaces::memory(int device) const
+{
+    const int height = memoryHeight(device);
+    if (height == 0)
+        return {};
+    const QRect whole = lane(device);
+    return QRectF(whole.left(), whole.bottom() - m_strip.subHeight(device) - height, whole.width(), height - 5);
+}
+
+QRectF LanePlaces::idle(int device) const
+{
+    const QRectF beside = blocks(device);
+    const int width = idleWidth(m_view.viewport()->width());
+    return width == 0 ? QRectF()
+                      : QRectF(m_view.viewport()->width() - width + 12, beside.top(), width - 24, beside.height());
+}
+
 QRectF LanePlaces::blocks(int device) const
 {
     const bool known = device >= 0 && device < m_strip.lanes();
-    const QRect above = lane(device).adjusted(0, 0, 0, known ? -m_strip.subHeight(device) : 0);
+    const QRect above = lane(device).adjusted(0, 0, 0, known ? -m_strip.subHeight(device) - memoryHeight(device) : 0);
     const int inset = above.height() >= 60          ? 10
                       : above.height() >= tightLane ? 7
                       : above.height() >= namedLane ? 3

@@ -17,9 +17,10 @@ namespace pipewright {
 
 class LanePlaces {
 public:
-    static constexpr int greatLane = 112; ///< as high as lanes get by themselves in a large window
-    static constexpr int roomyLane = 74;  ///< a lane with all of its header …
-    static constexpr int tightLane = 44;  ///< … and with name and memory bar only
+    static constexpr int greatLane = 176; ///< as high as lanes get by themselves in a large window
+    static constexpr int roomyLane = 104; ///< a lane with all of its header and its memory below its blocks …
+    static constexpr int leastWithMemory = 84;
+    static constexpr int tightLane = 44; ///< … and with name and memory bar only
     // With many devices the whole schedule is shown first: the lanes shrink to strips before the view scrolls. With few
     // devices every lane stays legible.
     static constexpr int lowLane = 24, stripLane = 6, manyLanes = 16;
@@ -35,11 +36,16 @@ public:
     // In viewport coordinates; null for a lane, or a part of it, that is not shown.
     QRect lane(int device) const; ///< header included
     QRectF blocks(int device) const;
+    QRectF memory(int device) const; ///< of the device's memory over time, below its blocks
+    QRectF idle(int device) const;   ///< of its idle time by cause, beside its blocks
+    /// Width of the column of idle time, at the right of a viewport of this width.
+    static int idleWidth(int viewport) { return viewport >= 720 ? 132 : viewport >= 460 ? 84 : 0; }
     QRectF transfers(int device) const;
     QRectF kernels(int device) const;
     QRectF members(int device) const;
     QRect unfolder(int device) const; ///< in its label, where a click shows or hides the members
     int at(int y) const;              ///< -1: none
+    int memoryAt(QPoint position) const { return partAt(position, &LanePlaces::memory); }       ///< -1: none
     int transfersAt(QPoint position) const { return partAt(position, &LanePlaces::transfers); } ///< -1: none
     int kernelsAt(QPoint position) const { return partAt(position, &LanePlaces::kernels); }     ///< -1: none
     int membersAt(QPoint position) const { return partAt(position, &LanePlaces::members); }     ///< -1: none
@@ -47,6 +53,7 @@ public:
     std::optional<int> edgeAt(QPoint position) const;
 
 private:
+    int memoryHeight(int device) const;
     int partAt(QPoint position, QRectF (LanePlaces::*part)(int) const) const;
 
     const LaneStrip& m_strip;

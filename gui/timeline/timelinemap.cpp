@@ -58,7 +58,7 @@ std::optional<Block> TimelineMap::blockAt(QPoint position) const
     const int lane = places().at(position.y());
     const TimelineLayout& layout = m_shown.layout();
     if (lane < 0 || lane >= std::ssize(layout.lanes()) || position.x() < axis().left || position.x() >= axis().right()
-        || places().transfersAt(position) >= 0 || places().kernelsAt(position) >= 0
+        || places().memoryAt(position) >= 0 || places().transfersAt(position) >= 0 || places().kernelsAt(position) >= 0
         || places().membersAt(position) >= 0)
         return std::nullopt;
     const Lane& blocks = layout.lanes()[lane];
@@ -107,7 +107,7 @@ std::vector<Block> TimelineMap::visibleBlocks(int device) const
 std::optional<IdleTime> TimelineMap::idleAt(QPoint position) const
 {
     const int lane = places().at(position.y());
-    if (lane < 0 || !plot().contains(position))
+    if (lane < 0 || !plot().contains(position) || places().memoryAt(position) >= 0)
         return std::nullopt;
     const Lane& filled = m_shown.layout().lanes()[lane];
     const std::vector<LaneBlock>& blocks = filled.blocks();

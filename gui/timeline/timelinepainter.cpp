@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/timeline/timelinepainter.h"
 
+#include <QCoreApplication>
 #include <QFontMetricsF>
 #include <QLocale>
 #include <QPainter>
@@ -162,8 +163,8 @@ void TimelinePainter::header(QPainter& painter, const QRect& area, const LaneHea
     // Four lines when there is room, name and memory bar when there is not, and at last the name alone.
     constexpr int indent = 18;
     const int width = area.width() - indent - 14;
-    const bool roomy = area.height() >= 60, nameOnly = area.height() < 38;
-    const int top = area.top() + (area.height() - (roomy ? 58 : nameOnly ? 16 : 26)) / 2;
+    const bool roomy = area.height() >= 60, nameOnly = area.height()<38, withMemory = standing.memoryAt> 0;
+    const int top = withMemory ? area.top() + 11 : area.top() + (area.height() - (roomy ? 58 : nameOnly ? 16 : 26)) / 2;
     if (standing.current)
         painter.fillRect(QRect(area.left(), area.top(), 3, area.height()), m_theme.accent);
     painter.save();
@@ -195,6 +196,11 @@ void TimelinePainter::header(QPainter& painter, const QRect& area, const LaneHea
                          painter.fontMetrics().elidedText(header.detail, Qt::ElideRight, width));
         barTop = top + 36;
     }
+    if (withMemory)
+        return peakBeside(painter,
+                          QRect(area.left() + indent, area.top() + standing.memoryAt, area.width() - indent - 6,
+                                area.height() - standing.memoryAt),
+                          header);
     painter.setRenderHint(QPainter::Antialiasing, true);
     painter.setPen(Qt::NoPen);
     const QRectF bar(area.left() + indent, barTop, width, 5);
@@ -222,6 +228,34 @@ void TimelinePainter::header(QPainter& painter, const QRect& area, const LaneHea
         painter.drawText(QRect(area.left() + indent, top + 43, area.width() - indent, 15),
                          Qt::AlignLeft | Qt::AlignVCenter, memory);
     }
+}
+
+void TimelinePainter::peakBeside(QPainter& painter, const QRect& area, const LaneHeader& header) const
+{
+    const QString separator = QStringLiteral(" / ");
+    QString peak = header.memory.section(separator, 0, 0), limit = header.memory.section(separator, 1);
+    if (!limit.isEmpty() && !peak.endsWith(QLatin1Char('B'))) // the unit of both stands once
+        peak += QChar(0x00A0) + limit.section(QChar(0x00A0), 1);
+    const QRect first(area.left(), area.top(), area.width(), 16),
+        second(area.left(), area.top() + 15, area.width(), 15);
+    QFont font = Theme::numbers(TextSize::Normal);
+    if (QFontMetrics(font).horizontalAdvance(peak) > area.width())
+        font = Theme::numbers(TextSize::Small);
+    painter.setFont(font);
+    painter.setPen(header.over ? m_theme.bad : m_theme.text);
+    const QString arrow = QStringLiteral(" → ");
+    if (limit.isEmpty() && peak.contains(arrow) && QFontMetrics(font).horizontalAdvance(peak) > area.width()) {
+        painter.drawText(first, Qt::AlignLeft | Qt::AlignVCenter, peak.section(arrow, 0, 0) + QStringLiteral(" →"));
+        painter.drawText(second, Qt::AlignLeft | Qt::AlignVCenter, peak.section(arrow, 1));
+        return;
+    }
+    painter.drawText(first, Qt::AlignLeft | Qt::AlignVCenter, peak);
+    if (limit.isEmpty())
+        return;
+    painter.setFont(Theme::words(TextSize::Small));
+    painter.setPen(m_theme.dim);
+    painter.drawText(second, Qt::AlignLeft | Qt::AlignVCenter,
+                     QCoreApplication::translate("TimelineView", "of %1").arg(limit));
 }
 
 const std::vector<QRgb>& TimelinePainter::groundRow(const TimeAxis& axis, const LaneGround& ground,

@@ -36,6 +36,7 @@ struct LaneHeader {
 struct LaneStanding {
     bool current = false; ///< keys act on it
     bool pinned = false, folded = false;
+    int memoryAt = 0; ///< below the header's top, where its memory over time begins; 0: it is not shown
     bool operator==(const LaneStanding&) const = default;
 };
 
@@ -63,6 +64,8 @@ public:
                 const std::vector<double>& times) const;
     /// One pixel row of a ground, the same at every height of the blocks: opaque, one value per device pixel of the
     /// axis. Valid until the next call.
+    /// A device's peak and its limit, beside its memory over time.
+    void peakBeside(QPainter& painter, const QRect& area, const LaneHeader& header) const;
     const std::vector<QRgb>& groundRow(const TimeAxis& axis, const LaneGround& ground,
                                        const std::vector<double>& times) const;
     void header(QPainter& painter, const QRect& area, const LaneHeader& header, const LaneStanding& standing) const;

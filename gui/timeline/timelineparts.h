@@ -7,8 +7,10 @@
 #include "gui/timeline/dropsession.h"
 #include "gui/timeline/framemeter.h"
 #include "gui/timeline/gesture.h"
+#include "gui/timeline/idlebars.h"
 #include "gui/timeline/kernellanes.h"
 #include "gui/timeline/lanecanvas.h"
+#include "gui/timeline/lanememory.h"
 #include "gui/timeline/lanes.h"
 #include "gui/timeline/memberlanes.h"
 #include "gui/timeline/overlaycomposer.h"
@@ -30,7 +32,8 @@ struct TimelineParts {
           selection(document, shown, transfers), drop(document, shown, map, selection),
           overlay(*view.viewport(), {document, shown, map, scroll, readings, drop, hand}),
           edits(view, {document, shown, selection, transfers, members, hand, lanes}),
-          canvas(view, {document, shown, lanes, map, scroll, transfers, kernels, members, selection, drop, hand}),
+          canvas(view, {document, shown, lanes, map, scroll, transfers, kernels, members, memory, idle, selection, drop,
+                        hand}),
           menus(view, *this)
     {
     }
@@ -44,6 +47,8 @@ struct TimelineParts {
     KernelLanes kernels;
     MemberForecast forecast; ///< of the members of groups
     MemberLanes members;
+    LaneMemory memory;
+    IdleBars idle;
     TimelineMap map;
     BlockSelection selection;
     Readings readings;

@@ -41,10 +41,16 @@ const std::vector<double>& TimelineScroll::ticks() const
     return m_ticks;
 }
 
+int TimelineScroll::roomForTime() const
+{
+    const int viewport = m_view.viewport()->width();
+    return std::max(1, viewport - TimelineView::plotLeft() - LanePlaces::idleWidth(viewport));
+}
+
 void TimelineScroll::moveTo(TimeAxis axis)
 {
     axis.left = TimelineView::plotLeft();
-    axis.width = std::max(1, m_view.viewport()->width() - TimelineView::plotLeft());
+    axis.width = roomForTime();
     axis = clamped(axis, static_cast<double>(std::max<Nanoseconds>(1, m_shown.total())), axisMargin);
     if (axis == m_axis)
         return;
@@ -182,7 +188,7 @@ void TimelineScroll::followTimeBar()
 void TimelineScroll::fitWidth()
 {
     const int before = m_axis.width;
-    const int width = std::max(1, m_view.viewport()->width() - TimelineView::plotLeft());
+    const int width = roomForTime();
     const auto total = static_cast<double>(std::max<Nanoseconds>(1, m_shown.total()));
     const bool whole = m_axis == clamped(fitted(m_axis, 0, total, axisMargin), total, axisMargin);
     // The same stretch of time stays in view; the whole schedule exactly, or rounding would ask for a scroll bar.

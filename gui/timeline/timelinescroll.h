@@ -52,6 +52,7 @@ Q_SIGNALS:
     void moved(); ///< axis() changed
 
 private:
+    int roomForTime() const; ///< between the headers and the column of idle time
     void moveTo(TimeAxis axis);
 
     QAbstractScrollArea& m_view;

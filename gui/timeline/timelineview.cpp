@@ -7,6 +7,7 @@
 #include "gui/timeline/timelineaccessible.h"
 #include "gui/timeline/timelineparts.h"
 #include "gui/timeline/timelinetext.h"
+#include "gui/widgets/words.h"
 
 #include <QAction>
 #include <QElapsedTimer>
@@ -76,6 +77,7 @@ void TimelineView::connectParts()
         viewport()->update();
         d->overlay.update();
     });
+    connect(&d->drop, &DropSession::previewChanged, this, &TimelineView::refreshCharts);
     connect(&d->drop, &DropSession::previewChanged, this, &TimelineView::previewChanged);
     connect(&d->drop, &DropSession::changed, this, [this] {
         d->overlay.update();
@@ -98,6 +100,7 @@ void TimelineView::followDocument()
     connect(&document, &Document::designChanged, this, &TimelineView::reload);
     connect(&document, &Document::memoryChanged, this, [this] {
         d->canvas.refreshHeaders();
+        refreshCharts();
         viewport()->update();
     });
     connect(&document, &Document::overlayChanged, this, &TimelineView::reloadOverlay);
@@ -133,6 +136,7 @@ void TimelineView::reload()
     d->selection.scheduleChanged();
     d->scroll.updateBars();
     refreshMembers();
+    refreshCharts();
     d->scroll.keep(whole);
     d->overlay.update();
     updateGeometry();
@@ -144,10 +148,42 @@ void TimelineView::reloadOverlay()
     const bool whole = d->scroll.showsWhole(); // a recording is often longer
     d->shown.reloadOverlay();
     d->canvas.refreshHeaders();
+    refreshCharts();
     d->scroll.keep(whole);
     d->scroll.updateBars();
     d->overlay.update();
     viewport()->update();
+}
+
+void TimelineView::refreshCharts()
+{
+    const Prediction* const present = d->document.prediction();
+    const Prediction* const shown = preview() ? preview() : present;
+    const Document::Overlay* const overlay = isPreviewing() ? nullptr : d->document.overlay();
+    const Side side = d->shown.side();
+    d->idle.show(previewDesign(), shown, overlay, side);
+    MemoryContent content{previewDesign(), shown, overlay, side};
+    content.pending =
+        preview() ? (isMemoryPending(previewDesign(), *shown) ? std::optional(pendingUntilDrop()) : std::nullopt)
+                  : d->document.pendingMemory();
+    content.present = preview() ? present : nullptr;
+    if (content.samples() <= mostMemorySamples || !isPreviewing())
+        d->memory.show(content);
+    viewport()->update();
+}
+
+const IdleBars& TimelineView::idle() const
+{
+    return d->idle;
+}
+
+QString TimelineView::idleText(int device) const
+{
+    QStringList lines{tr("%1 of the makespan idle, %2").arg(d->idle.percentLabel(device), sideName(d->shown.side()))};
+    for (const IdleBars::Cause& cause : d->idle.causes(Theme::of(*this)))
+        if (device < std::ssize(cause.shares) && cause.shares[device] > 0)
+            lines << tr("%1: %2").arg(cause.name, percentText(cause.shares[device]));
+    return lines.join(QLatin1Char('\n'));
 }
 
 void TimelineView::paintEvent(QPaintEvent* event)

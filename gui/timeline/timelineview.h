@@ -19,6 +19,7 @@ namespace pipewright {
 /// Drags that carry one block (from the tray) use this type; the data is toString(block) as UTF-8.
 inline constexpr char blockMimeType[] = "application/x-pipewright-block";
 
+class IdleBars;
 class LaneStrip;
 class MemberForecast;
 class TimelineLayout;
@@ -117,6 +118,8 @@ public:
     Document& document() const;
     /// Tooltip of a block: name, times with units, source of the cost, slack, bytes. Rich text.
     QString describe(const Block& block) const;
+    const IdleBars& idle() const;
+    QString idleText(int device) const; ///< its idle time with every cause, a line each
 
     // Several blocks: the Document's selection is one of them. Cleared when another block is selected.
     std::vector<Block> selectedBlocks() const; ///< by device, in time order; the selection alone when there is no other
@@ -182,6 +185,7 @@ private:
     void connectParts();
     void followDocument();
     void refreshMembers();
+    void refreshCharts(); ///< memory and idle time in the lanes, of the drag's preview while there is one
     void reload();        ///< after the design changed
     void reloadOverlay(); ///< after the recording did, or which side is shown
     void hover(QPoint position);

@@ -101,6 +101,11 @@ void TimelineView::hover(QPoint position)
         return;
     }
     const int lane = places.at(position.y());
+    if (const int memory = places.memoryAt(position); memory >= 0 && d->map.plot().contains(position)) {
+        viewport()->setCursor(Qt::ArrowCursor);
+        Q_EMIT hovered(d->memory.valueAt(memory, axis().timeAt(position.x() + 0.5)));
+        return;
+    }
     const std::optional<Block> block = blockAt(position);
     const std::optional<int> edge = d->map.warmUpEdgeAt(position);
     viewport()->setCursor(places.edgeAt(position)      ? Qt::SizeVerCursor
@@ -201,6 +206,8 @@ QString TimelineView::toolTipAt(QPoint position) const
     if (const QString member = d->map.memberTextAt(position); !member.isEmpty())
         return member.toHtmlEscaped();
     const int lane = d->lanes.places().at(position.y());
+    if (lane >= 0 && position.x() >= axis().right())
+        return idleText(lane).toHtmlEscaped().replace(QLatin1Char('\n'), QLatin1String("<br>"));
     return lane >= 0 && position.x() < plotLeft() ? nameOfLane(lane).toHtmlEscaped() : QString();
 }
 

@@ -125,8 +125,6 @@ QToolButton[quiet="true"]:hover { background: @control; }
 QToolButton[quiet="true"] { color: @dim; padding: 0; }
 QToolButton[link="true"] { color: @accent; font-weight: 600; padding: 5px 4px; }
 QToolButton[link="true"]:hover { text-decoration: underline; }
-QToolButton[hintCross="true"] { background: transparent; color: @panel; border: none; padding: 0; }
-QToolButton[hintCross="true"]:hover { color: @accent; }
 QLineEdit, QSpinBox, QDoubleSpinBox, QComboBox, QPlainTextEdit { background: @control; color: @text;
     border: 1px solid @hairline; border-radius: @radius; padding: 4px 8px; selection-background-color: @accent;
     selection-color: @onAccent; }

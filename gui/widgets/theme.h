@@ -17,8 +17,8 @@ class QWidget;
 
 namespace pipewright {
 
-/// The four text sizes, in device-independent pixels.
-enum class TextSize { Small = 11, Normal = 12, Large = 13, Title = 15 };
+/// The five text sizes, in device-independent pixels.
+enum class TextSize { Small = 11, Normal = 12, Large = 13, Title = 15, Verdict = 19 };
 
 struct Theme {
     bool isDark = false;

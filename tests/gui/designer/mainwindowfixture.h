@@ -3,7 +3,9 @@
 #pragma once
 
 #include "gui/designer/designer.h"
+#include "gui/designer/footline.h"
 #include "gui/designer/mainwindow.h"
+#include "gui/designer/verdictstrip.h"
 #include "gui/inspector/blockchip.h"
 #include "gui/inspector/tray.h"
 
@@ -11,6 +13,16 @@
 #include <QTest>
 
 namespace pipewright {
+
+/// A number of the window by its name: one of the five verdicts, or of the line at the bottom.
+inline QString shownNumber(MainWindow& window, const char* name)
+{
+    constexpr const char* verdicts[] = {"step", "bubble", "peak", "throughput", "MFU"};
+    for (int i = 0; i < VerdictStrip::verdictCount; ++i)
+        if (qstrcmp(verdicts[i], name) == 0)
+            return window.verdicts().value(static_cast<VerdictStrip::Verdict>(i));
+    return window.foot().value(QLatin1String(name));
+}
 
 struct MainWindowFixture {
     QTemporaryDir folder;

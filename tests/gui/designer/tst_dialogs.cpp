@@ -305,7 +305,7 @@ private Q_SLOTS:
         QPushButton& validity = *fixture.window.topBar().validity();
         std::vector<MemoryPeak> crossed;
         QVERIFY(hasErrors(checkDesign(design, &crossed)));
-        QCOMPARE(validity.text(), QStringLiteral("%1 over memory").arg(crossed.size()));
+        QCOMPARE(validity.text(), QStringLiteral("▲ %1 over memory").arg(crossed.size()));
         QVERIFY(validity.styleSheet().contains(Theme::of(validity).bad.name()));
         validity.click();
         auto* list = fixture.window.findChild<DiagnosticList*>();

@@ -21,6 +21,7 @@
 #include <QAction>
 #include <QApplication>
 #include <QLabel>
+#include <QMenu>
 #include <QSettings>
 #include <QTabWidget>
 #include <QTest>
@@ -64,8 +65,8 @@ private Q_SLOTS:
         Fixture fixture;
         fixture.window.resize(size);
         QTest::qWait(0);
-        QToolButton* see = fixture.window.topBar().recordedButton();
-        QVERIFY(see->isVisible() && fixture.window.topBar().rect().contains(see->geometry()));
+        QToolButton* see = fixture.window.hints().recordedButton();
+        QVERIFY(see->isVisible() && fixture.window.hints().rect().contains(see->geometry()));
         QTest::mouseClick(see, Qt::LeftButton);
         QVERIFY(fixture.document().overlay());
         QVERIFY(fixture.document().undoStack()->isClean());
@@ -152,18 +153,25 @@ private Q_SLOTS:
                  qPrintable(crumbs.text(Breadcrumb::Cluster)));
         QVERIFY(crumbs.text(Breadcrumb::Cluster).endsWith(QLatin1String("NVLink 4")));
         QCOMPARE(crumbs.text(Breadcrumb::Family), QStringLiteral("ZB-H1 · 8 microbatches"));
-        QTest::mouseClick(crumbs.button(Breadcrumb::Cluster), Qt::LeftButton);
+        // The menu of each: what it can be switched to, and its page.
+        const auto open = [&](Breadcrumb::Part part) {
+            QMenu* menu = crumbs.button(part)->menu();
+            Q_EMIT menu->aboutToShow();
+            QVERIFY(menu->actions().size() > 5);
+            menu->actions().front()->trigger();
+        };
+        open(Breadcrumb::Cluster);
         QVERIFY(fixture.window.others().find<ModelWindow>()
                 && fixture.window.others().find<ModelWindow>()->isVisible());
         QTabWidget* tabs = fixture.window.others().find<ModelWindow>()->tabs();
         QCOMPARE(tabs->tabText(tabs->currentIndex()), QStringLiteral("Devices"));
-        QTest::mouseClick(crumbs.button(Breadcrumb::Model), Qt::LeftButton);
+        open(Breadcrumb::Model);
         QCOMPARE(tabs->tabText(tabs->currentIndex()), QStringLiteral("Model"));
         fixture.window.others().find<ModelWindow>()->close();
         fixture.window.activateWindow();
         QVERIFY(QTest::qWaitForWindowActive(&fixture.window));
         fixture.window.windowActions().familiesPanel->setChecked(false);
-        QTest::mouseClick(crumbs.button(Breadcrumb::Family), Qt::LeftButton);
+        open(Breadcrumb::Family);
         QVERIFY(fixture.window.families().isVisible());
         QVERIFY(fixture.window.families().list()->hasFocus());
     }
@@ -201,19 +209,15 @@ private Q_SLOTS:
     {
         Fixture fixture;
         FirstHints& hints = fixture.window.hints();
-        hints.place();
         for (const auto hint : {FirstHints::Drag, FirstHints::Idle, FirstHints::Run})
             QVERIFY2(hints.isShown(hint), qPrintable(QString::number(hint)));
         TimelineView& timeline = fixture.window.timeline();
-        // A click through the bubble reaches the lanes.
-        QWidget* bubble = hints.bubble(FirstHints::Idle);
-        QVERIFY(bubble->testAttribute(Qt::WA_TransparentForMouseEvents));
         const QRect rect = timeline.rectOfBlock({Op::F, 2, 0, 0});
         QTest::mouseClick(timeline.viewport(), Qt::LeftButton, {}, QPoint(rect.left() - 8, rect.center().y()));
         QVERIFY(!hints.isShown(FirstHints::Idle));
         QVERIFY(hints.isShown(FirstHints::Drag));
-        QTest::mouseClick(hints.cross(FirstHints::Run), Qt::LeftButton);
-        QVERIFY(!hints.isShown(FirstHints::Run));
+        hints.finish(FirstHints::Run);
+        QVERIFY(!hints.isShown(FirstHints::Run) && hints.isVisible());
         QCOMPARE(QSettings(fixture.options().settingsFile, QSettings::IniFormat)
                      .value(QStringLiteral("hints/done"))
                      .toStringList(),
@@ -222,8 +226,7 @@ private Q_SLOTS:
         next.openExample();
         next.resize(1440, 860);
         next.show();
-        next.hints().place();
-        QVERIFY(next.hints().isShown(FirstHints::Drag) && !next.hints().bubble(FirstHints::Idle));
+        QVERIFY(next.hints().isShown(FirstHints::Drag) && !next.hints().isShown(FirstHints::Idle));
         next.windowActions().hints->trigger();
         for (const auto hint : {FirstHints::Drag, FirstHints::Idle, FirstHints::Run})
             QVERIFY(next.hints().isShown(hint));
@@ -243,10 +246,10 @@ private Q_SLOTS:
         for (const int part : {1, 2, 3, 4})
             mouse(QEvent::MouseMove, from + (to - from) * part / 4, Qt::NoButton, Qt::LeftButton);
         QVERIFY(view.isPreviewing());
-        QVERIFY(fixture.window.hints().bubble(FirstHints::Drag)); // nothing is done yet
+        QVERIFY(fixture.window.hints().isShown(FirstHints::Drag)); // nothing is done yet
         mouse(QEvent::MouseButtonRelease, to, Qt::LeftButton, Qt::NoButton);
         QTRY_COMPARE(fixture.document().undoStack()->count(), 1);
-        QVERIFY(!fixture.window.hints().bubble(FirstHints::Drag));
+        QVERIFY(!fixture.window.hints().isShown(FirstHints::Drag));
     }
 };
 

@@ -3,11 +3,11 @@
 // ask about idle time, try a suggestion, run with blocks that sleep, read the overlay, switch its sides. What is on
 // screen is held against the command line. realwalk.sh does the same in a real window.
 #include "core/files/designfile.h"
+#include "gui/designer/baseline.h"
 #include "gui/designer/designruns.h"
 #include "gui/designer/firsthints.h"
 #include "gui/designer/hand.h"
 #include "gui/designer/mainwindowfixture.h"
-#include "gui/designer/numberbar.h"
 #include "gui/designer/sideswitch.h"
 #include "gui/designer/topbar.h"
 #include "gui/inspector/inspector.h"
@@ -36,6 +36,8 @@
 #include <QProcess>
 #include <QPushButton>
 #include <QSpinBox>
+#include <QTabBar>
+#include <QTabWidget>
 #include <QTest>
 #include <QTimer>
 #include <QToolButton>
@@ -80,7 +82,13 @@ struct WalkFixture {
     TimelineView& timeline() { return window->timeline(); }
 
     void drag(QPoint from, QPoint to) { hand.drag(timeline().viewport(), from, to); }
-    QString number(const char* name) { return window->numbers().value(QLatin1String(name)); }
+    QString number(const char* name) { return shownNumber(*window, name); }
+    QString peakShown() ///< with its device
+    {
+        const VerdictStrip& strip = window->verdicts();
+        return strip.value(VerdictStrip::Peak).section(QStringLiteral(" of "), 0, 0) + QLatin1Char(' ')
+               + strip.caption(VerdictStrip::Peak).section(QStringLiteral("· "), 1);
+    }
     nlohmann::json askPrediction()
     {
         const QString file = folder.filePath(QStringLiteral("walk.json"));
@@ -93,17 +101,15 @@ struct WalkFixture {
         const nlohmann::json predicted = askPrediction();
         if (!predicted.is_object())
             return false;
-        return number("makespan") == durationText(predicted["makespan_ns"].get<Nanoseconds>())
+        return number("step") == durationText(predicted["makespan_ns"].get<Nanoseconds>())
                && number("bubble") == bubbleText(predicted)
-               && number("peak") == peakText(predicted["per_device"], [](const nlohmann::json& device) {
+               && peakShown() == peakText(predicted["per_device"], [](const nlohmann::json& device) {
                       return device["peak_bytes"].get<Bytes>();
                   });
     }
     static QString bubbleText(const nlohmann::json& predicted)
     {
-        return QStringLiteral("%1 (span %2)")
-            .arg(percentText(predicted["bubble"]["rate_makespan"].get<double>()),
-                 percentText(predicted["bubble"]["rate_span"].get<double>()));
+        return percentText(predicted["bubble"]["rate_makespan"].get<double>());
     }
     /// "89.6 GiB GPU 3" of the device whose peak is the highest.
     using PeakOf = std::function<Bytes(const nlohmann::json& device)>;
@@ -167,7 +173,7 @@ private Q_SLOTS:
         WalkFixture walk(QStringLiteral(PIPEWRIGHT_PROGRAM));
         Document& document = walk.document();
         QVERIFY(walk.saysAsTheCommandLine());
-        QVERIFY(walk.number("makespan").size() > 3);
+        QVERIFY(walk.number("step").size() > 3);
 
         // The first drag a newcomer tries: W0.0 further to the right. It is refused, in the command line's words and
         // with the way out as a button.
@@ -214,7 +220,7 @@ private Q_SLOTS:
         dragIt({Op::W, 1, 3, 0}, {Op::W, 1, 5, 0});
         QTRY_COMPARE(document.undoStack()->count(), 2);
         QVERIFY(walk.saysAsTheCommandLine());
-        QVERIFY(!walk.window->hints().bubble(FirstHints::Drag));
+        QVERIFY(!walk.window->hints().isShown(FirstHints::Drag));
 
         // Click idle time: the panel says which block it waits for.
         const QRect waiting = walk.timeline().rectOfBlock({Op::F, 2, 0, 0});
@@ -222,7 +228,7 @@ private Q_SLOTS:
         QTRY_VERIFY(document.selection() == (Block{Op::F, 2, 0, 0}));
         QVERIFY2(walk.window->inspector().why().contains(QLatin1String("F1.0")),
                  qPrintable(walk.window->inspector().why()));
-        QVERIFY(!walk.window->hints().bubble(FirstHints::Idle));
+        QVERIFY(!walk.window->hints().isShown(FirstHints::Idle));
 
         // Try what is suggested; it keeps its promise.
         SuggestionList& list = walk.window->suggestions();
@@ -250,7 +256,7 @@ private Q_SLOTS:
         QVERIFY(walk.runAsleep(2));
         QVERIFY(!QApplication::activeModalWidget());
         QVERIFY(walk.window->topBar().runStatus().isVisible() && !walk.window->topBar().runButton()->isVisible());
-        QVERIFY(!walk.window->hints().bubble(FirstHints::Run));
+        QVERIFY(!walk.window->hints().isShown(FirstHints::Run));
         if (walk.hand.isReal() && !qEnvironmentVariableIsEmpty("PIPEWRIGHT_PICTURES")) {
             // A picture with something of the run in it, once it is painted.
             (void)QTest::qWaitFor(
@@ -279,7 +285,6 @@ private Q_SLOTS:
         const auto predicted = compared["makespan"]["predicted_ns"].get<Nanoseconds>();
         const auto measured = compared["makespan"]["measured_ns"].get<Nanoseconds>();
         QCOMPARE(predicted, document.prediction()->metrics.makespan);
-        const QString difference = signedPercent(double(measured - predicted) / double(predicted));
         const nlohmann::json explained =
             ask({QStringLiteral("explain"), document.overlay()->path, QStringLiteral("--json")});
         QVERIFY(explained.is_object());
@@ -307,6 +312,9 @@ private Q_SLOTS:
             return QStringLiteral("GPU %1").arg(device["device"].get<int>()) == fullest;
         };
         const nlohmann::json& ofFullest = *std::find_if(devices.begin(), devices.end(), fullestIs);
+        // One difference, whatever side is shown: the run's.
+        walk.window->baseline().setAgainst(Baseline::Against::Run);
+        const QString difference = signedPercent(double(measured - predicted) / double(predicted));
         const struct {
             Side side;
             const char* words;
@@ -314,11 +322,8 @@ private Q_SLOTS:
         } sides[] = {
             {Side::Predicted, "Predicted", durationText(predicted), WalkFixture::bubbleText(asPredicted), peak,
              QStringLiteral("· predicted")},
-            {Side::Measured, "Measured", durationText(measured), idle + QStringLiteral(" (span "), measuredPeak,
-             QStringLiteral("· measured")},
-            {Side::Both, "Both",
-             QStringLiteral("%1 (%2)").arg(pairText(durationText(predicted), durationText(measured)), difference),
-             pairText(bubble, idle),
+            {Side::Measured, "Measured", durationText(measured), idle, measuredPeak, QStringLiteral("· measured")},
+            {Side::Both, "Both", pairText(durationText(predicted), durationText(measured)), pairText(bubble, idle),
              QStringLiteral("%1 %2").arg(pairText(sizeText(ofFullest["peak_bytes"]["predicted"].get<Bytes>()),
                                                   sizeText(ofFullest["peak_bytes"]["measured"].get<Bytes>())),
                                          fullest),
@@ -332,10 +337,10 @@ private Q_SLOTS:
             QVERIFY(button && button->isVisible() && button->isEnabled());
             walk.hand.click(button);
             QTRY_VERIFY2(document.side() == each.side, each.words);
-            QCOMPARE(walk.number("makespan"), each.makespan);
-            QVERIFY2(walk.number("bubble").startsWith(each.bubble),
-                     qPrintable(walk.number("bubble") + QStringLiteral(" / ") + each.bubble));
-            QCOMPARE(walk.number("peak"), each.peak);
+            QCOMPARE(walk.number("step"), each.makespan);
+            QCOMPARE(walk.window->verdicts().change(VerdictStrip::Step), difference);
+            QCOMPARE(walk.number("bubble"), each.bubble);
+            QCOMPARE(walk.peakShown(), each.peak);
             QVERIFY2(walk.window->inspector().whyHeading().endsWith(each.source),
                      qPrintable(walk.window->inspector().whyHeading()));
             const Block block{Op::F, 2, 0, 0};
@@ -361,11 +366,13 @@ private Q_SLOTS:
         walk.hand.click(walk.timeline().viewport(), walk.timeline().rectOfBlock({Op::F, 2, 0, 0}).center());
         walk.hand.key(QStringLiteral("1"));
         QTRY_VERIFY(document.side() == Side::Predicted);
-        QCOMPARE(walk.number("makespan"), durationText(predicted));
+        QCOMPARE(walk.number("step"), durationText(predicted));
 
         // Tab leads through the panel into the causes. That chooses nothing, and Delete there deletes no block, not
         // even those that a chosen cause has selected.
         CauseTable* causes = walk.window->runErrors().causes();
+        QTabBar* tabs = walk.window->answers().tabBar();
+        walk.hand.click(tabs, tabs->tabRect(1).center());
         for (int presses = 0; presses < 80 && !causes->hasFocus(); ++presses)
             walk.hand.key(QStringLiteral("Tab"));
         QVERIFY(causes->hasFocus());

@@ -2,12 +2,11 @@
 // The frame of the main window: how small it gets, what folds, what can be hidden and stays where it was put.
 #include "core/families/family.h"
 #include "gui/designer/breadcrumb.h"
-#include "gui/designer/bubblepanel.h"
 #include "gui/designer/designfiles.h"
 #include "gui/designer/familylist.h"
+#include "gui/designer/findfield.h"
 #include "gui/designer/firsthints.h"
 #include "gui/designer/mainwindowfixture.h"
-#include "gui/designer/numberbar.h"
 #include "gui/designer/otherwindows.h"
 #include "gui/designer/sideswitch.h"
 #include "gui/designer/topbar.h"
@@ -33,6 +32,8 @@
 #include <QSplitter>
 #include <QTest>
 #include <QToolButton>
+
+#include <functional>
 
 using namespace pipewright;
 using Fixture = MainWindowFixture;
@@ -136,43 +137,24 @@ private Q_SLOTS:
             }
             const auto* families = fixture.window.findChild<FamilyList*>();
             QVERIFY(families->width() >= families->widthOfNames(size.width() < 1200));
-            for (const QLabel* label : fixture.window.numbers().findChildren<QLabel*>())
-                QVERIFY2(!label->isVisible() || !label->text().contains(QChar(0x2026)), qPrintable(label->text()));
         }
     }
 
-    void theHintAtRunCoversNothingThatCanBePressed()
+    void hintsStandInALineOfTheirOwnAndCoverNothing()
     {
         Fixture fixture;
         for (const QSize size : {QSize(1024, 640), QSize(1440, 900)}) {
             fixture.window.resize(size);
             fixture.window.hints().startOver();
             QTest::qWait(20);
-            const QWidget* hint = fixture.window.hints().bubble(FirstHints::Run);
-            QVERIFY(hint && hint->isVisible());
-            const SideSwitch& sides = fixture.window.sideSwitch();
-            const QRect place(sides.mapTo(&fixture.window, QPoint(0, 0)), sides.size());
-            QVERIFY(!place.intersects(hint->geometry()));
-            const int below = place.top();
-            QTest::mouseClick(fixture.window.hints().cross(FirstHints::Run), Qt::LeftButton);
+            const FirstHints& hints = fixture.window.hints();
+            QVERIFY(hints.isVisible() && !hints.visibleRegion().isEmpty());
+            QCOMPARE(hints.visibleRegion().boundingRect(), hints.rect());
+            const int lanes = fixture.window.timeline().height();
+            QTest::mouseClick(hints.cross(), Qt::LeftButton);
             QTest::qWait(20);
-            QVERIFY(sides.mapTo(&fixture.window, QPoint(0, 0)).y() < below); // its room is given back
-        }
-    }
-
-    void hintsStandBesideEachOtherWhereThereAreTwoLanes()
-    {
-        Fixture fixture;
-        fixture.window.files().openRecordedExample();
-        QCOMPARE(fixture.window.timeline().laneCount(), 2);
-        for (const QSize size : {QSize(1024, 640), QSize(1440, 900)}) {
-            fixture.window.resize(size);
-            fixture.window.hints().startOver();
-            QTest::qWait(20);
-            const QWidget* drag = fixture.window.hints().bubble(FirstHints::Drag);
-            const QWidget* idle = fixture.window.hints().bubble(FirstHints::Idle);
-            QVERIFY(drag->isVisible() && idle->isVisible());
-            QVERIFY(!drag->geometry().intersects(idle->geometry()));
+            QVERIFY(!hints.isVisible());
+            QVERIFY(fixture.window.timeline().height() >= lanes); // its room is given back
         }
     }
 
@@ -198,37 +180,25 @@ private Q_SLOTS:
         }
         QVERIFY(bar.runButton()->isVisible());
         QCOMPARE(bar.runButton()->geometry().right(), bar.width() - 15);
-        const NumberBar& numbers = fixture.window.numbers();
-        for (const QWidget* pair : numbers.findChildren<QWidget*>(QString(), Qt::FindDirectChildrenOnly))
-            QVERIFY(!pair->isVisible() || numbers.rect().contains(pair->geometry()));
+        const VerdictStrip& strip = fixture.window.verdicts();
+        for (const auto* label : strip.findChildren<QLabel*>()) // none is cut
+            QVERIFY2(!label->isVisible() || label->sizeHint().width() <= label->parentWidget()->width(),
+                     qPrintable(label->text()));
     }
 
-    void whatFoldsIsInTheMenuAndComesBack()
+    void everyCommandIsInTheOneMenu()
     {
         Fixture fixture;
-        const TopBar& bar = fixture.window.topBar();
-        fixture.window.resize(1900, 700);
-        QTest::qWait(0);
-        QVERIFY(!bar.moreButton()->isVisible());
-        QVERIFY(bar.searchField()->isVisible());
-        fixture.window.resize(960, 700);
-        QTest::qWait(0);
-        QVERIFY(bar.moreButton()->isVisible());
-        QVERIFY(!bar.searchField()->isVisible());
-        QMenu* more = bar.moreButton()->menu();
-        Q_EMIT more->aboutToShow();
-        QVERIFY(more->actions().contains(fixture.window.windowActions().find));
-        QVERIFY(more->actions().contains(fixture.window.windowActions().newSchedule));
-        // Its key shows the field that has no room.
-        fixture.window.activateWindow();
-        QVERIFY(QTest::qWaitForWindowActive(&fixture.window));
-        QTest::keyClick(&fixture.window.timeline(), Qt::Key_Slash);
-        QVERIFY(bar.searchField()->isVisible() && bar.searchField()->hasFocus());
-        QTest::keyClick(bar.searchField(), Qt::Key_Escape);
-        QTRY_VERIFY(!bar.searchField()->isVisible());
-        fixture.window.resize(1900, 700);
-        QTest::qWait(0);
-        QVERIFY(!bar.moreButton()->isVisible() && bar.recordedButton()->isVisible());
+        std::vector<QAction*> all;
+        const std::function<void(const QMenu&)> collect = [&](const QMenu& menu) {
+            for (QAction* action : menu.actions())
+                action->menu() ? collect(*action->menu()) : all.push_back(action);
+        };
+        collect(*fixture.window.topBar().menuButton()->menu());
+        const WindowActions& actions = fixture.window.windowActions();
+        for (const QAction* wanted : {actions.newSchedule, actions.find, actions.recordedRun, actions.openOverlay,
+                                      actions.run, actions.diagnostics, actions.theme})
+            QVERIFY2(std::find(all.begin(), all.end(), wanted) != all.end(), qPrintable(wanted->text()));
     }
 
     void buttonsStayWhereTheyAreWhenNamesChange()
@@ -261,17 +231,17 @@ private Q_SLOTS:
         actions.inspectorPanel->trigger();
         QTest::qWait(0);
         QVERIFY(fixture.window.timeline().width() > centre + 400);
-        QTest::keyClick(&fixture.window, Qt::Key_4, Qt::AltModifier);
-        QVERIFY(!fixture.window.bubbles().isVisible());
+        QTest::keyClick(&fixture.window, Qt::Key_3, Qt::AltModifier);
+        QVERIFY(!fixture.window.memory().isVisible());
         QTest::qWait(0);
         QVERIFY(fixture.window.timeline().height() > lanes);
         MainWindow next(fixture.options());
         next.openExample();
         next.show();
-        QVERIFY(!next.bubbles().isVisible() && next.memory().isVisible());
+        QVERIFY(!next.memory().isVisible() && next.timeline().isVisible());
         QVERIFY(!next.windowActions().familiesPanel->isChecked());
-        next.windowActions().bubblesPanel->trigger();
-        QVERIFY(next.bubbles().isVisible());
+        next.windowActions().memoryPanel->trigger();
+        QVERIFY(next.memory().isVisible());
     }
 
     void aDraggedBorderStaysWhereItIsAndReturnsNextTime()
@@ -354,12 +324,18 @@ private Q_SLOTS:
         fixture.window.openExample();
         fixture.window.resize(size);
         QTest::qWait(0);
-        const MemoryPanel& memory = fixture.window.memory();
-        QVERIFY(memory.showsAll());
+        QVERIFY(fixture.window.memory().height() >= 90); // of one in large
+        const TimelineView& view = fixture.window.timeline();
+        const int high = view.rectOfLane(0).height();
+        QVERIFY2(high >= 36, qPrintable(QString::number(high))); // the lanes can be read
+        if (size.height() < 800)
+            return;
+        // Each with its own below its blocks.
         for (int device = 0; device < 4; ++device) {
-            const QRectF row = memory.plotOf(device);
-            QVERIFY(row.height() >= 20 && QRectF(memory.rect()).contains(row));
-            QVERIFY(fixture.window.timeline().rectOfLane(device).height() >= 36); // and the lanes can be read
+            const QRect lane = view.rectOfLane(device);
+            const Block block = view.visibleBlocks(device).front();
+            QVERIFY(lane.bottom() - view.rectOfBlock(block).bottom() >= 30);
+            QVERIFY(!view.blockAt(QPoint(view.rectOfBlock(block).center().x(), lane.bottom() - 12)));
         }
     }
 

@@ -7,8 +7,8 @@
 #include "executor/run/grouprun.h"
 #include "gui/designer/editdifferences.h"
 #include "gui/designer/familylist.h"
+#include "gui/designer/footline.h"
 #include "gui/designer/mainwindowfixture.h"
-#include "gui/designer/numberbar.h"
 #include "gui/document/namededits.h"
 #include "gui/document/timelinelayout.h"
 #include "gui/memory/memorypanel.h"
@@ -67,7 +67,7 @@ struct GroupFixture : MainWindowFixture {
         document().reset(std::move(design));
         arrived = QTest::qWaitFor([this] { return !document().pendingMemory(); }, 60'000);
     }
-    QString peak() { return window.numbers().value(QStringLiteral("peak")); }
+    QString peak() { return window.verdicts().value(VerdictStrip::Peak); }
     void send(QEvent::Type type, QPoint at, Qt::MouseButtons buttons)
     {
         QWidget* const view = window.timeline().viewport();
@@ -105,8 +105,7 @@ private Q_SLOTS:
         QCOMPARE(peaksOf(*document.prediction()), due);
         const Bytes most = *std::max_element(due.begin(), due.end());
         QVERIFY2(fixture.peak().startsWith(sizeText(most)), qPrintable(fixture.peak()));
-        QCOMPARE(fixture.window.numbers().value(QStringLiteral("members")),
-                 durationText(makespanOf(document.design())));
+        QCOMPARE(fixture.window.foot().value(QStringLiteral("members")), durationText(makespanOf(document.design())));
         const auto headers = laneHeaders(document.design(), document.prediction());
         for (std::size_t d = 0; d < due.size(); ++d) {
             QVERIFY2(headers[d].memory.contains(sizeText(due[d])), qPrintable(headers[d].memory));
@@ -117,7 +116,7 @@ private Q_SLOTS:
                      due[d]);
         }
         const MemoryPanel& panel = fixture.window.memory();
-        const QString said = panel.valueAt(panel.plotOf(0).center());
+        const QString said = panel.valueAt(panel.plotOf(panel.device()).center());
         QVERIFY2(said.contains(QLatin1String("predicted")), qPrintable(said));
     }
 
@@ -157,7 +156,7 @@ private Q_SLOTS:
                    now = static_cast<double>(makespanOf(fixture.window.timeline().previewDesign()));
         QVERIFY(now != old); // the block is moved out of its order
         QCOMPARE(facts.value(QStringLiteral("members")), signedPercent((now - old) / old));
-        QCOMPARE(fixture.window.numbers().change(QStringLiteral("members")), signedPercent((now - old) / old));
+        QCOMPARE(fixture.window.foot().change(QStringLiteral("members")), signedPercent((now - old) / old));
         fixture.send(QEvent::MouseButtonRelease, {}, Qt::NoButton);
         QTest::keyClick(&fixture.window.timeline(), Qt::Key_Escape);
     }
@@ -204,7 +203,8 @@ private Q_SLOTS:
         QCOMPARE(laneHeaders(document.design(), document.prediction())[0].memory, QStringLiteral("…"));
         QVERIFY(document.prediction()->timeline.memory.empty());
         QCOMPARE(fixture.window.differences().facts().value(QStringLiteral("peak memory")), QStringLiteral("…"));
-        QVERIFY(fixture.window.memory().valueAt(fixture.window.memory().plotOf(0).center()).isEmpty());
+        MemoryPanel& panel = fixture.window.memory();
+        QVERIFY(panel.valueAt(panel.plotOf(panel.device()).center()).isEmpty());
         QTRY_COMPARE_WITH_TIMEOUT(later.count(), 1, 60'000);
         QVERIFY(!document.pendingMemory());
         QCOMPARE(peaksOf(*document.prediction()), allocatedBy(document.design()));

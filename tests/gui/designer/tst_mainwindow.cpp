@@ -2,12 +2,11 @@
 // The main window: its panels together, suggestions, undo, idle time explained, the tray, files.
 #include "core/families/family.h"
 #include "core/schedule/edits.h"
-#include "gui/designer/bubblepanel.h"
 #include "gui/designer/designfiles.h"
 #include "gui/designer/editdifferences.h"
 #include "gui/designer/familylist.h"
 #include "gui/designer/mainwindowfixture.h"
-#include "gui/designer/numberbar.h"
+#include "gui/designer/footline.h"
 #include "gui/designer/topbar.h"
 #include "gui/designer/windowactions.h"
 #include "gui/document/namededits.h"
@@ -51,9 +50,9 @@ private Q_SLOTS:
         Fixture fixture;
         QVERIFY(fixture.document().prediction());
         QCOMPARE(fixture.document().design().schedule.family, std::string("zb-h1"));
-        QVERIFY(fixture.window.numbers().value(QStringLiteral("makespan")).contains(QLatin1Char('s')));
-        QVERIFY(fixture.window.numbers().value(QStringLiteral("throughput")).endsWith(QLatin1String("tok/s")));
-        QVERIFY(fixture.window.topBar().validity()->text().contains(QLatin1String("No conflicts")));
+        QVERIFY(shownNumber(fixture.window, "step").contains(QLatin1Char('s')));
+        QVERIFY(shownNumber(fixture.window, "throughput").endsWith(QLatin1String("tok/s")));
+        QVERIFY(fixture.window.topBar().validity()->text().contains(QLatin1String("fits")));
         QVERIFY(fixture.document().undoStack()->isClean());
     }
 
@@ -172,7 +171,7 @@ private Q_SLOTS:
     {
         Fixture fixture;
         QVERIFY(QTest::qWaitForWindowActive(&fixture.window));
-        QLineEdit* field = fixture.window.topBar().searchField();
+        QLineEdit* field = fixture.window.topBar().findField();
         QTest::keyClick(&fixture.window.timeline(), Qt::Key_Slash);
         QVERIFY(field->hasFocus());
         QTest::keyClicks(field, QStringLiteral("w1."));
@@ -407,8 +406,8 @@ private Q_SLOTS:
             QStringList shown;
             if (view.preview()) {
                 shown << QString::fromStdString(view.preview()->program.label(0));
-                for (const char* name : {"makespan", "bubble", "peak", "throughput", "moved"})
-                    shown << fixture.window.numbers().value(QLatin1String(name));
+                for (const char* name : {"step", "bubble", "peak", "throughput", "moved"})
+                    shown << shownNumber(fixture.window, name);
                 for (const char* name : {"makespan", "bubble", "transfers"})
                     shown << fixture.window.differences().facts().value(QLatin1String(name));
             }
@@ -470,7 +469,7 @@ private Q_SLOTS:
     {
         Fixture fixture;
         QTest::keyClick(&fixture.window, Qt::Key_Slash);
-        QLineEdit* field = fixture.window.topBar().searchField();
+        QLineEdit* field = fixture.window.topBar().findField();
         QTest::keyClicks(field, QStringLiteral("f2.5"));
         QTest::keyClick(field, Qt::Key_Return);
         QVERIFY(fixture.document().selection() == (Block{Op::F, 2, 5, 0}));

@@ -7,14 +7,15 @@
 #include "gui/buildingblock/buildingblockpreview.h"
 #include "gui/compare/comparewindow.h"
 #include "gui/compare/noisefields.h"
-#include "gui/designer/commandpalette.h"
 #include "gui/designer/designer.h"
 #include "gui/designer/designfiles.h"
 #include "gui/designer/familylist.h"
+#include "gui/designer/findfield.h"
 #include "gui/designer/history.h"
 #include "gui/designer/mainwindow.h"
 #include "gui/designer/otherwindows.h"
 #include "gui/designer/picturedialog.h"
+#include "gui/designer/topbar.h"
 #include "gui/designer/windowactions.h"
 #include "gui/inspector/inspector.h"
 #include "gui/model/modelwindow.h"
@@ -70,7 +71,7 @@ struct WindowsFixture {
         (void)QTest::qWaitForWindowActive(window.get());
     }
     Document& document() { return window->document(); }
-    CommandPalette* palette() { return window->findChild<CommandPalette*>(); }
+    FindField* field() { return window->topBar().findField(); }
 };
 
 } // namespace
@@ -261,36 +262,58 @@ private Q_SLOTS:
         QVERIFY(timeline.hasFocus());
     }
 
-    void thePaletteRunsWhatIsTyped()
+    void theFieldRunsWhatIsTyped()
     {
         WindowsFixture fixture;
+        QVERIFY(QTest::qWaitForWindowActive(fixture.window.get()));
         QTest::keyClick(fixture.window.get(), Qt::Key_P, Qt::ControlModifier | Qt::ShiftModifier);
-        CommandPalette* palette = fixture.palette();
-        QVERIFY(palette);
-        QVERIFY(palette->list()->count() > 40);
-        QTest::keyClicks(palette->field(), QStringLiteral("light"));
-        QCOMPARE(palette->list()->item(0)->text(), QStringLiteral("Light or dark"));
-        QTest::keyClick(palette->field(), Qt::Key_Return);
+        FindField* field = fixture.field();
+        QVERIFY(field->hasFocus() && field->list()->isVisible());
+        QVERIFY(field->list()->count() > 40);
+        QTest::keyClicks(field, QStringLiteral("light"));
+        QCOMPARE(field->list()->item(0)->text(), QStringLiteral("Light or dark"));
+        QTest::keyClick(field, Qt::Key_Return);
         QVERIFY(!Theme::of(*fixture.window).isDark);
-        QTRY_VERIFY(!fixture.palette());
+        QVERIFY(!field->list()->isVisible() && !field->hasFocus() && field->text().isEmpty());
     }
 
-    void thePaletteWalksAndEscapesAndRefusesWhatIsOff()
+    void theFieldFindsFamiliesDevicesAndStages()
     {
         WindowsFixture fixture;
+        QVERIFY(QTest::qWaitForWindowActive(fixture.window.get()));
+        FindField* field = fixture.field();
+        field->setFocus();
+        QTest::keyClicks(field, QStringLiteral("gpu 2"));
+        QCOMPARE(field->list()->item(0)->text(), QStringLiteral("GPU 2"));
+        QTest::keyClick(field, Qt::Key_Return);
+        QCOMPARE(fixture.document().design().schedule.deviceOf(fixture.document().selection().value()), 2);
+        field->setFocus();
+        QTest::keyClicks(field, QStringLiteral("stage 3"));
+        QTest::keyClick(field, Qt::Key_Return);
+        QVERIFY(fixture.document().selection() == (Block{Op::F, 3, 0, 0}));
+        field->setFocus();
+        QTest::keyClicks(field, QStringLiteral("gpipe"));
+        QTest::keyClick(field, Qt::Key_Return);
+        QCOMPARE(fixture.document().design().schedule.family, std::string("gpipe"));
+    }
+
+    void theFieldWalksAndEscapesAndRefusesWhatIsOff()
+    {
+        WindowsFixture fixture;
+        QVERIFY(QTest::qWaitForWindowActive(fixture.window.get()));
         fixture.window->windowActions().palette->trigger();
-        CommandPalette* palette = fixture.palette();
-        QTest::keyClick(palette->field(), Qt::Key_Down);
-        QCOMPARE(palette->list()->currentRow(), 1);
-        QTest::keyClick(palette->field(), Qt::Key_Up);
-        QTest::keyClick(palette->field(), Qt::Key_Up);
-        QCOMPARE(palette->list()->currentRow(), palette->list()->count() - 1);
-        QTest::keyClicks(palette->field(), QStringLiteral("complete the rest")); // nothing is unplaced
-        QTest::keyClick(palette->field(), Qt::Key_Return);
-        QVERIFY(palette->isVisible());
+        FindField* field = fixture.field();
+        QTest::keyClick(field, Qt::Key_Down);
+        QCOMPARE(field->list()->currentRow(), 1);
+        QTest::keyClick(field, Qt::Key_Up);
+        QTest::keyClick(field, Qt::Key_Up);
+        QCOMPARE(field->list()->currentRow(), field->list()->count() - 1);
+        QTest::keyClicks(field, QStringLiteral("complete the rest")); // nothing is unplaced
+        QTest::keyClick(field, Qt::Key_Return);
+        QVERIFY(field->list()->isVisible());
         QCOMPARE(fixture.document().undoStack()->index(), 0);
-        QTest::keyClick(palette->field(), Qt::Key_Escape);
-        QTRY_VERIFY(!fixture.palette());
+        QTest::keyClick(field, Qt::Key_Escape);
+        QVERIFY(!field->list()->isVisible() && fixture.window->timeline().hasFocus());
     }
 
     void namesMatchByWordsBeforeLetters()

@@ -3,7 +3,7 @@
 #include "gui/designer/designer.h"
 #include "gui/designer/designfiles.h"
 #include "gui/designer/mainwindow.h"
-#include "gui/designer/numberbar.h"
+#include "gui/designer/footline.h"
 #include "gui/designer/recentfiles.h"
 #include "gui/document/autosave.h"
 #include "gui/document/document.h"
@@ -233,12 +233,12 @@ private Q_SLOTS:
         QCOMPARE(QDir(folder.path()).entryList({QStringLiteral("design.json*")}, QDir::Files).size(),
                  1); // no half file
         QTRY_COMPARE(failed.count(), 1);
-        QVERIFY(window.numbers().value(QStringLiteral("autosave")).contains("failed"));
+        QVERIFY(window.foot().value(QStringLiteral("autosave")).contains("failed"));
 
         QVERIFY(window.files().saveTo(path));
         QVERIFY(contentOf() != saved);
         window.autosave()->flush();
-        QTRY_VERIFY(window.numbers().value(QStringLiteral("autosave")).isEmpty());
+        QTRY_VERIFY(window.foot().value(QStringLiteral("autosave")).isEmpty());
     }
 
     void recentFilesAreNewestFirstWithoutRepeatsAndOnlyWhatExists()

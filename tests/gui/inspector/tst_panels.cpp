@@ -2,7 +2,6 @@
 // Panels and their parts: explanations of blocks, memory curves, bubble bars, charts, tables, labels.
 #include "core/design/redesign.h"
 #include "core/families/family.h"
-#include "gui/designer/bubblepanel.h"
 #include "gui/designer/designer.h"
 #include "gui/designer/editdifferences.h"
 #include "gui/designer/mainwindowfixture.h"
@@ -11,6 +10,7 @@
 #include "gui/inspector/inspector.h"
 #include "gui/inspector/suggestionlist.h"
 #include "gui/memory/memorypanel.h"
+#include "gui/timeline/idlebars.h"
 #include "gui/timeline/timelineview.h"
 #include "gui/trace/errortable.h"
 #include "gui/widgets/chart.h"
@@ -31,6 +31,7 @@
 #include <QImage>
 #include <QLabel>
 #include <QMouseEvent>
+#include <QPainter>
 #include <QSpinBox>
 #include <QTemporaryDir>
 #include <QTest>
@@ -245,10 +246,10 @@ private Q_SLOTS:
         QVERIFY(waited->waitsFor == (Block{Op::F, 0, 0, 0}));
         QVERIFY2(waited->why.contains(QLatin1String("F0.0")) && waited->why.contains(QLatin1String("host")),
                  qPrintable(waited->why));
-        BubblePanel panel;
-        panel.showDesign(design, &prediction);
+        IdleBars bars;
+        bars.show(design, &prediction, nullptr, Side::Predicted);
         double host = 0;
-        for (const BubblePanel::Cause& cause : panel.causes())
+        for (const IdleBars::Cause& cause : bars.causes(Theme::dark()))
             for (const double share : cause.shares)
                 host += cause.name == QLatin1String("host") ? share : 0;
         QVERIFY(host > 0);
@@ -337,27 +338,30 @@ private Q_SLOTS:
         QCOMPARE(seen, 1);
     }
 
-    void aBubblesBarIsAsLongAsItsShare()
+    void anIdleBarIsAsLongAsItsShare()
     {
         const Design design = exampleDesign();
         const Prediction prediction = predict(design);
-        BubblePanel panel;
-        panel.resize(900, 200);
-        panel.setAxis({0, 1000, 120, 700});
-        panel.showDesign(design, &prediction);
-        const QImage image = panel.grab().toImage();
-        const QRectF area = panel.plotArea();
+        IdleBars bars;
+        bars.show(design, &prediction, nullptr, Side::Predicted);
+        const QRectF area(20, 10, 110, 60);
         const auto& devices = prediction.metrics.devices;
-        const double row = area.height() / double(devices.size());
-        const QRgb ground = image.pixel(122, static_cast<int>(area.top()) - 1);
-        for (std::size_t d = 0; d < devices.size(); ++d) {
-            const int y = static_cast<int>(area.top() + (double(d) + 0.5) * row);
-            const int end =
-                static_cast<int>(std::lround(panel.xOf(double(devices[d].idle) / double(prediction.metrics.makespan))));
-            QCOMPARE(panel.xOf(0), 130.0); // where the lanes have time zero
-            QVERIFY(end > 131);
-            QVERIFY(image.pixel(131, y) != ground && image.pixel(end - 1, y) != ground);
-            QCOMPARE(image.pixel(end + 1, y), ground);
+        for (int d = 0; d < std::ssize(devices); ++d) {
+            QImage image(150, 80, QImage::Format_RGB32);
+            image.fill(Theme::dark().lane);
+            QPainter painter(&image);
+            bars.paint(painter, d, area, Theme::dark(), 1);
+            painter.end();
+            const int y = static_cast<int>(area.center().y()) - 8; // in the bar
+            const double share = double(devices[d].idle) / double(prediction.metrics.makespan);
+            const int end = static_cast<int>(std::lround(bars.xOf(share, area.left(), area.width())));
+            const QRgb ground = Theme::dark().lane.rgb();
+            QVERIFY(end > 21);
+            QCOMPARE(image.pixel(19, y), ground);
+            QVERIFY(image.pixel(20, y) != ground && image.pixel(end - 1, y) != ground);
+            QCOMPARE(image.pixel(end, y), ground);
+            QCOMPARE(bars.percentLabel(d), percentText(share));
+            QVERIFY(!bars.mainCause(d).isEmpty());
         }
     }
 

@@ -4,6 +4,7 @@
 #include "core/predict/criticalpath.h"
 #include "gui/document/timelinelayout.h"
 #include "gui/timeline/minimap.h"
+#include "gui/timeline/laneplaces.h"
 #include "gui/timeline/timelinepainter.h"
 #include "gui/timeline/timelinestage.h"
 #include "gui/widgets/theme.h"
@@ -388,7 +389,8 @@ private Q_SLOTS:
         const LaneBlockProbe probe{stage.view->axis(), 11'000'000};
         QCOMPARE(stage.view->rectOfBlock(f10).left(), probe.x());
         QCOMPARE(stage.view->axis().left, TimelineView::plotLeft());
-        QCOMPARE(stage.view->axis().right(), stage.view->viewport()->width());
+        QCOMPARE(stage.view->axis().right(),
+                 stage.view->viewport()->width() - LanePlaces::idleWidth(stage.view->viewport()->width()));
     }
 
     void lanesAndVisibleBlocksAreNamedForAssistiveTechnology()

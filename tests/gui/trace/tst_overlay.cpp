@@ -3,7 +3,7 @@
 #include "core/design/redesign.h"
 #include "core/families/family.h"
 #include "gui/designer/mainwindowfixture.h"
-#include "gui/designer/numberbar.h"
+#include "gui/designer/footline.h"
 #include "gui/designer/overlays.h"
 #include "gui/designer/windowactions.h"
 #include "gui/document/memberforecast.h"
@@ -54,6 +54,7 @@ private Q_SLOTS:
         QVERIFY(!fixture.window.runErrors().isVisible());
         const QString trace = recordRun(fixture.document(), fixture.folder.filePath(QStringLiteral("run.db")), 1.25);
         fixture.document().setOverlay(trace);
+        fixture.window.answers().setCurrentIndex(1);
         QVERIFY(fixture.window.runErrors().isVisible());
         ErrorTable* table = fixture.window.runErrors().table();
         fixture.window.runErrors().tabs()->setCurrentWidget(table);
@@ -129,7 +130,7 @@ private Q_SLOTS:
         QVERIFY(steps->itemText(steps->findData(5)).contains(QLatin1String("outlier")));
         QVERIFY(!steps->itemText(steps->findData(4)).contains(QLatin1String("outlier")));
         fixture.window.windowActions().calibrate->trigger();
-        const QString hint = fixture.window.numbers().hint();
+        const QString hint = fixture.window.foot().hint();
         QVERIFY2(hint.contains(QLatin1String("Medians over 4 steps")), qPrintable(hint));
         QVERIFY(QString::fromStdString(fixture.document().design().costs.source).contains(QLatin1String("run.db")));
     }

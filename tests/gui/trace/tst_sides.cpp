@@ -3,14 +3,14 @@
 // which side it is.
 #include "core/base/beyondprediction.h"
 #include "core/program/transferorder.h"
-#include "gui/designer/bubblepanel.h"
 #include "gui/designer/mainwindowfixture.h"
-#include "gui/designer/numberbar.h"
+#include "gui/designer/footline.h"
 #include "gui/designer/sideswitch.h"
 #include "gui/document/timelinelayout.h"
 #include "gui/inspector/inspector.h"
 #include "gui/inspector/rangefacts.h"
 #include "gui/memory/memorypanel.h"
+#include "gui/timeline/idlebars.h"
 #include "gui/timeline/lanestrip.h"
 #include "gui/timeline/minimap.h"
 #include "gui/timeline/timelineview.h"
@@ -93,15 +93,15 @@ private Q_SLOTS:
         } cases[] = {
             {Side::Predicted, Qt::Key_1, shorter, startText(planned.start), double(planned.start)},
             {Side::Measured, Qt::Key_2, longer, startText(began), double(began)},
-            {Side::Both, Qt::Key_3, QStringLiteral("%1 (%2)").arg(pairText(shorter, longer), more),
-             pairText(startText(planned.start), startText(began)), double(began)},
+            {Side::Both, Qt::Key_3, pairText(shorter, longer), pairText(startText(planned.start), startText(began)),
+             double(began)},
         };
         for (const auto& each : cases) {
             QTest::keyClick(&view, each.key); // the keyboard's way
             const QByteArray name = sideName(each.side).toUtf8();
             QVERIFY2(fixture.document().side() == each.side, name.constData());
             QVERIFY(fixture.window.sideSwitch().action(each.side)->isChecked());
-            QCOMPARE(fixture.window.numbers().value(QStringLiteral("makespan")), each.makespan);
+            QCOMPARE(shownNumber(fixture.window, "step"), each.makespan);
             // Lanes, and what is said about a block.
             QVERIFY2(std::abs(view.rectOfBlock(block).left() - view.axis().xOf(each.x)) <= 1.5, name.constData());
             QVERIFY2(view.nameOfBlock(block).contains(sideName(each.side) + QLatin1Char(' ')),
@@ -113,8 +113,8 @@ private Q_SLOTS:
             const bool measured = each.side != Side::Predicted;
             QVERIFY(inspector.whyHeading().endsWith(measured ? QStringLiteral("· measured")
                                                              : QStringLiteral("· predicted")));
-            // Bubbles and memory.
-            QCOMPARE(fixture.window.bubbles().percentLabel(0).contains(QStringLiteral("→")), each.side == Side::Both);
+            // Idle time and memory.
+            QCOMPARE(view.idle().percentLabel(0).contains(QStringLiteral("→")), each.side == Side::Both);
             MemoryPanel& memory = fixture.window.memory();
             const QString value = memory.valueAt(memory.plotOf(memory.device()).center());
             QVERIFY2(value.endsWith(sideName(each.side)), qPrintable(value));
@@ -134,7 +134,7 @@ private Q_SLOTS:
         // Nothing of a drag is measured.
         fixture.document().clearOverlay();
         QVERIFY(fixture.document().side() == Side::Predicted);
-        QCOMPARE(fixture.window.numbers().value(QStringLiteral("makespan")), shorter);
+        QCOMPARE(shownNumber(fixture.window, "step"), shorter);
     }
 
     void aRangesNumbersAreOfTheSideThatIsShown()
@@ -263,13 +263,12 @@ private Q_SLOTS:
         QApplication::sendEvent(&memory, &move);
         QVERIFY(view.readings().crosshair);
         QVERIFY(std::abs(view.axis().xOf(double(*view.readings().crosshair)) - at.x()) <= 1);
-        QVERIFY(fixture.window.numbers().hint().startsWith(deviceLabel(fixture.document().design(), 1)));
+        QVERIFY(fixture.window.foot().hint().startsWith(deviceLabel(fixture.document().design(), 1)));
         QEvent leave(QEvent::Leave);
         QApplication::sendEvent(&memory, &leave);
         QVERIFY(!view.readings().crosshair);
-        // A measured range is seen in all three.
-        BubblePanel& bubbles = fixture.window.bubbles();
-        const QImage memoryBefore = memory.grab().toImage(), bubblesBefore = bubbles.grab().toImage();
+        // A measured range is seen in both.
+        const QImage memoryBefore = memory.grab().toImage();
         const Nanoseconds total = view.total();
         view.setRange(std::pair(total / 4, total / 2));
         const int x = int(view.axis().xOf(double(total) / 4));
@@ -277,7 +276,6 @@ private Q_SLOTS:
             return before.pixel(x, before.height() - 3) != now.pixel(x, now.height() - 3);
         };
         QVERIFY(differs(memoryBefore, memory.grab().toImage()));
-        QVERIFY(differs(bubblesBefore, bubbles.grab().toImage()));
     }
 
     void aDragShowsTheMemoryThatADropWouldGiveAndThePresentAsItsOutline()
@@ -300,13 +298,13 @@ private Q_SLOTS:
         send(QEvent::MouseMove, to, Qt::LeftButton);
         QTRY_VERIFY(view.preview());
         // Every number is a prediction as long as something is held.
-        QVERIFY(!fixture.window.numbers().value(QStringLiteral("makespan")).contains(QStringLiteral("→")));
+        QVERIFY(!shownNumber(fixture.window, "step").contains(QStringLiteral("→")));
         const QPointF middle(memory.plotArea().center().x(), memory.plotOf(2).center().y());
         const QString held = memory.valueAt(middle);
         QVERIFY2(held.contains(QStringLiteral("if dropped here, now")), qPrintable(held));
         QTest::keyClick(&view, Qt::Key_Escape);
         QVERIFY(memory.valueAt(middle).endsWith(sideName(Side::Both)));
-        QVERIFY(fixture.window.numbers().value(QStringLiteral("makespan")).contains(QStringLiteral("→")));
+        QVERIFY(shownNumber(fixture.window, "step").contains(QStringLiteral("→")));
     }
 
     void memoryHasAScaleAndEveryDeviceARow()

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The key numbers at the bottom of the window, each with its unit, and its definition and source as tooltip; at the
-// right the evaluation's size and time.
+// The line at the bottom of the window: what else a step does (members of groups, bytes moved, equal gradients), and at
+// the right what is under the cursor, or the evaluation's size and time.
 #pragma once
 
-#include "gui/designer/editdifferences.h"
 #include "gui/document/document.h"
 #include "gui/widgets/labels.h"
 
@@ -13,19 +12,18 @@ class QHBoxLayout;
 
 namespace pipewright {
 
-class NumberBar : public QWidget {
+class FootLine : public QWidget {
     Q_OBJECT
 
 public:
-    explicit NumberBar(QWidget* parent = nullptr);
+    explicit FootLine(QWidget* parent = nullptr);
 
-    /// `complete`: every block is placed. Otherwise rates of a step are not shown. With an overlay the numbers are
-    /// those of `side`, or pairs. `pending` is shown in place of a predicted peak that is not known.
+    /// `side`: Predicted without an overlay. `pending`: the makespan of the members is not known yet.
     void showDesign(const Design& design, const Prediction* prediction, double evaluationMilliseconds,
-                    bool complete = true, const Document::Overlay* overlay = nullptr, Side side = Side::Predicted,
+                    bool overlaid = false, Side side = Side::Predicted,
                     const std::optional<PendingMemory>& pending = {});
-    /// The changes of makespan, members, bubble and peak by the last edit or the current drag; nullopt: none.
-    void setChanges(const std::optional<EditDifferences::Changes>& changes);
+    /// The change of the members' makespan, relative, against the baseline; 0: none.
+    void setMembersChange(double share);
     /// Result of the last run's gradient check; empty text hides the badge.
     void setGradients(const QString& text, bool good, const QString& source);
     /// A warning in red; stays until the text is empty.
@@ -52,11 +50,8 @@ private:
     };
     Item& item(const QString& name);
     void set(const QString& name, const QString& value, const QString& source, Tone tone = Tone::Plain);
-    void showChange(const QString& name, const QString& text, double difference);
     void showRight();
     int foldNumbers(QString* hidden); ///< hides those that do not fit, from the right; returns the free space
-    void showPeak(const Design& design, const Metrics& metrics, const Document::Overlay* overlay, Side side,
-                  const QString& source, const std::optional<PendingMemory>& pending);
 
     QHBoxLayout* m_layout;
     std::vector<Item> m_items;
