@@ -21,12 +21,14 @@ namespace {
 constexpr int lineHeight = 34, discSize = 18;
 const QString doneKey = QStringLiteral("hints/done");
 
-QString textOf(FirstHints::Hint hint)
+constexpr int leastForWords = 640; ///< width from which on the texts are the long ones
+
+QString textOf(FirstHints::Hint hint, bool briefly = false)
 {
     switch (hint) {
     case FirstHints::Drag: return FirstHints::tr("Drag a block");
-    case FirstHints::Idle: return FirstHints::tr("Click idle time: why?");
-    case FirstHints::Run: return FirstHints::tr("Run it here");
+    case FirstHints::Idle: return briefly ? FirstHints::tr("Click idle time") : FirstHints::tr("Click idle time: why?");
+    case FirstHints::Run: return briefly ? FirstHints::tr("Run it") : FirstHints::tr("Run it here");
     }
     return {};
 }
@@ -79,14 +81,13 @@ FirstHints::FirstHints(TimelineView& timeline, QAction& recordedRun, QSettings& 
         QWidget* step = m_steps[hint] = new QWidget(this);
         auto* row = makeLayout<QHBoxLayout>(step, {0, 0, 0, 0}, 8);
         row->addWidget(new Disc(hint + 1, step));
-        auto* text = new QLabel(textOf(hint), step);
+        QLabel* text = m_texts[hint] = new QLabel(textOf(hint), step);
         text->setAccessibleName(tr("Hint %1: %2").arg(hint + 1).arg(textOf(hint)));
         row->addWidget(text);
         step->setVisible(!done.contains(keyOf(hint)));
         layout->addWidget(step);
     }
     m_recorded->setDefaultAction(&recordedRun);
-    m_recorded->setText(tr("or see a recorded run"));
     m_recorded->setProperty("link", true);
     m_recorded->setFocusPolicy(Qt::TabFocus);
     layout->addWidget(m_recorded);
@@ -144,6 +145,16 @@ void FirstHints::refresh()
     if (m_settings.value(doneKey).toStringList() != done)
         m_settings.setValue(doneKey, done);
     setVisible(done.size() < hintCount);
+}
+
+void FirstHints::resizeEvent(QResizeEvent* event)
+{
+    QWidget::resizeEvent(event);
+    const bool briefly = width() < leastForWords;
+    for (const Hint hint : {Drag, Idle, Run})
+        m_texts[hint]->setText(textOf(hint, briefly));
+    m_recorded->setText(briefly ? tr("recorded run") : tr("or see a recorded run"));
+    layout()->setSpacing(briefly ? 12 : 28);
 }
 
 } // namespace pipewright

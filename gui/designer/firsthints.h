@@ -9,6 +9,7 @@
 #include <array>
 
 class QAction;
+class QLabel;
 class QSettings;
 class QToolButton;
 
@@ -31,11 +32,15 @@ public:
     void finish(Hint hint);
     void startOver(); ///< all three again
 
+protected:
+    void resizeEvent(QResizeEvent* event) override;
+
 private:
     void refresh();
 
     QSettings& m_settings;
     std::array<QWidget*, hintCount> m_steps{};
+    std::array<QLabel*, hintCount> m_texts{};
     QToolButton* m_recorded;
     QToolButton* m_cross;
     bool m_dragged = false; ///< a block was just held over a lane

@@ -36,6 +36,15 @@ QString bubbleTip(const Sided& sided)
     return tip;
 }
 
+/// "89.7 of 141 GiB"; where the units differ each has its own.
+QString ofLimit(QString peak, const QString& limit)
+{
+    const QString unit = limit.mid(limit.indexOf(QChar(0x00A0)));
+    if (peak.endsWith(unit))
+        peak.chop(unit.size());
+    return VerdictStrip::tr("%1 of %2").arg(peak, limit);
+}
+
 } // namespace
 
 VerdictStrip::VerdictStrip(Baseline& baseline, QWidget* sides, QWidget* parent)
@@ -256,7 +265,7 @@ void VerdictStrip::showPeak(const Design& design, const Metrics& metrics, const 
     const Bytes shown = side == Side::Predicted ? predicted : measured.value_or(0);
     const QString peak =
         sidedText(side, pending ? pending->words : sizeText(predicted), measured ? sizeText(*measured) : QString());
-    set(Peak, limit > 0 && side != Side::Both ? tr("%1 of %2").arg(peak, sizeText(limit)) : peak,
+    set(Peak, limit > 0 && side != Side::Both ? ofLimit(peak, sizeText(limit)) : peak,
         tr("Highest memory of any device, %1: weights, optimizer state, activations and buffers.\n%2 of activations in "
            "units of one "
            "microbatch on one device, predicted.\n%3%4")

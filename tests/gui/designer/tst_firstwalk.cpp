@@ -86,7 +86,9 @@ struct WalkFixture {
     QString peakShown() ///< with its device
     {
         const VerdictStrip& strip = window->verdicts();
-        return strip.value(VerdictStrip::Peak).section(QStringLiteral(" of "), 0, 0) + QLatin1Char(' ')
+        const QString value = strip.value(VerdictStrip::Peak), number = value.section(QStringLiteral(" of "), 0, 0);
+        const bool ownUnit = number.endsWith(QLatin1Char('B'));
+        return number + (ownUnit ? QString() : QChar(0x00A0) + value.section(QChar(0x00A0), -1)) + QLatin1Char(' ')
                + strip.caption(VerdictStrip::Peak).section(QStringLiteral("· "), 1);
     }
     nlohmann::json askPrediction()

@@ -32,7 +32,7 @@ private Q_SLOTS:
         const int fullest = fullestDevice(prediction.metrics);
         QCOMPARE(strip.value(VerdictStrip::Peak),
                  QStringLiteral("%1 of %2")
-                     .arg(sizeText(prediction.metrics.devices[fullest].peakBytes),
+                     .arg(sizeText(prediction.metrics.devices[fullest].peakBytes).section(QChar(0x00A0), 0, 0),
                           sizeText(fixture.document().design().cluster.devices[fullest].memory)));
         QVERIFY(strip.caption(VerdictStrip::Peak).endsWith(deviceLabel(fixture.document().design(), fullest)));
         Design unknown = fixture.document().design();
