@@ -52,9 +52,6 @@ void addPlanCommand(CLI::App& program, int& exitCode);
 /// The names of those options of a command, or of a group of its options, that were given.
 std::vector<std::string> givenOptions(const CLI::App& options);
 
-/// Opens the designer's window; compiled only with the GUI.
-int openDesigner(int argc, char** argv, const std::vector<std::string>& files);
-
 void printJson(const Json& object);                    ///< the one object on standard output
 void printDiagnostics(const Diagnostics& diagnostics); ///< on standard error
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "app/command.h"
-
 #include "gui/designer/designer.h"
+#include "app/withqt.h"
+#include "core/base/diagnostic.h"
+#include "gui/widgets/picture.h"
 
 #include <cstdlib>
 
@@ -17,6 +18,8 @@ bool isSet(const char* variable)
 
 } // namespace
 
+const bool hasQt = true;
+
 // Qt aborts without a screen, so that is checked first.
 int openDesigner(int argc, char** argv, const std::vector<std::string>& files)
 {
@@ -24,6 +27,12 @@ int openDesigner(int argc, char** argv, const std::vector<std::string>& files)
         throw Error({}, "the designer needs a screen, and neither DISPLAY nor WAYLAND_DISPLAY is set",
                     "log in graphically, use ssh -X, or use a command: pipewright --help");
     return runDesigner(argc, argv, files);
+}
+
+void writeDrawnPicture(const Picture& picture, const std::string& path, bool overwrite, double dotsPerInch,
+                       double seconds)
+{
+    pipewright::writePicture(picture, path, overwrite, dotsPerInch, seconds);
 }
 
 } // namespace pipewright::app

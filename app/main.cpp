@@ -3,7 +3,10 @@
 // Without a command it opens the designer.
 #include "app/blasthreads.h"
 #include "app/command.h"
+#include "app/describedcommands.h"
 #include "app/terminal.h"
+#include "app/version.h"
+#include "app/withqt.h"
 #include "core/base/formattedtext.h"
 #include "core/base/freedmemory.h"
 #include "core/base/inputfile.h"
@@ -35,25 +38,23 @@ int openFiles(const CLI::App& program, int argc, char** argv, const std::vector<
     for (const std::string& file : files)
         if (!pathExists(file))
             throw Error(file, "is neither a command nor a file", fmt::format("commands: {}", joined(commands, ", ")));
-#ifdef PIPEWRIGHT_HAS_GUI
     return openDesigner(argc, argv, files);
-#else
-    (void)argc;
-    (void)argv;
-    throw Error({}, "this build has no designer, since Qt was not found or switched off when it was configured",
-                "install Qt 6 Widgets, Charts and Svg and configure again, or use a command: pipewright --help");
-#endif
 }
 
 int run(int argc, char** argv)
 {
     CLI::App program("Designs, predicts, runs and compares pipeline-parallel training schedules", "pipewright");
-    program.set_version_flag("--version", "pipewright " PIPEWRIGHT_VERSION);
+    program.set_version_flag("--version", versionText());
     program.require_subcommand(0, 1);
     program.option_defaults()->disable_flag_override(); // --flag=VALUE is an error
     std::vector<std::string> files;
     program.add_option("files", files, "without a command: designs and traces to open in the designer")
         ->type_name("FILE");
+    std::string generated;
+    program
+        .add_option("--generate", generated,
+                    "prints the manual page, completions for a shell, or the options that the Python package knows")
+        ->type_name(generatedKinds);
     int exitCode = exitSuccess;
     addNewCommand(program, exitCode);
     addPredictCommand(program, exitCode);
@@ -81,6 +82,10 @@ int run(int argc, char** argv)
         writeEscaped(stdout, output.str());
         writeEscaped(stderr, errors.str());
         return code == 0 ? exitSuccess : exitBadInput;
+    }
+    if (!generated.empty()) {
+        printText("{}", generatedText(generated, program));
+        return exitSuccess;
     }
     return program.get_subcommands().empty() ? openFiles(program, argc, argv, files) : exitCode;
 }

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/picture.h"
 
+#include "app/withqt.h"
 #include "core/base/outputfile.h"
-#include "core/base/textfile.h"
-#ifdef PIPEWRIGHT_HAS_GUI
-#include "gui/widgets/picture.h"
-#else
-#include "core/exchange/animatedpage.h"
-#endif
 
 #include <fmt/format.h>
 
@@ -164,25 +159,16 @@ void checkPictureName(const std::string& path, bool overwrite)
     const std::string extension = extensionOf(path);
     if (std::find(endings.begin(), endings.end(), extension) == endings.end())
         throw Error(path, "is no name of a picture", "let it end in .svg, .pdf, .png or .html");
-#ifndef PIPEWRIGHT_HAS_GUI
-    if (extension == "png" || extension == "pdf")
-        throw Error(path,
-                    "this build cannot write ." + extension
-                        + ", since Qt was not found or switched off when it was configured",
-                    "write .svg, or install Qt 6 Widgets, Charts and Svg and configure again");
-#endif
+    if (!hasQt && (extension == "png" || extension == "pdf"))
+        throw Error(path, "this program was built without Qt, so it cannot write ." + extension,
+                    "write .svg, or take the .deb or the .tar.gz, which have the designer");
     checkOutput(path, overwrite);
 }
 
 void writePicture(const std::string& path, bool overwrite, const Picture& picture, double dotsPerInch, double seconds)
 {
     checkPictureName(path, overwrite);
-#ifdef PIPEWRIGHT_HAS_GUI
-    pipewright::writePicture(picture, path, overwrite, dotsPerInch, seconds);
-#else
-    (void)dotsPerInch;
-    writeFileAtomically(path, extensionOf(path) == "html" ? animatedPage(picture, seconds) : picture.svg, overwrite);
-#endif
+    writeDrawnPicture(picture, path, overwrite, dotsPerInch, seconds);
 }
 
 std::string measuredSource(const std::string& trace, const std::string& step)

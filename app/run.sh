@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
 # The main job in one command: installs what is missing, builds, and opens the designer. Without a display it
-# does the same job headless: design, predict, run on the host backend, overlay picture, trace, summary.
+# does the same job headless: design, predict, run on the host backend, overlay picture, trace, summary. A program on the
+# path that was built of this very commit is taken as it is.
 #   app/run.sh [FILE…]            designer (or headless without a display)
 #   app/run.sh --headless [DIR]   headless, results in DIR (default: build/demo)
 set -euo pipefail
@@ -11,18 +12,37 @@ headless=false
 if [ "${1:-}" = --headless ]; then headless=true; shift; fi
 [ -n "${DISPLAY:-}${WAYLAND_DISPLAY:-}" ] || headless=true
 
-# shellcheck disable=SC2086
-install_packages $packages_build
-# shellcheck disable=SC2086
-install_packages $packages_gui || say "Going on without the designer."
-# shellcheck disable=SC2086
-install_packages $packages_nice || true
-build release pipewright -- -DPIPEWRIGHT_TESTS=OFF
-# The plugin for GPUs takes minutes to compile, and without a driver nothing can load it.
-if has_nvidia_driver && ! build release gpu_plugins; then
-    say "Going on without GPUs: the CUDA plugin was not built, the reason is above"
+# The program on the path, if it is of the commit that is checked out here, unchanged, and has a designer where one is
+# wanted.
+installed_program() {
+    local found commit says
+    found=$(command -v pipewright) || return 1
+    commit=$(git -C "$root" --no-optional-locks describe --always --exclude '*' --abbrev=12 --dirty 2>/dev/null) || return 1
+    says=$("$found" --version 2>/dev/null) || return 1
+    case $says in
+    "pipewright "*" (commit $commit)") ;;
+    "pipewright "*" (commit $commit), without Qt") $headless || return 1 ;;
+    *) return 1 ;;
+    esac
+    echo "$found"
+}
+
+if program=$(installed_program); then
+    say "Taking $program, which was built of this commit"
+else
+    # shellcheck disable=SC2086
+    install_packages $packages_build
+    # shellcheck disable=SC2086
+    install_packages $packages_gui || say "Going on without the designer."
+    # shellcheck disable=SC2086
+    install_packages $packages_nice || true
+    build release pipewright -- -DPIPEWRIGHT_TESTS=OFF
+    # The plugin for GPUs takes minutes to compile, and without a driver nothing can load it.
+    if has_nvidia_driver && ! build release gpu_plugins; then
+        say "Going on without GPUs: the CUDA plugin was not built, the reason is above"
+    fi
+    program=$root/build/release/bin/pipewright
 fi
-program=$root/build/release/bin/pipewright
 
 if ! $headless; then
     say "Opening the designer"

@@ -19,7 +19,9 @@ set -euo pipefail
 # shellcheck disable=SC2086
 install_packages $packages_build $packages_gui $packages_tests
 # shellcheck disable=SC2086
-install_packages $packages_nice $packages_window clang-format python3-venv || true
+install_packages $packages_nice $packages_window clang-format $packages_packing || true
+# shellcheck disable=SC2086
+[ "${1:-}" = --quick ] || install_packages $packages_trial || true
 
 # While all else is built and tested; tests/torch/run.sh needs it at the end.
 fetch_torch() {
@@ -94,8 +96,8 @@ if [ "${1:-}" != --quick ]; then
 else
     build dev quick_tests
     check_layout || failed=1
-    run_tests dev -E "^(standin|gpu)\.|^torch\.run\$|^app\.soak\$|$on_gpus" || failed=1
-    say "Left to tests/run.sh without --quick: sanitizers, fuzzing, the soak, GPUs that stand in, PyTorch, benchmarks that compile"
+    run_tests dev -E "^(standin|gpu)\.|^torch\.run\$|^app\.(soak|packages)\$|$on_gpus" || failed=1
+    say "Left to tests/run.sh without --quick: sanitizers, fuzzing, the soak, GPUs that stand in, PyTorch, packages, benchmarks that compile"
 fi
 left_out=$(sed -n 's/^-- \(.* are off: .*\)/\1/p' "$root/build/dev/configure.log")
 [ -z "$left_out" ] || say "Not tested here: $left_out"

@@ -20,7 +20,7 @@ private Q_SLOTS:
     {
         for (const char* command :
              {"", "new", "predict", "check", "run", "compare", "calibrate", "render", "devices", "explain", "query",
-              "search", "export", "import", "experiment", "shard", "profile"}) {
+              "search", "export", "import", "experiment", "shard", "profile", "plan"}) {
             const Outcome outcome = m_work.run(QString(command) + " --help");
             QCOMPARE(outcome.code, 0);
             QVERIFY(outcome.output.contains("Usage"));

@@ -8,10 +8,13 @@
 import contextlib
 import io
 import os
+import subprocess
 import sys
 import tempfile
 import types
 import unittest
+import unittest.mock
+import warnings
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "executor", "torch"))
@@ -129,7 +132,7 @@ class DesignPackage(unittest.TestCase):
                 file.write("#!/bin/sh\necho 'Traceback (most recent call last):' >&2\necho 'ValueError: no' >&2\n"
                            "echo 'rank 0: error: ValueError: no (hint)' >&2\nexit 2\n")
             os.chmod(program, 0o755)
-            before = pw.design.program()
+            before = pw.calls.program()
             pw.use_program(program)
             try:
                 with self.assertRaises(pw.Fault) as fault, contextlib.redirect_stderr(io.StringIO()) as said:
@@ -138,6 +141,77 @@ class DesignPackage(unittest.TestCase):
                 pw.use_program(before)
         self.assertEqual(str(fault.exception), "rank 0: error: ValueError: no (hint)")
         self.assertIn("Traceback", said.getvalue())
+
+    def test_an_error_names_the_keyword_once_and_nothing_is_printed_beside_it(self):
+        with self.assertRaises(pw.Fault) as fault, contextlib.redirect_stderr(io.StringIO()) as said:
+            pw.new("1f1b", devices=2, microbatches=2, optimizer="sdg")
+        self.assertTrue(str(fault.exception).startswith("optimizer: error: "), fault.exception)
+        self.assertEqual((str(fault.exception).count("sdg"), said.getvalue()), (1, ""))
+        self.assertEqual(fault.exception._render_traceback_(), [f"Fault: {fault.exception}"])
+
+    def test_an_option_that_a_command_does_not_have_is_refused_with_the_nearest(self):
+        with self.assertRaises(pw.Refused) as refused:
+            pw.new("1f1b", devices=2, micro_batches=2)
+        self.assertIn("micro_batches: is no option of `pipewright new` (did you mean microbatches?)", str(refused.exception))
+
+    def test_the_options_are_those_of_the_program(self):
+        with open(os.path.join(HERE, "..", "..", "executor", "torch", "pipewright", "options.py"), encoding="utf-8") as file:
+            printed = subprocess.run([pw.calls.program(), "--generate", "python"], capture_output=True, text=True).stdout
+            self.assertEqual(file.read(), printed, "pipewright --generate python >executor/torch/pipewright/options.py")
+
+    def test_a_warning_is_of_the_line_that_caused_it(self):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            pw.new("1f1b", devices=2, microbatches=2, model="llama-3-8b").predict()
+            own = pw.new("dualpipe", devices=2, microbatches=4)
+            with tempfile.TemporaryDirectory() as folder:
+                own.export("pytorch-csv", os.path.join(folder, "a.csv"))
+        self.assertTrue(caught)
+        self.assertEqual({os.path.basename(each.filename) for each in caught}, {"design_package.py"})
+
+    def test_a_design_is_exported_drawn_and_read_again(self):
+        design = pw.new("zb-h1", devices=2, microbatches=4)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "a.csv")
+            self.assertEqual(design.export("pytorch-csv", path)["format"], "pytorch-csv")
+            self.assertEqual(pw.imported(path).order, design.order)
+            with self.assertRaises(pw.Fault) as fault:
+                design.export("pytorch-csv", path)
+            self.assertIn("a.csv", str(fault.exception))  # the user's own file is named
+            design.render(os.path.join(folder, "a.svg"), title="mine")
+            with open(os.path.join(folder, "a.svg"), encoding="utf-8") as file:
+                self.assertIn("mine", file.read())
+
+    def test_a_recording_is_asked_and_explained(self):
+        recording = os.path.join(HERE, "..", "..", "resources", "examples", "zb-h1-byte-gpt.db")
+        rows = pw.query(recording, "SELECT step, end - start AS ns FROM STEPS")
+        self.assertEqual(rows.columns(), ["step", "ns"])
+        self.assertIn("STEPS", [table["name"] for table in pw.tables(recording)])
+        self.assertIn("causes", pw.explain(recording))
+        with self.assertRaises(pw.Refused):
+            pw.query(recording, "SELECT step, step FROM STEPS")
+        with self.assertRaises(pw.Refused) as refused:
+            pw.explain(recording, to_="5ms")
+        self.assertIn("did you mean to?", str(refused.exception))
+        with self.assertRaises(pw.Fault) as fault:
+            pw.explain(recording, from_="0ms")
+        self.assertTrue(str(fault.exception).startswith("from_: error: "), fault.exception)
+
+    def test_plans_are_designs(self):
+        plans = pw.plan(model="llama-3-8b", cluster="h100-node", devices=8, batch=8, top=1, time_limit="20s",
+                        families=["1f1b"], pin="tensor=8")
+        self.assertGreaterEqual(len(plans), 1)
+        self.assertEqual(plans[0]["design"].check(), [])
+
+    def test_a_table_becomes_pandas_where_it_is(self):
+        table = pw.Table([{"a": 1, "b": 2}, {"a": 3}])
+        with unittest.mock.patch.dict(sys.modules, {"pandas": None}), self.assertRaises(pw.Refused) as refused:
+            table.to_pandas()
+        self.assertIn("pip install pandas", str(refused.exception))
+        stand_in = types.ModuleType("pandas")
+        stand_in.DataFrame = lambda rows, columns: (rows, columns)
+        with unittest.mock.patch.dict(sys.modules, {"pandas": stand_in}):
+            self.assertEqual(table.to_pandas(), ([{"a": 1, "b": 2}, {"a": 3}], ["a", "b"]))
 
 
 if __name__ == "__main__":

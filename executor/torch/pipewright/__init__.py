@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Pipewright from Python: designs of pipeline-parallel schedules, see `pipewright.design`.
 
-What is imported here needs nothing but the standard library and the program `pipewright`. `pipewright.run` and
+What is imported here needs nothing but the standard library and the program `pipewright`, which a wheel brings. `pipewright.run` and
 `pipewright.profile`, which the program starts as `python -m`, need PyTorch.
 """
 
-from .design import Comparison, Design, Fault, Prediction, Table, new, read, schedule, use_program
+from .calls import Fault, use_program
+from .design import (Comparison, Design, Prediction, Table, explain, imported, new, plan, query, read, schedule, tables)
 from .errors import Refused
 
-__all__ = ["Comparison", "Design", "Fault", "Prediction", "Refused", "Table", "new", "read", "schedule", "use_program"]
+__all__ = ["Comparison", "Design", "Fault", "Prediction", "Refused", "Table", "explain", "imported", "new", "plan", "query",
+           "read", "schedule", "tables", "use_program"]

@@ -1,97 +1,53 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Designs as Python objects: read, made, edited, predicted, searched and opened.
 
-Everything that is computed is computed by the program, which is found on the path, in $PIPEWRIGHT, or told by
-`use_program`. A design is the program's own file; what this module does not know of is kept as it stands.
+Everything that is computed is computed by the program: the one told by `use_program`, else by $PIPEWRIGHT, else the one
+that came in the same wheel, else the one on the path. A design is the program's own file; what this module does not know
+of is kept as it stands. Keywords are options of the command of the same name (`options.py`).
 
     import pipewright as pw
 
     design = pw.new("zb-h1", devices=4, microbatches=8, model="model.json")
     design.order[0].insert(3, design.order[0].pop(4))      # blocks are texts: operation, stage, dot, microbatch
     print(design.predict().makespan_ns)
+    design.families().to_pandas()
 
     own = pw.schedule(lambda device: [f"F{device}.{m}" for m in range(8)] + [f"B{device}.{m}" for m in range(8)],
                       devices=4, forward="12ms")
 """
 
+from __future__ import annotations
+
 import copy
 import html
 import json
 import os
-import re
-import shutil
 import subprocess
-import sys
 import tempfile
-import warnings
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
+from .calls import call, program, temporary
 from .errors import Refused
 
-_program: Optional[str] = None
-_temporary: Set[str] = set()  # designs that are files for the length of a call
+if TYPE_CHECKING:
+    import pandas
+    from typing_extensions import Unpack
 
-
-def use_program(path: str) -> None:
-    """Names the program `pipewright`, for all that follows."""
-    global _program
-    _program = path
-
-
-def program() -> str:
-    """The program: as told, else $PIPEWRIGHT, else the one on the path."""
-    found = _program or os.environ.get("PIPEWRIGHT") or shutil.which("pipewright")
-    if not found:
-        raise Refused("pipewright", "the program is not on the path", "tell use_program(), or set PIPEWRIGHT")
-    return found
-
-
-class Fault(Exception):
-    """What the program refused; the text is its diagnostics."""
-
-
-def plain_errors(text: str) -> str:
-    """The program's messages without the names of files that exist only for this call."""
-    for path in _temporary:
-        text = re.sub(re.escape(path) + r"(:\d+)?: ", "", text)
-    return text
-
-
-def call(*words: Any, finding: bool = False) -> Dict[str, Any]:
-    """Runs a command with --json and returns its object. With `finding`, exit code 1 is a valid answer too."""
-    result = subprocess.run([program(), *map(str, words), "--json"], capture_output=True, text=True)
-    failed = result.returncode != 0 and not (finding and result.returncode == 1 and result.stdout)
-    errors: List[str] = []
-    for line in plain_errors(result.stderr).splitlines():
-        said = re.search(r"(?:^|: )(error|warning|note): ", line)
-        if said and failed:
-            errors.append(line)
-        elif said and said[1] != "error":  # a finding's errors are in the object
-            warnings.warn(line, stacklevel=3)
-        elif not said and line.strip():  # for example the output of a module
-            print(line, file=sys.stderr)
-    if failed:
-        raise Fault("\n".join(errors) or f"{program()} ended with code {result.returncode}")
-    return json.loads(result.stdout)
-
-
-def options(given: Dict[str, Any]) -> List[str]:
-    """Python's keywords as the command line's options: layers_per_stage=[3, 2] is --layers-per-stage 3,2."""
-    words: List[str] = []
-    for name, value in given.items():
-        if value is None or value is False:
-            continue
-        words.append("--" + name.replace("_", "-"))
-        if value is not True:
-            words.append(",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value))
-    return words
+    from . import options as of
 
 
 class Table(List[Dict[str, Any]]):
-    """Rows of a table, each a dictionary: `pandas.DataFrame(table)` takes it, a notebook shows it, print() too."""
+    """Rows of a table, each a dictionary. A notebook shows it, print() too, and to_pandas() makes a DataFrame of it."""
 
     def columns(self) -> List[str]:
         return list(dict.fromkeys(name for row in self for name in row))
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        try:
+            import pandas
+        except ImportError as error:
+            raise Refused("to_pandas()", f"pandas cannot be imported: {error}", "pip install pandas") from None
+        return pandas.DataFrame(list(self), columns=self.columns())
 
     def _cells(self) -> List[List[str]]:
         text = lambda value: "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
@@ -183,62 +139,72 @@ class Design:
         with self.file() as path:
             found = call("check", path, finding=True)["diagnostics"]
         # The file was temporary, so its name and line say nothing.
-        return [each["where"].removeprefix(path).lstrip(":0123456789 ") + f": {each['what']}"
-                + (f" ({each['hint']})" if each.get("hint") else "") for each in found]
+        places = [each["where"].removeprefix(path).lstrip(":0123456789 ") for each in found]
+        return [": ".join(filter(None, (place, each["what"]))) + (f" ({each['hint']})" if each.get("hint") else "")
+                for place, each in zip(places, found)]
 
-    def predict(self, **given: Any) -> Prediction:
+    def predict(self, **given: Unpack[of.Predict]) -> Prediction:
         """Time, idle time and memory of a step. The keywords are options of `pipewright predict`, such as spread="5%"."""
         with self.file() as path:
-            said = call("predict", path, *options(given))
+            said = call("predict", path, given=given)
         return Prediction(said["makespan_ns"], said["bubble"], [each["peak_bytes"] for each in said["per_device"]],
                           [each["busy_ns"] for each in said["per_device"]],
                           [each["block"] for each in said["critical_path"]], Table(said["per_device"]), said)
 
-    def families(self, **given: Any) -> Table:
+    def families(self, **given: Unpack[of.Predict]) -> Table:
         """All published families with this design's costs, the fastest first: a row for each."""
         with self.file() as path:
-            return Table(call("predict", path, "--families", *options(given))["families"])
+            return Table(call("predict", path, "--families", given=given)["families"])
 
-    def search(self, memory_limit: str = "1x", time_limit: str = "10s", **given: Any) -> "Design":
-        """A better order within the memory; the design itself when there is none."""
+    def search(self, **given: Unpack[of.Search]) -> "Design":
+        """A better order within the memory (memory_limit="1x" where none is given), after ten seconds at most
+        (time_limit="10s"); the design itself when there is none."""
         with self.file() as path:
             better = path + ".better.json"
-            limits = {"memory_limit": memory_limit, "time_limit": time_limit, **given}
-            said = call("search", path, "-o", better, *options(limits))
+            said = call("search", path, "-o", better, given={"memory_limit": "1x", "time_limit": "10s", **given})
             result = Design.read(better)
             result.found = said
             return result
 
-    def compare(self, trace: str) -> Comparison:
+    def compare(self, trace: str, **given: Unpack[of.Compare]) -> Comparison:
         """The prediction against a recording."""
         with self.file() as path:
-            said = call("compare", path, trace, finding=True)
+            said = call("compare", path, trace, given=given, finding=True)
         devices = Table({"device": each["device"], "busy_error": each["busy_error"],
                          **{f"peak_bytes_{name}": value for name, value in each["peak_bytes"].items()}}
                         for each in said["per_device"])
         return Comparison(said["makespan"]["predicted_ns"], said["makespan"]["measured_ns"], said["makespan"]["error"],
                           devices, said["blocks"], said)
 
-    def calibrate(self, trace: str, busy_machine: bool = False) -> "Design":
-        """This design with the costs that were measured. `busy_machine`: also of a run whose devices waited for
+    def calibrate(self, trace: str, **given: Unpack[of.Calibrate]) -> "Design":
+        """This design with the costs that were measured. busy_machine=True: also of a run whose devices waited for
         processor cores, which is refused otherwise."""
         with self.file() as path:
             measured = path + ".measured.json"
-            call("calibrate", path, trace, "-o", measured, *options({"busy_machine": busy_machine}))
+            call("calibrate", path, trace, "-o", measured, given=given)
             return Design.read(measured)
 
-    def run(self, trace: str, backend: str = "torch", steps: int = 5, **given: Any) -> Dict[str, Any]:
-        """Executes it and records into `trace`: run("a.db", module="model.py:build")."""
+    def run(self, trace: str, **given: Unpack[of.Run]) -> Dict[str, Any]:
+        """Executes it and records into `trace`: run("a.db", module="model.py:build"). Through PyTorch and five steps
+        where the keywords say nothing else."""
         with self.file() as path:
-            return call("run", path, "--backend", backend, "--steps", steps, "-o", trace, *options(given), finding=True)
+            return call("run", path, "-o", trace, given={"backend": "torch", "steps": 5, **given}, finding=True)
 
-    def svg(self) -> str:
-        """A picture of the predicted timeline."""
-        with self.file() as path:
-            picture = path + ".svg"
-            result = subprocess.run([program(), "render", path, "-o", picture], capture_output=True, text=True)
-            if result.returncode != 0:
-                raise Fault(plain_errors(result.stderr).strip())
+    def export(self, to: str, path: str, **given: Unpack[of.Export]) -> Dict[str, Any]:
+        """Writes it into the file in another tool's format, such as "pytorch-csv", "megatron-args" or "perfetto"."""
+        with self.file() as design:
+            return call("export", design, "-o", path, given={"to": to, **given})
+
+    def render(self, path: str, **given: Unpack[of.Render]) -> Dict[str, Any]:
+        """Draws its timeline into a file, .svg, .pdf, .png or an animated .html: render("a.svg", trace="a.db")."""
+        with self.file() as design:
+            return call("render", design, "-o", path, given=given)
+
+    def svg(self, **given: Unpack[of.Render]) -> str:
+        """A picture of the predicted timeline, as text."""
+        with tempfile.TemporaryDirectory() as folder:
+            picture = os.path.join(folder, "a.svg")
+            self.render(picture, **given)
             with open(picture, encoding="utf-8") as file:
                 return file.read()
 
@@ -269,12 +235,12 @@ class _AsFile:
     def __enter__(self) -> str:
         self._folder = tempfile.TemporaryDirectory()
         self._path = os.path.join(self._folder.name, "design.json")
-        _temporary.add(self._path)
+        temporary.add(self._path)
         self._design.write(self._path)
         return self._path
 
     def __exit__(self, *_: Any) -> None:
-        _temporary.discard(self._path)
+        temporary.discard(self._path)
         self._folder.cleanup()
 
 
@@ -283,15 +249,53 @@ def read(path: str) -> Design:
     return Design.read(path)
 
 
-def new(family: str, **given: Any) -> Design:
+def new(family: str, **given: Unpack[of.New]) -> Design:
     """A design of a published family. The keywords are the options of `pipewright new`: devices, microbatches, model, …"""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "design.json")
-        call("new", family, "-o", path, *options(given))
+        call("new", family, "-o", path, given=given)
         return Design.read(path)
 
 
-def schedule(blocks_of: Callable[[int], Sequence[str]], devices: int, name: str = "own", **given: Any) -> Design:
+def imported(*paths: str, **given: Unpack[of.Import]) -> Design:
+    """The design of another tool's file, such as PyTorch's CSV. The keywords are the options of `pipewright import`."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "design.json")
+        call("import", *paths, "-o", path, given=given)
+        return Design.read(path)
+
+
+def plan(**given: Unpack[of.Plan]) -> Table:
+    """The best ways to train: plan(model="llama-3-8b", cluster="h100-node", devices=8, batch=64). A row for each; "design"
+    is it, as a Design."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "plans")
+        plans = Table(call("plan", "-o", path, given=given)["plans"])
+        for each in plans:
+            each["design"] = read(os.path.join(path, os.path.basename(each["design"])))
+        return plans
+
+
+def explain(trace: str, **given: Unpack[of.Explain]) -> Dict[str, Any]:
+    """Why a recorded step took as long as it did: where each device's time went, and what a change would do."""
+    return call("explain", trace, given=given)
+
+
+def query(trace: str, sql: str, **given: Unpack[of.Query]) -> Table:
+    """The rows of one SELECT statement over a recording: query("a.db", "SELECT step, end - start AS ns FROM STEPS")."""
+    said = call("query", trace, sql, given=given)
+    if len(set(said["columns"])) < len(said["columns"]):
+        raise Refused("query()", f"two columns have one name: {', '.join(said['columns'])}", "name them: SELECT a AS b")
+    return Table(dict(zip(said["columns"], row)) for row in said["rows"])
+
+
+def tables(trace: str) -> Table:
+    """The tables of a recording, their columns and how many rows they have."""
+    return Table(call("query", trace, "--schema")["tables"])
+
+
+def schedule(blocks_of: Callable[[int], Sequence[str]], devices: int, name: str = "own",
+             **given: Unpack[of.New]) -> Design:  # type: ignore[misc]  # devices and name are of New too
     """A design whose order a function gives: device -> its blocks, such as ["F0.0", "F0.1", "B0.0", "B0.1"]. A stage is
     on the device that runs its forwards. Further keywords are those of new() for the costs of blocks, such as
     forward="12ms" or model="model.json"; `check()` says whether the order can run."""

@@ -21,3 +21,6 @@ class Refused(Exception):
     def __init__(self, where, what, hint=""):
         super().__init__(f"{where}: {what}" + (f" ({hint})" if hint else ""))
         self.where, self.what, self.hint = where, what, hint
+
+    def _render_traceback_(self):  # what a notebook shows: no frames of this package
+        return [f"{type(self).__name__}: {self}"]

@@ -1,0 +1,365 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Makes the three packages of a build as it stands, and tries each as who gets it would.
+
+    packages.py SOURCE BUILD [--roots] [TestCase.test…]
+
+The packages are of BUILD's own binaries: a dev build's are slower, and laid out as a release's. With --roots each is
+tried too in a clean Debian that debootstrap makes, once, in BUILD/roots. What cannot be tried is left out, with the
+reason.
+"""
+
+import glob
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+SOURCE, BUILD, ROOTS = "", "", False
+FIRST_COMMANDS = 10  # of README's "The same from the command line"
+OF_THE_SYSTEM = re.compile(r"^(ld-linux|lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s|expat)\.so)")
+made = {}  # the packages by their kind, and the folder that they are in
+
+
+def run(*words, timeout=600, **options):
+    """Its output; a failure shows what it said."""
+    result = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout, **options)
+    if result.returncode:
+        raise AssertionError(f"{' '.join(map(str, words))}: {result.returncode}\n{result.stdout[-3000:]}")
+    return result.stdout
+
+
+def there(program):
+    return shutil.which(program) is not None
+
+
+def setUpModule():
+    if os.path.exists(os.path.join(BUILD, "CPackConfig.cmake")):
+        made["folder"] = folder = tempfile.mkdtemp(prefix="pipewright-packages-")
+        run("cpack", "--config", os.path.join(BUILD, "CPackConfig.cmake"), "-B", folder, cwd=BUILD)
+        staged = os.path.join(folder, "staged")
+        run("cmake", "--install", BUILD, "--prefix", staged, "--component", "wheel", "--strip")
+        made["said"] = run(sys.executable, os.path.join(SOURCE, "app/packaging/wheel.py"), staged,
+                           os.path.join(SOURCE, "executor/torch"), folder)
+        for kind in ("deb", "tar.gz", "whl"):
+            found = [path for path in glob.glob(f"{folder}/*.{kind}") if "pipewright_cuda" not in path]
+            if found:
+                made[kind] = found[0]
+
+
+def tearDownModule():
+    shutil.rmtree(made.get("folder", ""), ignore_errors=True)
+
+
+def elf_files(folder):
+    for where, _, names in os.walk(folder):
+        for name in names:
+            path = os.path.join(where, name)
+            with open(path, "rb") as file:
+                if file.read(4) == b"\x7fELF":
+                    yield path
+
+
+def dynamic(path):
+    """The libraries that a file needs, and its search path."""
+    text = run("readelf", "-dW", path)
+    search = [entry for line in re.findall(r"\((?:RPATH|RUNPATH)\)[^\[]*\[(.*)\]", text) for entry in line.split(":")]
+    return re.findall(r"\(NEEDED\)[^\[]*\[(.*)\]", text), search
+
+
+def newest(path, prefix):
+    """The newest version of a library's symbols that a file needs, such as (2, 34) of GLIBC."""
+    found = re.findall(rf"\b{prefix}_(\d+(?:\.\d+)*)\b", run("readelf", "-VW", path))
+    return max((tuple(map(int, each.split("."))) for each in found), default=())
+
+
+class Screen:
+    """A screen without a monitor, and whether a window with a name comes."""
+
+    def __enter__(self):
+        read, write = os.pipe()
+        self._server = subprocess.Popen(["Xvfb", "-displayfd", str(write), "-screen", "0", "1280x800x24", "-nolisten", "tcp"],
+                                        pass_fds=[write], stderr=subprocess.DEVNULL)
+        os.close(write)
+        with os.fdopen(read) as number:
+            self.display = ":" + number.readline().strip()
+        return self
+
+    def __exit__(self, *_):
+        self._server.terminate()
+        self._server.wait()
+
+    def window_of(self, words, **options):
+        """The title of the first window of these words' process that is seen within two minutes; then it is ended."""
+        environment = {**options.pop("env", os.environ), "DISPLAY": self.display}
+        with tempfile.TemporaryFile("w+") as said, tempfile.TemporaryDirectory() as home:
+            environment["HOME"] = home
+            process = subprocess.Popen(words, env=environment, stdout=said, stderr=said, start_new_session=True, **options)
+            try:
+                until = time.monotonic() + 120
+                while time.monotonic() < until and process.poll() is None:
+                    found = subprocess.run(["xdotool", "search", "--onlyvisible", "--name", "Pipewright"],
+                                           env={**os.environ, "DISPLAY": self.display}, capture_output=True, text=True).stdout.split()
+                    if found:
+                        return run("xdotool", "getwindowname", found[0], env={**os.environ, "DISPLAY": self.display}).strip()
+                    time.sleep(0.3)
+                said.seek(0)
+                raise AssertionError(f"{words}: no window, {process.poll()}: {said.read()[-2000:]}")
+            finally:
+                os.killpg(process.pid, 9) if process.poll() is None else None
+                process.wait()
+
+
+def needs(*programs):
+    missing = [program for program in programs if not there(program)]
+    return unittest.skipIf(missing, f"not here: {', '.join(missing)}")
+
+
+def readme_commands():
+    with open(os.path.join(SOURCE, "README.md"), encoding="utf-8") as file:
+        part = file.read().split("The same from the command line", 1)[1].split("```sh\n", 1)[1].split("```", 1)[0]
+    return [line.split("  #")[0].strip() for line in part.splitlines()][:FIRST_COMMANDS]
+
+
+class Trial(unittest.TestCase):
+    def package(self, kind):
+        if kind not in made:
+            self.skipTest(f"this build makes no .{kind}")
+        return made[kind]
+
+    def folder(self):
+        folder = tempfile.mkdtemp(prefix="with a blank ")
+        self.addCleanup(shutil.rmtree, folder)
+        return folder
+
+
+class Packages(Trial):
+    """Each package on this machine."""
+
+    def unpacked(self):
+        folder = self.folder()
+        run("tar", "-xf", self.package("tar.gz"), "-C", folder)
+        inside = os.listdir(folder)
+        self.assertEqual(len(inside), 1, "the archive has one folder at its top")
+        return os.path.join(folder, inside[0])
+
+    def check_search(self, folder):
+        """Nothing in a folder looks for libraries where anybody could put one, and all but the system's lie in it."""
+        names = {os.path.basename(path) for path in elf_files(folder)}
+        looked = 0
+        for path in elf_files(folder):
+            needed, search = dynamic(path)
+            for entry in search:
+                # Behind the folder's own comes where the pthread build of OpenBLAS is on Debian.
+                self.assertRegex(entry, r"^(\$ORIGIN(/|$)|/usr/lib/)", f"{path} searches {search}")
+            for name in needed:
+                self.assertTrue(name in names or OF_THE_SYSTEM.match(name), f"{path} needs {name}")
+            looked += 1
+        return looked
+
+    @needs("readelf")
+    def test_the_tar_gz_brings_its_libraries_and_needs_no_newer_system_than_the_page_says(self):
+        folder = self.unpacked()
+        self.assertGreater(self.check_search(folder), 5)
+        for path in elf_files(folder):
+            self.assertLessEqual(newest(path, "GLIBC"), (2, 35), path)
+            self.assertLessEqual(newest(path, "GLIBCXX"), (3, 4, 30), path)
+
+    def test_the_tar_gz_runs_from_any_folder(self):
+        program = os.path.join(self.unpacked(), "bin", "pipewright")
+        said = run(program, "predict", "zb-h1", "--model", "llama-3-8b", "--cluster", "h200-node", "--devices", "4",
+                   "--microbatches", "8", cwd="/", env={})
+        self.assertIn("makespan", said)
+
+    @needs("Xvfb", "xdotool")
+    def test_the_designer_starts_from_the_tar_gz(self):
+        folder = self.unpacked()
+        if not os.path.isdir(os.path.join(folder, "plugins")):
+            self.skipTest("this build has no designer")
+        with Screen() as screen:
+            title = screen.window_of([os.path.join(folder, "bin", "pipewright")], cwd="/", env={})
+        self.assertIn("Pipewright", title)
+
+    @needs("dpkg-deb", "readelf")
+    def test_the_deb_has_its_papers_and_searches_nothing_beside_itself(self):
+        folder = self.folder()
+        run("dpkg-deb", "-x", self.package("deb"), folder)
+        for path in elf_files(folder):
+            for entry in dynamic(path)[1]:
+                self.assertRegex(entry, "^/usr/lib/.*/openblas-pthread$", path)
+        for path in ("bin/pipewright", "share/man/man1/pipewright.1.gz", "share/doc/pipewright/copyright",
+                     "share/doc/pipewright/changelog.gz", "share/bash-completion/completions/pipewright",
+                     "share/zsh/vendor-completions/_pipewright", "share/fish/vendor_completions.d/pipewright.fish",
+                     "share/pipewright/models/llama-3-8b.json", "share/pipewright/python/pipewright/run.py"):
+            self.assertTrue(os.path.isfile(os.path.join(folder, "usr", path)), path)
+        fields = run("dpkg-deb", "-f", made["deb"])
+        self.assertIn("libsqlite3-0", fields)
+        self.assertEqual(run(os.path.join(folder, "usr/bin/pipewright"), "--version"), run(program_of_build(), "--version"))
+
+    @needs("lintian")
+    def test_lintian_finds_no_error(self):
+        run("lintian", "--fail-on", "error", "--allow-root", self.package("deb"))
+
+    @needs("desktop-file-validate", "update-mime-database", "gio", "dpkg-deb")
+    def test_a_design_and_a_recording_are_opened_by_the_designer_and_other_files_are_not(self):
+        folder = self.folder()
+        run("dpkg-deb", "-x", self.package("deb"), folder)
+        share = os.path.join(folder, "usr", "share")
+        entry = os.path.join(share, "applications", "pipewright.desktop")
+        if not os.path.exists(entry):
+            self.skipTest("this build has no designer")
+        run("desktop-file-validate", entry)
+        run("update-mime-database", os.path.join(share, "mime"))
+        with open(entry, encoding="utf-8") as file:
+            opened = re.search(r"^MimeType=(.*)", file.read(), re.MULTILINE)[1].split(";")
+        examples = os.path.join(SOURCE, "resources", "examples")
+        shutil.copy(os.path.join(examples, "overlapped-chunks.json"), os.path.join(folder, "a.json"))
+        run(program_of_build(), "new", "1f1b", "--devices", "2", "--microbatches", "2", "-o", os.path.join(folder, "b.json"))
+        shutil.copy(os.path.join(examples, "zb-h1-byte-gpt.db"), os.path.join(folder, "a.db"))
+        with open(os.path.join(folder, "other.json"), "w", encoding="utf-8") as file:
+            file.write('{"name": "pipewright", "scripts": {}}')
+        environment = {**os.environ, "XDG_DATA_HOME": share, "XDG_DATA_DIRS": share + ":/usr/share"}
+        for name, ours in (("a.json", True), ("b.json", True), ("a.db", True), ("other.json", False)):
+            said = run("gio", "info", "-a", "standard::content-type", os.path.join(folder, name), env=environment)
+            found = re.search(r"content-type: (\S+)", said)[1]
+            self.assertEqual(found in opened, ours, f"{name} is {found}")
+
+    def environment(self):
+        """The Python of a new virtual environment with the wheel."""
+        folder = self.folder()
+        python = os.path.join(folder, "bin", "python3")
+        try:
+            run(sys.executable, "-m", "venv", folder)
+        except AssertionError as error:
+            self.skipTest(f"no virtual environment: {str(error)[-200:]}")
+        run(python, "-m", "pip", "install", "--no-index", "--disable-pip-version-check", "--quiet", self.package("whl"))
+        return python
+
+    def test_the_wheel_runs_the_first_commands_of_the_readme_and_the_tutorial(self):
+        python = self.environment()
+        bin_folder, work = os.path.dirname(python), self.folder()
+        environment = {"PATH": f"{bin_folder}:/usr/bin:/bin", "HOME": work}
+        commands = readme_commands()
+        self.assertEqual(len(commands), FIRST_COMMANDS)
+        for command in commands:
+            words = command.replace("calibrate ", "calibrate --busy-machine ")  # other tests run beside this one
+            run("sh", "-c", words, cwd=work, env=environment)
+        self.assertTrue(os.path.exists(os.path.join(work, "best.json")), os.listdir(work))
+        run(python, os.path.join(SOURCE, "tests/torch/notebook.py"), os.path.join(SOURCE, "resources/examples/tutorial.ipynb"),
+            cwd=work, env={"HOME": work})
+        self.assertEqual(run(os.path.join(bin_folder, "pipewright"), "--version", env=environment).split(",")[0].split(" (")[0],
+                         run(program_of_build(), "--version").split(",")[0].split(" (")[0])
+        # No designer, which is said; and the presets are those that came along.
+        said = subprocess.run(["pipewright"], executable=os.path.join(bin_folder, "pipewright"), env=environment, capture_output=True, text=True)
+        self.assertEqual((said.returncode, "built without Qt" in said.stderr), (2, True), said)
+
+    @needs("readelf")
+    def test_the_wheel_searches_in_itself_and_its_tag_is_true(self):
+        folder = self.folder()
+        shutil.unpack_archive(self.package("whl"), folder, "zip")
+        self.check_search(folder)
+        tag = re.search(r"-none-(.*)\.whl", made["whl"])[1]
+        limits = re.match(r"manylinux_(\d+)_(\d+)_", tag)
+        if limits:
+            for path in elf_files(folder):
+                self.assertLessEqual(newest(path, "GLIBC"), (int(limits[1]), int(limits[2])), path)
+        else:
+            self.assertTrue(tag.startswith("linux_") and "without a promise" in made["said"], tag)
+
+    def test_the_version_stands_in_one_place(self):
+        with open(os.path.join(SOURCE, "executor/torch/pyproject.toml"), encoding="utf-8") as file:
+            version = re.search(r'^version = "(\d+\.\d+\.\d+)"', file.read(), re.MULTILINE)[1]
+        self.assertTrue(run(program_of_build(), "--version").startswith(f"pipewright {version}"))
+        for kind in ("deb", "tar.gz", "whl"):
+            if kind in made:
+                self.assertRegex(os.path.basename(made[kind]), rf"^pipewright[_-]{re.escape(version)}\b")
+        tracked = run("git", "-C", SOURCE, "ls-files", "*.txt", "*.cmake", "*.cpp", "*.h", "*.py", "*.sh", "*.toml", "*.json", "*.yml")
+        holders = []
+        for path in tracked.split():
+            if path.startswith(("tests/", "resources/")):
+                continue
+            with open(os.path.join(SOURCE, path), encoding="utf-8", errors="replace") as file:
+                code = [line.split("#")[0].split("//")[0] for line in file]
+            if any(re.search(rf"(?<![\d.]){re.escape(version)}(?![\d.])", line) for line in code):
+                holders.append(path)
+        self.assertEqual(holders, ["executor/torch/pyproject.toml"])
+        with open(os.path.join(SOURCE, "resources/CHANGELOG.md"), encoding="utf-8") as file:
+            self.assertIn(f"\n## {version}", file.read(), "the changes of this version are told")
+
+
+def program_of_build():
+    return os.path.join(BUILD, "bin", "pipewright")
+
+
+class CleanRoots(Trial):
+    """The same packages where nothing but a new Debian is."""
+
+    @classmethod
+    def setUpClass(cls):
+        if not ROOTS:
+            raise unittest.SkipTest("clean roots are tried with --roots")
+        if os.geteuid() != 0 or not there("debootstrap"):
+            raise unittest.SkipTest("a clean root needs root and debootstrap (package debootstrap)")
+        cls.base = os.path.join(BUILD, "roots", "bookworm")
+        try:
+            run("unshare", "-m", "true")
+            if not os.path.exists(cls.base + ".complete"):
+                shutil.rmtree(cls.base, ignore_errors=True)
+                os.makedirs(os.path.dirname(cls.base), exist_ok=True)
+                run("debootstrap", "--variant=minbase", "bookworm", cls.base, timeout=1500)
+                open(cls.base + ".complete", "w", encoding="utf-8").close()
+        except AssertionError as error:
+            raise unittest.SkipTest(f"no clean root can be made: {str(error)[-300:]}")
+
+    def in_root(self, script, package):
+        """Words that run the script in a copy of the root which nothing is left of, with the package in /given."""
+        changes = self.folder()
+        given = os.path.join(changes, "given")
+        os.makedirs(given)
+        shutil.copy(package, given)
+        for path in ("tests/torch/notebook.py", "resources/examples/tutorial.ipynb"):
+            shutil.copy(os.path.join(SOURCE, path), given)
+        with open(os.path.join(given, "script"), "w", encoding="utf-8") as file:
+            file.write("set -e\nexport DEBIAN_FRONTEND=noninteractive HOME=/root LC_ALL=C.UTF-8\n" + script)
+        inside = ('set -e; mount -t tmpfs none "$1"; mkdir "$1/up" "$1/work" "$1/root"\n'
+                  'mount -t overlay overlay -o "lowerdir=$2,upperdir=$1/up,workdir=$1/work" "$1/root"\n'
+                  'mount -t proc proc "$1/root/proc"; mount --rbind /dev "$1/root/dev"\n'
+                  'mkdir "$1/root/given"; mount --bind "$3" "$1/root/given"; cp /etc/resolv.conf "$1/root/etc/resolv.conf"\n'
+                  'exec chroot "$1/root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DISPLAY="$DISPLAY" sh /given/script')
+        place = tempfile.mkdtemp(prefix="pipewright-root-")
+        self.addCleanup(os.rmdir, place)
+        return ["unshare", "-m", "--propagation", "private", "sh", "-c", inside, "sh", place, self.base, given]
+
+    @needs("Xvfb", "xdotool")
+    def test_the_deb_in_a_clean_root(self):
+        script = "apt-get update -qq && apt-get install -y -qq --no-install-recommends /given/*.deb >/dev/null\ncd /\npipewright predict zb-h1 >/dev/null\n"
+        with Screen() as screen:
+            title = screen.window_of(self.in_root(script + "exec pipewright\n", self.package("deb")))
+        self.assertIn("Pipewright", title)
+
+    @needs("Xvfb", "xdotool")
+    def test_the_tar_gz_in_a_clean_root(self):
+        script = "apt-get update -qq && apt-get install -y -qq --no-install-recommends libexpat1 >/dev/null\nmkdir /any && tar -xf /given/*.tar.gz -C /any\n"
+        with Screen() as screen:
+            title = screen.window_of(self.in_root(script + "exec /any/*/bin/pipewright\n", self.package("tar.gz")))
+        self.assertIn("Pipewright", title)
+
+    def test_the_wheel_in_a_clean_root(self):
+        script = ("apt-get update -qq && apt-get install -y -qq --no-install-recommends python3-venv >/dev/null\n"
+                  "python3 -m venv /new && /new/bin/pip install -q --no-index /given/*.whl && mkdir /work && cd /work\nPATH=/new/bin:$PATH\n"
+                  + "\n".join(readme_commands()).replace("calibrate ", "calibrate --busy-machine ")
+                  + "\n/new/bin/python3 /given/notebook.py /given/tutorial.ipynb\n")
+        run(*self.in_root(script, self.package("whl")))
+
+
+if __name__ == "__main__":
+    arguments = sys.argv[1:]
+    ROOTS = "--roots" in arguments
+    SOURCE, BUILD, *rest = [os.path.abspath(each) if number < 2 else each
+                            for number, each in enumerate(each for each in arguments if each != "--roots")]
+    unittest.main(argv=[sys.argv[0], *rest], verbosity=2)
