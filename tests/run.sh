@@ -6,12 +6,13 @@
 #   for every parser where there is clang;
 # - without sanitizers the designer, the command line, the mathematics once more, the plugin for GPUs, and, with the
 #   newest PyTorch from PyPI where it can be had, our schedules and models in it (tests/torch/run.sh; with --all what
-#   takes longer).
+#   takes longer); and the packages, made of this build, in a clean root too where one can be made (tests/packages).
 # Before the last it checks the layout of all files and the code of changed ones (tests/lint.sh), where clang-format and
 # clang-tidy are installed, and compiles changed files by themselves, and those that include them
 # (tests/rooms/filesalone.py). Fails when any part fails.
 #   tests/run.sh            everything
-#   tests/run.sh --quick    while working: without the sanitizers, the fuzzing, the soak, GPUs that stand in and PyTorch
+#   tests/run.sh --quick    while working: without the sanitizers, the fuzzing, the soak, GPUs that stand in, PyTorch
+#                           and the packages
 # One test alone, by its file's name, once it is built: build/dev/tests/core_tests tst_compile [function…]
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../app/setup.sh"

@@ -55,12 +55,13 @@ private Q_SLOTS:
 
     void itsShellReadsIt_data()
     {
+        QTest::addColumn<QString>("shell");
         for (const char* shell : {"bash", "zsh", "fish"})
-            QTest::newRow(shell);
+            QTest::newRow(shell) << shell;
     }
     void itsShellReadsIt()
     {
-        const QString shell = QTest::currentDataTag();
+        QFETCH(QString, shell);
         if (QStandardPaths::findExecutable(shell).isEmpty())
             QSKIP("this shell is not here");
         const Outcome outcome =

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Hands our schedules to the real PyTorch and PyTorch's schedules to us. The short part, which CI runs:
 #   - JaxPP classes and configurations of other programs are parsed and compared with the schedule, and the Python
-#     package is installed, and designs (without PyTorch too);
+#     package is installed, and designs and the tutorial (without PyTorch too);
 #   - some families run on Gloo processes with the gradients of a plain run; what was trained here is trained there;
 #   - a model of somebody's is profiled, run on four ranks, killed and cancelled;
 #   - a look finds what modules of somebody's hold (shared and frozen parameters, tuples, …), and some run on two ranks;
@@ -78,6 +78,8 @@ done
 "$python" "$here/check_exports.py" "${designs[@]}" || failed=1
 "$python" "$here/profiled_step.py" || fail "what is made of the profiler's events"
 "$python" "$here/design_package.py" "$pipewright" 2>"$folder/said" || fail "the Python package: $(cat "$folder/said")"
+PIPEWRIGHT=$pipewright PYTHONPATH=$here/../../executor/torch "$python" "$here/notebook.py" \
+    "$here/../../resources/examples/tutorial.ipynb" >"$folder/said" 2>&1 || fail "the tutorial: $(tail -n 5 "$folder/said")"
 
 # The package as a person installs it, of a folder that may be read only: nothing but pip and setuptools is asked for.
 builds_wheels='

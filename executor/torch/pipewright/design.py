@@ -190,7 +190,7 @@ class Design:
         with self.file() as path:
             return call("run", path, "-o", trace, given={"backend": "torch", "steps": 5, **given}, finding=True)
 
-    def export(self, to: str, path: str, **given: Unpack[of.Export]) -> Dict[str, Any]:
+    def export(self, to: str, path: str, **given: Unpack[of.Export]) -> Dict[str, Any]:  # type: ignore[misc]  # `to` twice
         """Writes it into the file in another tool's format, such as "pytorch-csv", "megatron-args" or "perfetto"."""
         with self.file() as design:
             return call("export", design, "-o", path, given={"to": to, **given})
@@ -294,8 +294,8 @@ def tables(trace: str) -> Table:
     return Table(call("query", trace, "--schema")["tables"])
 
 
-def schedule(blocks_of: Callable[[int], Sequence[str]], devices: int, name: str = "own",
-             **given: Unpack[of.New]) -> Design:  # type: ignore[misc]  # devices and name are of New too
+def schedule(  # type: ignore[misc]  # devices and name are options of new() too
+        blocks_of: Callable[[int], Sequence[str]], devices: int, name: str = "own", **given: Unpack[of.New]) -> Design:
     """A design whose order a function gives: device -> its blocks, such as ["F0.0", "F0.1", "B0.0", "B0.1"]. A stage is
     on the device that runs its forwards. Further keywords are those of new() for the costs of blocks, such as
     forward="12ms" or model="model.json"; `check()` says whether the order can run."""
@@ -320,8 +320,9 @@ def schedule(blocks_of: Callable[[int], Sequence[str]], devices: int, name: str 
     if stages % devices:
         raise Refused("schedule", f"{stages} stages on {devices} devices", "give every device as many stages")
     chunks = stages // devices
-    base = new("gpipe" if chunks == 1 else "looped-bfs", devices=devices, microbatches=microbatches,
-               **({} if chunks == 1 else {"chunks": chunks}), name=name, **given)
+    if chunks > 1:
+        given["chunks"] = chunks
+    base = new("gpipe" if chunks == 1 else "looped-bfs", devices=devices, microbatches=microbatches, name=name, **given)
     design = base.copy()
     part = design.json["schedule"]
     part.update(family="", placement=[device_of[stage] for stage in range(stages)], order=order,
