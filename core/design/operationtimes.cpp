@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/design/operationtimes.h"
 
+#include "core/design/ratedwork.h"
 #include "core/model/recomputedtensors.h"
 #include "core/rates/operationrates.h"
 
@@ -23,22 +24,13 @@ bool gathersRows(LayerKind kind)
     return false;
 }
 
-void add(double& pass, OriginSeconds& origins, double amount, const Rate& rate, int times = 1)
-{
-    if (amount <= 0 || rate.perSecond <= 0)
-        return;
-    const double seconds = rate.seconds(amount / times) * times;
-    pass += seconds;
-    origins[static_cast<std::size_t>(rate.origin)] += seconds;
-}
+constexpr double updatedBytes = 1 << 30;
 
 } // namespace
 
-OperationTimes::OperationTimes(const DeviceSpec& device, DataType type, int gradientBytes) : m_device(device)
+OperationTimes::OperationTimes(const DeviceSpec& device, DataType type, int gradientBytes)
+    : m_device(device), m_type(type), m_gradientBytes(gradientBytes)
 {
-    const bool narrow = gradientBytes < bytesOf(DataType::Fp32);
-    m_type = type == DataType::Bf16 ? "bf16" : "fp32";
-    m_summed = type == DataType::Fp32 ? "fp32+fp32" : narrow ? "bf16+bf16" : "bf16+fp32";
 }
 
 const ComputedLayer& OperationTimes::of(const Layer& layer)
@@ -76,88 +68,64 @@ ComputedLayer OperationTimes::byFormula(const Layer& layer) const
     return computed;
 }
 
+/// What counts where no table knows the operation.
+double OperationTimes::formulaRate(const RatedShape& shape) const
+{
+    const double rate = m_device.peakFlops * m_device.efficiency;
+    switch (shape.operation) {
+    case RatedOperation::Product:
+    case RatedOperation::GroupedProduct: { // a half-rate width is of the weight's narrower side
+        const std::size_t first = shape.operation == RatedOperation::GroupedProduct ? 1 : 0;
+        const bool ofWeights = shape.layout == "NT"; // whose result has the weight's sides
+        const double width = std::max(1.0, std::min(shape.dims[first + (ofWeights ? 0 : 1)], shape.dims[first + 2]));
+        return rate * width / (width + m_device.halfRateWidth);
+    }
+    case RatedOperation::AttentionForward:
+    case RatedOperation::AttentionBackward: return rate;
+    case RatedOperation::Memory:
+    case RatedOperation::AllReduce:
+    case RatedOperation::AllGather:
+    case RatedOperation::ReduceScatter:
+    case RatedOperation::AllToAll:
+    case RatedOperation::Send: break;
+    }
+    return m_device.memoryBandwidth;
+}
+
+Rate OperationTimes::rateOf(const RatedShape& shape) const
+{
+    return m_device.rates->find(shape).value_or(Rate{formulaRate(shape)});
+}
+
 ComputedLayer OperationTimes::byRates(const Layer& layer) const
 {
     ComputedLayer computed;
-    for (const ProductSize& size : layer.products)
-        addProduct(size, computed);
-    for (const AttentionSize& size : layer.attentions)
-        addAttention(size, computed);
-    addMoved(layer.moved, computed);
-    return computed;
-}
-
-Rate OperationTimes::find(const RatedShape& shape, double otherwise) const
-{
-    return m_device.rates->find(shape).value_or(Rate{otherwise});
-}
-
-void OperationTimes::addProduct(const ProductSize& size, ComputedLayer& computed) const
-{
-    const bool grouped = size.experts > 0;
-    const auto groups = static_cast<double>(grouped ? size.experts : 1);
-    const double rows = static_cast<double>(size.rows) / groups, flops = size.flops();
-    const auto inner = static_cast<double>(size.inner), columns = static_cast<double>(size.columns);
-    const double width = std::max(1.0, std::min(inner, columns));
-    const double formula = m_device.peakFlops * m_device.efficiency * width / (width + m_device.halfRateWidth);
-    const auto rate = [&](std::string_view layout, std::string_view types, double m, double k, double n) {
-        return find({grouped ? RatedOperation::GroupedProduct : RatedOperation::Product,
-                     layout,
-                     types,
-                     {},
-                     grouped ? RateDimensions{groups, m, k, n} : RateDimensions{m, k, n}},
-                    formula);
-    };
-    add(computed.seconds.forward, computed.origins.forward, flops, rate("TN", m_type, rows, inner, columns));
-    if (size.inputGrad)
-        add(computed.seconds.inputGrad, computed.origins.inputGrad, flops, rate("NN", m_type, rows, columns, inner));
-    if (size.weightGrad)
-        add(computed.seconds.weightGrad, computed.origins.weightGrad, flops,
-            rate("NT", m_summed, columns, rows, inner));
-}
-
-// Members with a part of every sequence exchange heads for tokens, or have the keys of the others too: as much work as
-// fewer heads of the whole length.
-void OperationTimes::addAttention(const AttentionSize& size, ComputedLayer& computed) const
-{
-    const double share = static_cast<double>(size.queries) / static_cast<double>(size.keys);
-    const RateDimensions dims{static_cast<double>(size.sequences * size.heads) * share,
-                              static_cast<double>(size.sequences * size.keyValueHeads) * share,
-                              static_cast<double>(size.querySize), static_cast<double>(size.valueSize),
-                              static_cast<double>(size.keys)};
-    const std::string_view mask = size.causal ? "causal" : "whole";
-    const double formula = m_device.peakFlops * m_device.efficiency, flops = size.flops();
-    const double before = computed.seconds.forward;
-    add(computed.seconds.forward, computed.origins.forward, flops,
-        find({RatedOperation::AttentionForward, mask, m_type, {}, dims}, formula));
-    computed.attentionCore += computed.seconds.forward - before;
-    add(computed.seconds.inputGrad, computed.origins.inputGrad, 2.5 * flops,
-        find({RatedOperation::AttentionBackward, mask, m_type, {}, dims}, formula));
-}
-
-void OperationTimes::addMoved(const MovedByKind& moved, ComputedLayer& computed) const
-{
-    for (int i = 0; i < movementCount; ++i) {
-        const Movements& of = moved[static_cast<std::size_t>(i)];
-        const auto addPass = [&](double& pass, OriginSeconds& origins, const MovedBytes& bytes) {
-            const double each = bytes.bytes / std::max(1, bytes.kernels);
-            add(pass, origins, bytes.bytes,
-                find({RatedOperation::Memory, nameOf(static_cast<Movement>(i)), {}, {}, {each}},
-                     m_device.memoryBandwidth),
-                std::max(1, bytes.kernels));
-        };
-        addPass(computed.seconds.forward, computed.origins.forward, of.forward);
-        addPass(computed.seconds.inputGrad, computed.origins.inputGrad, of.inputGrad);
-        addPass(computed.seconds.weightGrad, computed.origins.weightGrad, of.weightGrad);
+    for (const RatedWork& work : ratedWork(layer, m_type, m_gradientBytes)) {
+        const Rate rate = rateOf(work.shape);
+        if (work.amount <= 0 || rate.perSecond <= 0)
+            continue;
+        const double seconds = rate.seconds(work.amount / work.times) * work.times;
+        const auto origin = static_cast<std::size_t>(rate.origin);
+        double& pass = work.pass == Op::F   ? computed.seconds.forward
+                       : work.pass == Op::I ? computed.seconds.inputGrad
+                                            : computed.seconds.weightGrad;
+        OriginSeconds& origins = work.pass == Op::F   ? computed.origins.forward
+                                 : work.pass == Op::I ? computed.origins.inputGrad
+                                                      : computed.origins.weightGrad;
+        pass += seconds;
+        origins[origin] += seconds;
+        if (work.shape.operation == RatedOperation::AttentionForward)
+            computed.attentionCore += seconds;
     }
+    return computed;
 }
 
 double OperationTimes::memoryRate() const
 {
     if (!m_device.rates)
         return m_device.memoryBandwidth;
-    return find({RatedOperation::Memory, nameOf(Movement::Elementwise), {}, {}, {}}, m_device.memoryBandwidth)
-        .perSecond;
+    // An update goes over all of a stage's state: as large a kernel as any.
+    return rateOf({RatedOperation::Memory, nameOf(Movement::Elementwise), {}, {}, {updatedBytes}}).perSecond;
 }
 
 } // namespace pipewright

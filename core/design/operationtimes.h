@@ -2,15 +2,13 @@
 // The times of a layer's operations on a device: by the rates that were measured there (core/rates), shape by shape, or
 // where it has none by its peak times one efficiency. Layers that are alike are looked up once.
 //
-// With rates an attention counts as its mask has it, and its backward as five products for the forward's two; what is
-// bound by memory takes time too. Without, whole squares count, four products, and only rows that an embedding gathers.
+// With rates, what is bound by memory takes time too; without, only rows that an embedding gathers.
 #pragma once
 
 #include "core/cluster/cluster.h"
 #include "core/design/membertimes.h"
 #include "core/model/workload.h"
 
-#include <string_view>
 #include <vector>
 
 namespace pipewright {
@@ -42,13 +40,12 @@ private:
     };
     ComputedLayer byFormula(const Layer& layer) const;
     ComputedLayer byRates(const Layer& layer) const;
-    Rate find(const RatedShape& shape, double otherwise) const;
-    void addProduct(const ProductSize& size, ComputedLayer& computed) const;
-    void addAttention(const AttentionSize& size, ComputedLayer& computed) const;
-    void addMoved(const MovedByKind& moved, ComputedLayer& computed) const;
+    Rate rateOf(const RatedShape& shape) const;
+    double formulaRate(const RatedShape& shape) const;
 
     const DeviceSpec& m_device;
-    std::string_view m_type, m_summed; ///< "bf16", "bf16+fp32"
+    DataType m_type;
+    int m_gradientBytes;
     std::vector<Known> m_known;
     ComputedLayer m_last;
 };

@@ -236,20 +236,8 @@ std::vector<AttentionSize> attentionsOf(const TensorGraph& graph)
 {
     std::vector<AttentionSize> sizes;
     for (const Node& node : graph.nodes()) {
-        if (node.leaf != Leaf::None || operationOf(node).work != Work::Attention)
-            continue;
-        const Shape& query = graph.node(node.operands[0]).shape;
-        const auto whole = [&](std::string_view name) { return static_cast<std::int64_t>(node.attribute(name)); };
-        AttentionSize& size = sizes.emplace_back();
-        size.sequences = query[0];
-        size.queries = query[1];
-        size.heads = whole("heads");
-        size.keyValueHeads = whole("key_value_heads") > 0 ? whole("key_value_heads") : size.heads;
-        size.querySize = query[2] / size.heads;
-        size.valueSize = node.shape[2] / size.heads;
-        size.keys = keysOf(graph, node);
-        size.window = whole("window");
-        size.causal = node.attribute("bidirectional") == 0;
+        if (node.leaf == Leaf::None && operationOf(node).work == Work::Attention)
+            sizes.push_back(attentionSizeOf(graph, node));
     }
     return sizes;
 }

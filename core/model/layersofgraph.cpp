@@ -72,13 +72,9 @@ private:
         m_layer.products = productsOf(m_graph);
         m_layer.attentions = attentionsOf(m_graph);
         m_layer.moved = movedBytes(m_graph, m_tokensOver);
-        for (int t = 0; t < m_graph.size(); ++t) {
-            const Node& node = m_graph.node(t);
-            if (node.leaf != Leaf::None || operationOf(node).work != Work::Attention)
-                continue;
-            const double flops = forwardFlops(m_graph, t); // of whole squares, whatever the mask
-            m_layer.forwardFlops += flops;
-            m_layer.inputGradFlops += 2 * flops; // two products for each of the forward's, and no weights
+        for (const AttentionSize& size : m_layer.attentions) {
+            m_layer.forwardFlops += size.flops();
+            m_layer.inputGradFlops += size.backwardFlops();
         }
         for (const ProductSize& size : m_layer.products) {
             const double flops = size.flops();

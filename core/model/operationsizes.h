@@ -26,20 +26,33 @@ struct AttentionSize {
     std::int64_t sequences = 0, heads = 0, keyValueHeads = 0, querySize = 0, valueSize = 0, queries = 0, keys = 0;
     std::int64_t window = 0; ///< keys that a query meets at most; 0: no limit
     bool causal = true;
-    /// Keys that a query meets, on average over the sequence: of a causal mask half, less with a window.
+    /// The scores are kept: products of whole matrices make them, and the mask is laid over what they made. Else a
+    /// kernel goes over them tile by tile (flash attention) and leaves out what the mask hides.
+    bool storesScores = false;
+    /// Keys that a query meets, on average over the sequence: of a causal mask half, less with a window. Of scores that
+    /// are kept all.
     double keysMet() const
     {
+        if (storesScores)
+            return static_cast<double>(keys);
         const auto all = static_cast<double>(keys),
                    most = window > 0 ? std::min(static_cast<double>(window), all) : all;
         return causal ? most - most * most / (2 * all) : most;
     }
-    /// Of the forward: scores and the sum of values. The backward has five such products, not two.
-    double flops() const
+    /// Of the forward: scores and the sum of values.
+    double flops() const { return flopsWith(keysMet()); }
+    /// Four such products for the forward's two, and a fifth where the scores have to be made again.
+    double backwardFlops() const { return (storesScores ? 2 : 2.5) * flops(); }
+    /// Of the forward, as published FLOPs of models count it: every query with every key, whatever the mask.
+    double wholeFlops() const { return flopsWith(static_cast<double>(keys)); }
+    bool operator==(const AttentionSize&) const = default;
+
+private:
+    double flopsWith(double keysEach) const
     {
-        return 2.0 * static_cast<double>(sequences * heads * queries) * keysMet()
+        return 2.0 * static_cast<double>(sequences * heads * queries) * keysEach
                * static_cast<double>(querySize + valueSize);
     }
-    bool operator==(const AttentionSize&) const = default;
 };
 
 /// What is bound by memory: kernels of different kinds reach different shares of its bandwidth.

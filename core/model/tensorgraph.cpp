@@ -297,6 +297,24 @@ std::int64_t keysOf(const TensorGraph& graph, const Node& attention)
     return stated > 0 ? stated : graph.node(attention.operands[1]).shape[1];
 }
 
+AttentionSize attentionSizeOf(const TensorGraph& graph, const Node& attention)
+{
+    const Shape& query = graph.node(attention.operands[0]).shape;
+    const auto whole = [&](std::string_view name) { return static_cast<std::int64_t>(attention.attribute(name)); };
+    AttentionSize size;
+    size.sequences = query[0];
+    size.queries = query[1];
+    size.heads = whole("heads");
+    size.keyValueHeads = whole("key_value_heads") > 0 ? whole("key_value_heads") : size.heads;
+    size.querySize = query[2] / size.heads;
+    size.valueSize = attention.shape[2] / size.heads;
+    size.keys = keysOf(graph, attention);
+    size.window = whole("window");
+    size.causal = attention.attribute("bidirectional") == 0;
+    size.storesScores = attention.attribute("stored") > 0;
+    return size;
+}
+
 std::int64_t copiesOf(const Node& route)
 {
     return route.shape[0] * route.shape[1] * static_cast<std::int64_t>(route.attribute("top_k"));
@@ -310,10 +328,7 @@ double forwardFlops(const TensorGraph& graph, int tensor)
     switch (operations()[node.operation].work) {
     case Work::None:
     case Work::Traffic: return 0;
-    case Work::Attention: { // every query head with all keys: scores, and the sum of the values
-        const Node& query = graph.node(node.operands[0]);
-        return 2 * (query.elements() + node.elements()) * static_cast<double>(keysOf(graph, node));
-    }
+    case Work::Attention: return attentionSizeOf(graph, node).flops();
     case Work::Product: break;
     }
     const LetterSizes bound = letterSizes(graph, node);
@@ -323,6 +338,14 @@ double forwardFlops(const TensorGraph& graph, int tensor)
     for (const auto& [letter, length] : bound.sizes)
         product *= static_cast<double>(length);
     return product;
+}
+
+double backwardFlops(const TensorGraph& graph, int tensor)
+{
+    const Node& node = graph.node(tensor);
+    if (node.leaf == Leaf::None && operations()[node.operation].work == Work::Attention)
+        return attentionSizeOf(graph, node).backwardFlops();
+    return 2 * forwardFlops(graph, tensor);
 }
 
 double forwardTraffic(const TensorGraph& graph, int tensor)

@@ -5,6 +5,7 @@
 
 #include "core/base/diagnostic.h"
 #include "core/model/operations.h"
+#include "core/model/operationsizes.h"
 
 #include <cstdint>
 #include <map>
@@ -99,13 +100,18 @@ struct LetterSizes {
 };
 LetterSizes letterSizes(const TensorGraph& graph, const Node& node);
 
-/// Of the forward pass (operations.h: Work), with every slot of experts filled; the backward pass is twice that.
+/// Of the forward pass (operations.h: Work), with every slot of experts filled, and attention as it is computed
+/// (operationsizes.h).
 double forwardFlops(const TensorGraph& graph, int tensor);
+/// Of input and weight gradients together: twice the forward's, of attention what its kernel computes.
+double backwardFlops(const TensorGraph& graph, int tensor);
 /// Bytes through memory, forward: operands that are no parameters, and the result.
 double forwardTraffic(const TensorGraph& graph, int tensor);
 
 /// Of an attention: the keys that a query meets, those of earlier pieces of the sequence included.
 std::int64_t keysOf(const TensorGraph& graph, const Node& attention);
+/// Precondition: `attention` is one.
+AttentionSize attentionSizeOf(const TensorGraph& graph, const Node& attention);
 /// Of a route: copies of tokens that visit experts; there may be more slots.
 std::int64_t copiesOf(const Node& route);
 

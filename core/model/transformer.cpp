@@ -42,12 +42,12 @@ std::vector<Layer> layersOf(const ModelShape& shape)
     layers.reserve(shape.layers + 2);
     layers.push_back(named(describedLayer(shape, member, {0, 0, true, false}), "embedding", LayerKind::Embedding));
     const LayerKind kind = shape.architecture == Architecture::Classifier ? LayerKind::Mlp : LayerKind::Transformer;
-    std::map<bool, Layer> described; // those with experts, and those without, are alike
+    std::map<std::pair<bool, std::int64_t>, Layer> described; // layers are alike but for experts and windows
     for (int index = 0; index < shape.layers; ++index) {
-        const bool experts = hasExperts(shape, index);
-        if (!described.contains(experts))
-            described.emplace(experts, describedLayer(shape, member, {index, 1, false, false}));
-        layers.push_back(named(described.at(experts), "layer " + std::to_string(index), kind));
+        const std::pair key{hasExperts(shape, index), windowOf(shape, index)};
+        if (!described.contains(key))
+            described.emplace(key, describedLayer(shape, member, {index, 1, false, false}));
+        layers.push_back(named(described.at(key), "layer " + std::to_string(index), kind));
     }
     layers.push_back(named(describedLayer(shape, member, {shape.layers, 0, false, true}), "head", LayerKind::Head));
     if (hasTiedHead(shape)) {

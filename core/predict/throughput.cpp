@@ -19,8 +19,11 @@ double modelFlops(const Design& design)
     if (!design.workload)
         return 0;
     double flops = 0;
-    for (const Layer& layer : wholeLayersOf(*design.workload))
+    for (const Layer& layer : wholeLayersOf(*design.workload)) {
         flops += layer.forwardFlops + layer.inputGradFlops + layer.weightGradFlops;
+        for (const AttentionSize& size : layer.attentions)
+            flops += 3 * size.wholeFlops() - size.flops() - size.backwardFlops();
+    }
     return flops * design.schedule.microbatches * design.workload->shape.parallel.data;
 }
 

@@ -12,8 +12,9 @@ namespace pipewright {
 /// no workload.
 double tokensPerSecond(const Design& design, Nanoseconds makespan);
 
-/// Floating-point operations of the model for one step, forward and backward, recomputation left out; 0 without
-/// a workload.
+/// Floating-point operations of the model for one step as published MFUs count them (arXiv 2104.04473, section 5.1;
+/// arXiv 2204.02311, appendix B): attention as whole squares of scores, whatever the mask and however it is computed;
+/// the backward twice the forward; recomputation left out. 0 without a workload.
 double modelFlops(const Design& design);
 
 /// modelFlops() divided by the FLOPs of the schedule's devices at peak rate during the makespan; 0 when the workload or

@@ -21,7 +21,7 @@ enum class RatedOperation : std::uint8_t {
     Product,           ///< rows × inner by inner × columns
     GroupedProduct,    ///< the same for each of so many experts, in one call
     AttentionForward,  ///< scores and the sum of values
-    AttentionBackward, ///< five products where the forward has two
+    AttentionBackward, ///< five products where the forward has two; four where the scores are kept
     Memory,            ///< bound by bytes through memory
     AllReduce,
     AllGather,
@@ -85,7 +85,8 @@ struct MeasuredRate {
 struct RateTable {
     RatedOperation operation = RatedOperation::Product;
     /// Of a product, how its operands lie in memory: "TN", "NN", "NT", as its library has it. Of attention, its mask:
-    /// "causal". Of what is bound by memory, what it is: "elementwise", "permutation", "loss". Else empty.
+    /// "causal", "whole"; "stored" where the scores are kept, and products of whole matrices make them. Of what is
+    /// bound by memory, what it is: "elementwise", "permutation", "loss". Else empty.
     std::string layout;
     std::string types;        ///< of operands, and behind a + of the sum that a product adds to: "bf16", "bf16+fp32"
     std::string link;         ///< of a collective: the link's name

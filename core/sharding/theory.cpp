@@ -152,7 +152,7 @@ std::vector<Charge> Theory::chargesOf(int node, const SharingRule& rule, bool sp
         compute(Pass::InputGrad, flops, 0, split);
         compute(Pass::WeightGrad, flops, 0, split && !rule.factors());
     } else {
-        compute(Pass::InputGrad, 2 * flops, back, split);
+        compute(Pass::InputGrad, backwardFlops(m_graph, node), back, split);
     }
     if (rule.factors()) // the factors of a weight gradient: the input and the result's gradient
         for (const int factor : {self.operands.front(), node}) {

@@ -125,7 +125,7 @@ MeasuredGroup measureDevices(const TensorGraph& graph, Backend& backend, const M
         throw Error(std::move(found));
     double flops = 0;
     for (int t = 0; t < graph.size(); ++t)
-        flops += 3 * forwardFlops(graph, t); // backward is twice as much
+        flops += forwardFlops(graph, t) + backwardFlops(graph, t);
     if (!(flops > 0))
         throw Error(graph.name, "a model without matrix products says nothing about a device's rate",
                     "calibrate with a model that has linear layers");

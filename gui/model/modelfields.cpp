@@ -232,8 +232,9 @@ void ModelFields::showPredicted(const Design& design, const Prediction* predicti
         if (const double tokens = tokensPerSecond(design, metrics.makespan); tokens > 0)
             facts.push_back({tr("throughput"), tr("%1 tok/s").arg(rateText(tokens)), source, Tone::Plain});
         if (const double share = modelFlopsUtilization(design, metrics.makespan); share > 0)
-            facts.push_back(
-                {tr("MFU"), percentText(share), tr("Model FLOPs utilization. %1").arg(source), Tone::Plain});
+            facts.push_back({tr("MFU"), percentText(share),
+                             tr("Model FLOPs utilization, with attention counted as whole squares. %1").arg(source),
+                             Tone::Plain});
     } else {
         facts.push_back({tr("step"), QStringLiteral("–"), tr("The placed blocks cannot run"), Tone::Dim});
     }

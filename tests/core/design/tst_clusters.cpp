@@ -5,6 +5,7 @@
 #include "core/design/clusterlinks.h"
 #include "core/design/redesign.h"
 #include "core/files/designfile.h"
+#include "core/model/transformer.h"
 #include "core/predict/predict.h"
 #include "core/predict/throughput.h"
 #include "core/search/placement.h"
@@ -99,8 +100,25 @@ QString threw(const DesignRequest& wanted)
     return {};
 }
 
+/// FLOPs of the model as its masks have them, over those that count whole squares of scores.
+double maskedShare(const Design& design)
+{
+    double masked = 0, whole = 0;
+    for (const Layer& layer : wholeLayersOf(*design.workload)) {
+        const double all = layer.forwardFlops + layer.inputGradFlops + layer.weightGradFlops;
+        masked += all;
+        whole += all;
+        for (const AttentionSize& size : layer.attentions) {
+            masked += 2 * size.flops() - size.backwardFlops();
+            whole += 3 * size.wholeFlops() - size.flops() - size.backwardFlops();
+        }
+    }
+    return masked / whole;
+}
+
 struct Predicted {
     double seconds = 0, utilization = 0;
+    double masked = 0; ///< the same of FLOPs as the masks have them
 };
 
 Design designOf(const Published& run)
@@ -127,7 +145,8 @@ Predicted predicted(const Design& design, double efficiency)
         device.efficiency = efficiency;
     const Design now = withCluster(design, cluster);
     const Nanoseconds makespan = predict(now).metrics.makespan;
-    return {double(makespan) / 1e9, modelFlopsUtilization(now, makespan)};
+    const double utilization = modelFlopsUtilization(now, makespan);
+    return {double(makespan) / 1e9, utilization, utilization * maskedShare(now)};
 }
 
 /// The share of the peak rate with which this run comes out as published: a step takes a time that is not the
@@ -137,7 +156,7 @@ double fitted(const Published& run, const Design& design)
     double before = 0.5, share = 0.6, secondsBefore = predicted(design, before).seconds;
     for (int i = 0; i < 4; ++i) {
         const Predicted now = predicted(design, share);
-        const double wanted = run.seconds > 0 ? run.seconds : now.seconds * now.utilization / run.utilization;
+        const double wanted = run.seconds > 0 ? run.seconds : now.seconds * now.masked / run.utilization;
         const double slope = (now.seconds - secondsBefore) / (1 / share - 1 / before);
         before = share;
         secondsBefore = now.seconds;
@@ -150,7 +169,7 @@ double fitted(const Published& run, const Design& design)
 
 double errorOf(const Published& run, const Predicted& found)
 {
-    return run.seconds > 0 ? found.seconds / run.seconds - 1 : run.utilization / found.utilization - 1;
+    return run.seconds > 0 ? found.seconds / run.seconds - 1 : run.utilization / found.masked - 1;
 }
 
 std::string cell(double value, int digits, const char* unit)
@@ -268,7 +287,7 @@ private Q_SLOTS:
                 < 5);
         const Nanoseconds step =
             predict(makeDesign(request("1f1b", 4, 8, "llama-3-8b", "h100-nodes", {1, false, 16}))).metrics.makespan;
-        QVERIFY(std::abs(double(step) / 770.8e6 - 1) < 1e-3); // 429.8 ms without
+        QVERIFY2(std::abs(double(step) / 755.5e6 - 1) < 1e-3, qPrintable(QString::number(double(step) / 1e6)));
     }
 
     /// The slowest way over the members, one by one, by the place of each: on nodes that are full, that pipeline
@@ -314,7 +333,7 @@ private Q_SLOTS:
         }
     }
 
-    /// Steps in which replicas and workers exchange over the network, worked out by hand: of the first, 4.84 s of
+    /// Steps in which replicas and workers exchange over the network, worked out by hand: of the first, 4.62 s of
     /// blocks, 85 ms of updates and two rounds of 35.3 GB over cards of 50 GB/s.
     void stepsAreAsLongAsTheirLinksMakeThem_data()
     {
@@ -326,10 +345,10 @@ private Q_SLOTS:
         QTest::addColumn<int>("perNode");
         QTest::addColumn<int>("tensor");
         QTest::addColumn<double>("milliseconds");
-        QTest::newRow("each replica fills a node") << "1f1b" << 4 << 4 << 16 << "llama-3-70b" << 8 << 8 << 6336.;
+        QTest::newRow("each replica fills a node") << "1f1b" << 4 << 4 << 16 << "llama-3-70b" << 8 << 8 << 6113.7;
         QTest::newRow("a replica to a node") << "1f1b" << 16 << 2 << 16 << "gpt-21b" << 8 << 1 << 733.7;
         QTest::newRow("replicas across nodes") << "1f1b" << 24 << 2 << 24 << "gpt-21b" << 8 << 1 << 694.8;
-        QTest::newRow("a worker to a node") << "dp" << 4 << 1 << 4 << "qwen2.5-7b" << 1 << 1 << 708.;
+        QTest::newRow("a worker to a node") << "dp" << 4 << 1 << 4 << "qwen2.5-7b" << 1 << 1 << 691.;
     }
     void stepsAreAsLongAsTheirLinksMakeThem()
     {
@@ -445,11 +464,12 @@ private Q_SLOTS:
             };
             const Predicted preset = predicted(designs[i], 0.5);
             const double byWidth = errorOf(run, predicted(wide[i], wideShares[i < h100Row ? 0 : 1]));
-            QVERIFY(std::abs(byWidth) < (i < h100Row ? 0.04 : 0.17));
+            QVERIFY2(std::abs(byWidth) < (i < h100Row ? 0.04 : 0.07), qPrintable(QString::number(byWidth)));
             const std::string wideCell = i == 1 || i == kind ? "fitted" : fmt::format("{:+.1f} %", 100 * byWidth);
             table += fmt::format("| {} | {} | {} | {} | {:.2f} s | {:.1f} % | {:+.1f} % | {} | {} | {} |\n", run.what,
                                  run.pipeline * run.parallel.devicesPerStage(), cell(run.seconds, 2, " s"),
-                                 cell(100 * run.utilization, 1, " %"), preset.seconds, 100 * preset.utilization,
+                                 cell(100 * run.utilization, 1, " %"), preset.seconds,
+                                 100 * (run.seconds > 0 ? preset.utilization : preset.masked),
                                  100 * errorOf(run, preset), error(kind), wideCell, other == i ? "" : error(other));
             if (other != i) // what a calibrated model is worth for another way to run it
                 QVERIFY(std::abs(errorOf(run, predicted(designs[i], shares[other]))) < 0.03);
@@ -458,6 +478,14 @@ private Q_SLOTS:
             fmt::format("\nFitted: {:.1f} % of an A100's peak rate, {:.1f} % of an H100's; by width {:.1f} % and "
                         "{:.1f} %, of which a matrix {:.0f} wide reaches half.\n",
                         100 * shares[a100Row], 100 * shares[h100Row], 100 * wideShares[0], 100 * wideShares[1], width);
+        table += "\n| run | MFU of whole squares | error | MFU as masked | error |\n"
+                 "| --- | ---: | ---: | ---: | ---: |\n";
+        for (std::size_t i = h100Row; i < runs.size(); ++i) {
+            const auto [seconds, squares, masked] = predicted(designs[i], 0.5);
+            table += fmt::format("| {} | {:.1f} % | {:+.1f} % | {:.1f} % | {:+.1f} % |\n", runs[i].what, 100 * squares,
+                                 100 * (runs[i].utilization / squares - 1), 100 * masked,
+                                 100 * (runs[i].utilization / masked - 1));
+        }
         QFile file(PIPEWRIGHT_SOURCE_DIR "/resources/experiments/published-steps.md");
         QVERIFY(file.open(QIODevice::ReadOnly));
         const QString text = QString::fromUtf8(file.readAll());

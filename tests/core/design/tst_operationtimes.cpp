@@ -3,15 +3,18 @@
 #include "core/design/clusterlinks.h"
 #include "core/design/designbuilder.h"
 #include "core/design/operationtimes.h"
+#include "core/design/ratedwork.h"
 #include "core/design/rateorigins.h"
 #include "core/design/redesign.h"
 #include "core/files/designfile.h"
+#include "core/model/transformer.h"
 #include "core/presets/presets.h"
 #include "makers/designs.h"
 #include "testmain.h"
 
 #include <QTest>
 
+#include <algorithm>
 #include <cmath>
 
 using namespace pipewright;
@@ -112,6 +115,52 @@ private Q_SLOTS:
         QVERIFY(near(times.of(layer).seconds.forward, half / 32 * (16 - 2) / 0.5e12));
         layer.attentions = {{1, 8, 2, 16, 12, 64, 64, 0, false}};
         QVERIFY(near(times.of(layer).origins.forward[std::size_t(RateOrigin::Formula)], 2 * half / 0.5e12));
+    }
+
+    void withoutRatesAttentionCountsAsItIsComputedToo()
+    {
+        const DeviceSpec device{"made", 0, 1e12, 1e9, 0.5};
+        ModelShape shape = PresetLibrary().model("llama-3-8b");
+        const auto attention = [&] { // the only work of I that W has none of
+            const Layer layer = layersOf(shape)[1];
+            OperationTimes times(device, DataType::Bf16, 4);
+            const ComputedLayer& computed = times.of(layer);
+            return std::pair(computed.attentionCore, computed.seconds.inputGrad - computed.seconds.weightGrad);
+        };
+        const double square = 4.0 * double(shape.sequence * shape.sequence * shape.hidden) / 0.5e12;
+        const auto [forward, backward] = attention();
+        QVERIFY(near(forward, square / 2));
+        QVERIFY(std::abs(backward / (2.5 * square / 2) - 1) < 1e-9);
+        shape.attention = AttentionMemory::Stored; // products of whole matrices, and nothing is made again
+        QVERIFY(near(attention().first, square));
+        QVERIFY(std::abs(attention().second / (2 * square) - 1) < 1e-9);
+    }
+
+    void layersWithWindowsHaveLessWorkThanThoseWithout()
+    {
+        ModelShape shape = PresetLibrary().model("llama-3-8b");
+        shape.window = 512;
+        shape.fullAttentionEvery = 2;
+        const std::vector<Layer> layers = layersOf(shape);
+        QVERIFY(layers[1].forwardFlops != layers[2].forwardFlops);
+        QCOMPARE(layers[1].forwardFlops, layers[3].forwardFlops);
+        QVERIFY(near(std::min(layers[1].attentions[0].keysMet(), layers[2].attentions[0].keysMet()),
+                     512 - 512.0 * 512 / (2 * double(shape.sequence))));
+    }
+
+    void everyShapeOfADesignIsListedOnce()
+    {
+        const Design design = onB200("llama-3-70b", {8, true});
+        const std::vector<RatedShape> shapes = ratedShapesOf(design);
+        QVERIFY(std::is_sorted(shapes.begin(), shapes.end())
+                && std::adjacent_find(shapes.begin(), shapes.end()) == shapes.end());
+        const auto count = [&](RatedOperation operation) {
+            return std::count_if(shapes.begin(), shapes.end(),
+                                 [&](const RatedShape& shape) { return shape.operation == operation; });
+        };
+        QCOMPARE(count(RatedOperation::Product), 3 * 5); // of attention and MLP two each, and the head, in three passes
+        QCOMPARE(count(RatedOperation::AttentionForward), 1);
+        QCOMPARE(count(RatedOperation::AttentionBackward), 1);
     }
 
     void groupedProductsHaveTheRowsOfOneExpert()

@@ -176,7 +176,7 @@ private Q_SLOTS:
 
     void microbatchesMovedAlikeToTheSameEndAreOneSuggestion()
     {
-        const Design design = presetDesign();
+        const Design design = presetDesign("gpt-14.6b");
         bool several = false;
         for (int stage = 0; stage < 4; ++stage)
             for (const Op op : {Op::I, Op::F})

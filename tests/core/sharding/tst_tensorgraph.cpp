@@ -107,7 +107,14 @@ private Q_SLOTS:
         QVERIFY_THROWS_EXCEPTION(Error, graph.add("z", "attention", {y, y, y}));
         const int mixed = graph.add("z", "attention", {y, y, y}, {{"heads", 4}, {"key_value_heads", 2}});
         QCOMPARE(graph.node(mixed).shape, Shape({2, 6, 8}));
-        QCOMPARE(forwardFlops(graph, mixed), 4. * 2 * 6 * 6 * 8);
+        constexpr double whole = 4. * 2 * 6 * 6 * 8;
+        QCOMPARE(forwardFlops(graph, mixed), whole / 2); // a causal mask
+        QCOMPARE(backwardFlops(graph, mixed), 2.5 * whole / 2);
+        const int stored = graph.add("s", "attention", {y, y, y}, {{"heads", 4}, {"stored", 1}});
+        QCOMPARE(forwardFlops(graph, stored), whole);
+        QCOMPARE(backwardFlops(graph, stored), 2 * whole);
+        const int both = graph.add("b", "attention", {y, y, y}, {{"heads", 4}, {"bidirectional", 1}});
+        QCOMPARE(forwardFlops(graph, both), whole);
         QVERIFY(hasErrors(graph.check())); // the last is no loss
     }
 
