@@ -224,6 +224,10 @@ void InlineDesign::addModel()
             "share of their communication that is hidden behind computing, where there is enough of that: 0 to 1 (0)")
         ->type_name("SHARE");
     group
+        .add_option("--expert-spread", m_parallel.expertSpread,
+                    "tokens of the expert-parallel copy that gets the most, over the mean of all: from 1 (1)")
+        ->type_name("FACTOR");
+    group
         .add_option_function<std::string>(
             "--recompute", [this](const std::string& text) { m_asked.recompute = parseRecompute(text, "--recompute"); },
             "which activations are made again for the backward. Inside it, as frameworks do: full, layer by layer; "
@@ -324,7 +328,7 @@ DesignRequest InlineDesign::request() const
         if (m_options.count(required) == 0 && !request.costsFrom)
             throw Error(required, "is missing", "a family needs --devices P and --microbatches M");
     for (const char* option : {"--tensor-parallel", "--sequence-parallel", "--context-parallel", "--expert-parallel",
-                               "--data-parallel", "--overlap-exchanges"})
+                               "--data-parallel", "--overlap-exchanges", "--expert-spread"})
         if (m_options.count(option) > 0)
             request.parallel = m_parallel;
     if (request.parallel && m_options.count("--data-parallel") == 0)

@@ -2,6 +2,7 @@
 #include "core/model/layeroperations.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <string>
@@ -175,7 +176,11 @@ std::int64_t FilledElements::copiesIn(const Node& node) const
         return 0;
     std::int64_t copies = 0;
     switch (operationOf(node).copies) {
-    case Copies::Made: return copiesOf(m_graph.node(node.operands[0]));
+    case Copies::Made: { // more than the mean at a member that tokens choose often
+        const Node& route = m_graph.node(node.operands[0]);
+        const double spread = route.attribute("spread") > 0 ? route.attribute("spread") : 1;
+        return std::llround(static_cast<double>(copiesOf(route)) * spread);
+    }
     case Copies::Summed: return 0;
     case Copies::AsRead:
         for (const int operand : node.operands)

@@ -44,6 +44,8 @@ int ModelBuilder::experts(int x)
     }
     if (!m_shape.routerNormalised)
         routing["unnormalised"] = 1;
+    if (m_shape.parallel.expertSpread != 1)
+        routing["spread"] = m_shape.parallel.expertSpread;
     if (m_shape.routerScale != 1)
         routing["scale"] = m_shape.routerScale;
     if (m_shape.routerBalance != 0)

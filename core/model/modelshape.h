@@ -89,6 +89,9 @@ struct Parallelism {
     int expert = 1;        ///< data-parallel copies that split the experts among them
     int data = 1;          ///< copies of the pipeline, which sum their gradients at the end of a step
     double overlap = 0; ///< share of their exchanges that overlaps with computation, where there is enough of it: 0 … 1
+    /// Tokens that reach the expert-parallel copy with the most of them, over the mean of all copies: 1 … expert. A
+    /// stage is as slow and as full as this copy.
+    double expertSpread = 1;
 
     int members() const { return tensor * context; } ///< of a stage's device
     std::int64_t devicesPerStage() const { return std::int64_t{members()} * data; }

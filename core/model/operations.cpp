@@ -117,7 +117,7 @@ constexpr OperationRow operationRows[] = {
     {.name = "route",
      .signature = "gte e? -> gtec",
      .work = Work::Traffic,
-     .attributes = "top_k capacity sigmoid? groups? groups_per_token? unnormalised? scale~? balance~?",
+     .attributes = "top_k capacity sigmoid? groups? groups_per_token? unnormalised? scale~? balance~? spread~?",
      .sized = "c=capacity",
      .own = routing},
     {.name = "dispatch", .signature = "gtec gth -> gech", .work = Work::Traffic, .copies = Copies::Made},

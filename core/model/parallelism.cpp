@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace pipewright {
 
@@ -58,7 +59,9 @@ void addExchangeCopies(const ModelShape& shape, Layer& layer)
 void addExpertTraffic(const ModelShape& shape, const ModelShape& member, Layer& layer)
 {
     const std::int64_t tokens = member.tokens() / (shape.parallel.sequence ? shape.parallel.tensor : 1);
-    const Bytes bytes = tokens * shape.expertsPerToken * shape.hidden * bytesOf(shape.dataType);
+    const Bytes even = tokens * shape.expertsPerToken * shape.hidden * bytesOf(shape.dataType);
+    // What arrives at the fullest copy takes longest.
+    const Bytes bytes = std::llround(static_cast<double>(even) * shape.parallel.expertSpread);
     layer.traffic.push_back({GroupAxis::Expert, GroupExchange::AllToAll, bytes, 2, 2, 0});
 }
 
@@ -79,6 +82,10 @@ Diagnostics checkParallelism(const ModelShape& shape)
             fault(field, fmt::format("{} is no degree of parallelism", degree), fmt::format("between 1 and {}", most));
     if (!(p.overlap >= 0 && p.overlap <= 1))
         fault("overlap", fmt::format("{} is no share of the exchanges", p.overlap), "between 0, none, and 1, all");
+    if (!(p.expertSpread >= 1 && p.expertSpread <= std::max(1, p.expert)))
+        fault("expert_spread", fmt::format("{} is not the most tokens of a copy over the mean", p.expertSpread),
+              p.expert > 1 ? fmt::format("between 1, even, and {}, all at one copy", p.expert)
+                           : "copies have to share out the experts: give expert parallelism too");
     if (!wrong.empty() || p == Parallelism{})
         return wrong;
     if (p.devicesPerStage() == 1)
@@ -130,6 +137,7 @@ ModelShape memberShape(const ModelShape& shape)
     const Parallelism& p = shape.parallel;
     ModelShape member = shape;
     member.parallel = {};
+    member.parallel.expertSpread = p.expertSpread; // copies that arrive at the member
     member.heads /= p.tensor;
     member.keyValueHeads = std::max(1, shape.keyValueHeads / p.tensor);
     member.ffn /= p.tensor;
@@ -180,7 +188,9 @@ std::string textOf(const Parallelism& p)
     if (p.context > 1)
         parts.push_back(fmt::format("context {}", p.context));
     if (p.expert > 1)
-        parts.push_back(fmt::format("expert {}", p.expert));
+        parts.push_back(
+            fmt::format("expert {}{}", p.expert,
+                        p.expertSpread > 1 ? fmt::format(", up to {:.3g} times the mean", p.expertSpread) : ""));
     if (p.data > 1)
         parts.push_back(fmt::format("data {}", p.data));
     if (p.overlap > 0)

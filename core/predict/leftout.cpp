@@ -27,7 +27,7 @@ std::vector<std::string> leftOut(const Design& design)
     }
     if (parallel.context > 1)
         list.emplace_back("that causal masks give members with later tokens more work");
-    if (shape.experts > 0)
+    if (shape.experts > 0 && parallel.expertSpread == 1)
         list.emplace_back("that tokens choose experts unevenly");
     return list;
 }

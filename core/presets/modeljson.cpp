@@ -195,6 +195,8 @@ void writeParallel(const Parallelism& parallel, Json& model)
         json["sequence"] = true;
     if (parallel.overlap != 0)
         json["overlap"] = plainNumber(parallel.overlap);
+    if (parallel.expertSpread != 1)
+        json["expert_spread"] = plainNumber(parallel.expertSpread);
 }
 
 template<class Framework, class Visit>
@@ -310,6 +312,7 @@ Parallelism readParallel(ObjectReader& model)
     reader.read("data", parallel.data, 1, most);
     reader.read("sequence", parallel.sequence);
     reader.readRate("overlap", parallel.overlap);
+    reader.readRate("expert_spread", parallel.expertSpread);
     if (std::string before; reader.read("recompute", before), !before.empty() && before != "none")
         reader.fault("recompute", "what a stage recomputes is part of the schedule, as R blocks",
                      "make the design anew with --recompute " + before);

@@ -46,13 +46,23 @@ ParallelismFields::ParallelismFields(int fieldWidth, QWidget* parent)
                      tr("Share of their communication that is hidden behind computing, where there is enough of that"));
     m_overlap->setRange(0, 100);
     m_overlap->setSuffix(tr(" %"));
+    m_expertSpread = new DecimalField(this);
+    m_expertSpread->setRange(1, 65'536);
+    m_expertSpread->setDecimals(3);
+    m_expertSpread->setSingleStep(0.1);
+    m_expertSpread->setButtonSymbols(QAbstractSpinBox::NoButtons);
+    m_expertSpread->setKeyboardTracking(false);
+    m_expertSpread->setFont(Theme::numbers());
+    addRow(tr("Fullest copy"), m_expertSpread,
+           tr("Tokens of the expert-parallel copy that gets the most of them, over the mean of all copies"));
+    connect(m_expertSpread, &QDoubleSpinBox::valueChanged, this, &ParallelismFields::edited);
     connect(m_sequence, &QCheckBox::toggled, this, &ParallelismFields::edited);
 }
 
 Parallelism ParallelismFields::value() const
 {
-    return {m_tensor->value(), m_sequence->isChecked(), m_context->value(),
-            m_expert->value(), m_data->value(),         m_overlap->value() / 100.0};
+    return {m_tensor->value(), m_sequence->isChecked(),    m_context->value(),     m_expert->value(),
+            m_data->value(),   m_overlap->value() / 100.0, m_expertSpread->value()};
 }
 
 void ParallelismFields::setValue(const Parallelism& parallel)
@@ -64,6 +74,7 @@ void ParallelismFields::setValue(const Parallelism& parallel)
     m_expert->setValue(parallel.expert);
     m_data->setValue(parallel.data);
     m_overlap->setValue(qRound(parallel.overlap * 100));
+    m_expertSpread->setValue(parallel.expertSpread);
 }
 
 } // namespace pipewright

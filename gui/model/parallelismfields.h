@@ -8,6 +8,7 @@
 #include <QWidget>
 
 class QCheckBox;
+class QDoubleSpinBox;
 class QSpinBox;
 
 namespace pipewright {
@@ -31,6 +32,7 @@ private:
     QSpinBox* m_expert;
     QSpinBox* m_data;
     QSpinBox* m_overlap;
+    QDoubleSpinBox* m_expertSpread;
 };
 
 } // namespace pipewright

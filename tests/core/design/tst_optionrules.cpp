@@ -96,6 +96,13 @@ std::vector<Use> uses()
              parallel(r).tensor = 2;
          },
          {[](auto& r) { parallel(r).overlap = 0.5; }}},
+        {"--expert-spread", nothing, {[](auto& r) { parallel(r).expertSpread = 1.5; }}},
+        {"--expert-spread",
+         [](auto& r) {
+             r.model = "mixtral-8x7b";
+             parallel(r).expert = parallel(r).data = 2;
+         },
+         {[](auto& r) { parallel(r).expertSpread = 1.5; }}},
         {"--efficiency", nothing, {[](auto& r) { r.efficiency = 0.3; }}},
         {"--efficiency", passes, {[](auto& r) { r.efficiency = 0.3; }}},
         {"--half-rate-width", nothing, {[](auto& r) { r.halfRateWidth = 700; }}},

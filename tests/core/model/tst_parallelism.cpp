@@ -109,6 +109,53 @@ private Q_SLOTS:
             }
     }
 
+    /// The copy that most tokens reach: its experts' products, the copies that it keeps, and what it receives.
+    void theFullestCopyIsTheStages()
+    {
+        const auto at = [](double spread) {
+            return layerOf("mixtral-8x7b", {.expert = 8, .data = 8, .expertSpread = spread});
+        };
+        const Layer even = at(1), uneven = at(1.5);
+        const auto experts = [](const Layer& layer) {
+            double flops = 0;
+            for (const ProductSize& size : layer.products)
+                flops += size.experts > 0 ? size.flops() : 0;
+            return flops;
+        };
+        QCOMPARE(experts(uneven), 1.5 * experts(even));
+        QCOMPARE(uneven.forwardFlops - even.forwardFlops, 0.5 * experts(even));
+        QCOMPARE(2 * uneven.traffic[0].bytes, 3 * even.traffic[0].bytes);
+        const auto inExperts = [](const Layer& layer) {
+            Bytes bytes = 0;
+            for (const SavedTensor& tensor : layer.saved)
+                if (tensor.name.starts_with("experts."))
+                    bytes += tensor.bytes();
+            return bytes;
+        };
+        QVERIFY(inExperts(even) > 0);
+        QCOMPARE(2 * inExperts(uneven), 3 * inExperts(even));
+        QCOMPARE(uneven.parameters, even.parameters);
+        // Of the whole model as many tokens as ever.
+        const ModelShape shape = preset("mixtral-8x7b", {.expert = 8, .data = 8, .expertSpread = 1.5});
+        QCOMPARE(wholeLayersOf(makeWorkload(shape, Optimizer::AdamW, "test")),
+                 wholeLayersOf(makeWorkload(preset("mixtral-8x7b"), Optimizer::AdamW, "test")));
+        QCOMPARE(textOf(shape.parallel), std::string("expert 8, up to 1.5 times the mean, data 8"));
+        DesignRequest stated = request("1f1b", 4, 8, "mixtral-8x7b", shape.parallel);
+        const Design design = makeDesign(stated);
+        QVERIFY(designFromJson(designToJson(design), "test") == design);
+        stated.parallel->expertSpread = 1;
+        const Prediction uneven4 = predict(design), even4 = predict(makeDesign(stated));
+        QVERIFY(uneven4.metrics.makespan > even4.metrics.makespan);
+        QVERIFY(uneven4.metrics.devices[0].peakBytes > even4.metrics.devices[0].peakBytes);
+        for (const Parallelism& wrong : {Parallelism{.expert = 8, .data = 8, .expertSpread = 0.9},
+                                         Parallelism{.expert = 8, .data = 8, .expertSpread = 8.5},
+                                         Parallelism{.data = 8, .expertSpread = 1.5}, Parallelism{.expertSpread = 2}}) {
+            const Diagnostics faults = checkParallelism(preset("mixtral-8x7b", wrong));
+            QVERIFY(!faults.empty());
+            QCOMPARE(faults.front().where, std::string("model.parallel.expert_spread"));
+        }
+    }
+
     void membersShareTheWorkAndTheMatrices()
     {
         const Layer whole = layerOf("megatron-22b", {});
