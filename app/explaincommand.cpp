@@ -3,6 +3,7 @@
 #include "app/command.h"
 #include "app/devicetimetext.h"
 #include "app/explanationtext.h"
+#include "app/originstext.h"
 #include "app/stepchoice.h"
 #include "app/terminal.h"
 
@@ -113,6 +114,7 @@ int run(const ExplainOptions& options)
     if (options.json) {
         Json object{{"trace", options.trace}, {"step", chosen.json()}, {"steps", app::toJson(lengths)}};
         object.update(app::toJson(prediction.program, explanation));
+        object["costs"] = originsToJson(located.design);
         object["unmatched"] = missingBlocks(prediction.program, measured).size();
         object["rates"] = app::toJson(rates);
         object["kernels"] = kernels ? app::toJson(*kernels) : Json();
@@ -126,6 +128,8 @@ int run(const ExplainOptions& options)
     }
     printText("{}: ", chosen.name);
     app::print(located.design, prediction.program, explanation);
+    printText("\npredicted by: {}\n", located.design.costs.source);
+    printOrigins(located.design);
     if (kernels) {
         if (kernels->kind == WorkKind::Kernels)
             app::print(located.design, gaps);

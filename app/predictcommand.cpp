@@ -3,13 +3,14 @@
 #include "app/command.h"
 #include "app/inlinedesign.h"
 #include "app/noiseoptions.h"
+#include "app/originstext.h"
 #include "app/predictionjson.h"
 #include "app/table.h"
 #include "app/terminal.h"
 
 #include "core/base/formattedtext.h"
 #include "core/design/costorigins.h"
-#include "core/design/rateorigins.h"
+#include "core/design/knownerror.h"
 #include "core/design/stageplans.h"
 #include "core/model/parallelism.h"
 #include "core/predict/bubblerates.h"
@@ -160,6 +161,7 @@ Json toJson(const Design& design, const Prediction& prediction, const OfMembers*
                               {"expert", parallel.expert},
                               {"data", parallel.data},
                               {"overlap", parallel.overlap},
+                              {"expert_spread", parallel.expertSpread},
                               {"devices_in_all", program.devices.size() * members * parallel.data}};
     const FrameworkMemory framework = frameworkOf(design);
     if (framework != FrameworkMemory{})
@@ -171,24 +173,7 @@ Json toJson(const Design& design, const Prediction& prediction, const OfMembers*
         if (design.workload->shape.architecture != Architecture::Table) // a table has no FLOPs
             object["model_flops_utilization"] = modelFlopsUtilization(design, metrics.makespan);
     }
-    object["costs"] = {
-        {"source", design.costs.source}, {"estimated", estimatesText(design)}, {"left_out", leftOut(design)}};
-    object["costs"]["origins"] = Json::array();
-    for (int stage = 0; stage < program.stages(); ++stage) {
-        Json origins;
-        for (const Op op : allOps)
-            origins[std::string(timeKey(op))] = nameOf(design.costs.originOf(op, stage));
-        object["costs"]["origins"].push_back(std::move(origins));
-    }
-    for (const PassOrigins& stage : rateOrigins(design)) {
-        Json passes;
-        for (const auto& [op, seconds] :
-             {std::pair{Op::F, stage.forward}, {Op::I, stage.inputGrad}, {Op::W, stage.weightGrad}})
-            for (std::size_t i = 0; i < seconds.size(); ++i)
-                passes[std::string(timeKey(op))][std::string(nameOf(static_cast<RateOrigin>(i))) + "_ns"] =
-                    toNanoseconds(seconds[i]);
-        object["costs"]["rates"].push_back(std::move(passes));
-    }
+    object["costs"] = originsToJson(design);
     if (!design.schedule.overlaps.empty())
         object["overlapped_pairs"] = pairLengthsText(design.schedule, design.costs);
     const bool gaps = design.costs.hasHostGaps();
@@ -259,10 +244,7 @@ void print(const Design& design, const Prediction& prediction, const OfMembers* 
               program.devices.size(), program.stages(), program.microbatches / program.sequencePieces);
     printText("{} blocks, {} transfers; costs: {}\n", program.computeCount(), program.transferCount(),
               design.costs.source);
-    if (const std::string estimates = estimatesText(design); !estimates.empty())
-        printText("estimated, not measured: {}\n", estimates);
-    if (const std::string rates = rateOriginsText(design); !rates.empty())
-        printText("rates: {}\n", rates);
+    printOrigins(design);
     if (const std::vector<std::string> list = leftOut(design); !list.empty())
         printText("left out: {}\n", joined(list, "; "));
     if (const std::string pairs = pairLengthsText(design.schedule, design.costs); !pairs.empty())
@@ -384,13 +366,18 @@ void rankFamilies(const Design& design, const PredictOptions& given)
 {
     const std::optional<SpreadOptions> noise = given.noise.noise(given.seed, design.costs);
     const std::vector<TradeOff> ranked = rankedFamilies(design, given.noise.by(), noise);
+    const std::vector<const TradeOff*> alike = alikeWithFirst(ranked);
     if (given.json) {
-        Json object{
-            {"by", given.noise.byName()}, {"costs", {{"source", design.costs.source}}}, {"families", Json::array()}};
+        Json object{{"by", given.noise.byName()},
+                    {"costs", {{"source", design.costs.source}}},
+                    {"error_of_schedules", app::toJson(knownErrorOfSchedules())},
+                    {"families", Json::array()}};
         for (const TradeOff& each : ranked) {
             Json entry{{"family", each.candidate.family->name}, {"label", each.candidate.label()}};
             if (each.possible) {
+                const auto isThis = [&](const TradeOff* other) { return other == &each; };
                 entry.update({{"makespan_ns", each.makespan},
+                              {"alike_with_first", std::any_of(alike.begin(), alike.end(), isThis)},
                               {"rate_makespan", each.bubble},
                               {"peak_bytes", each.peakBytes},
                               {"peak_activations", each.peakActivations},
@@ -424,6 +411,12 @@ void rankFamilies(const Design& design, const PredictOptions& given)
         table.addRow(row);
     }
     table.print();
+    std::vector<std::string> names;
+    for (const TradeOff* each : alike)
+        names.push_back(each->candidate.label());
+    if (!names.empty())
+        printText("alike with the shortest: {}; ratios of schedules with the same costs were {}\n", joined(names, "; "),
+                  textOf(knownErrorOfSchedules()));
     std::map<std::string, std::string> changes; // by change: the families
     for (const TradeOff& each : ranked)
         if (each.possible && !each.optimizerChange.empty())

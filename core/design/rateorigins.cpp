@@ -50,6 +50,16 @@ std::vector<PassOrigins> rateOrigins(const Design& design)
     return origins;
 }
 
+std::vector<std::shared_ptr<const OperationRates>> ratesOf(const Design& design)
+{
+    std::vector<std::shared_ptr<const OperationRates>> found;
+    if (!rateOrigins(design).empty())
+        for (const DeviceSpec& device : design.cluster.devices)
+            if (device.rates && std::find(found.begin(), found.end(), device.rates) == found.end())
+                found.push_back(device.rates);
+    return found;
+}
+
 std::string rateOriginsText(const Design& design)
 {
     OriginSeconds sum{};

@@ -119,11 +119,20 @@ struct RatedShape {
 /// Distances above this, in logarithms over all dimensions, are far: a factor of four in one of them.
 inline constexpr double farInLogarithms = 1.3862943611198906;
 
+/// Steps that were measured, and how far those predicted by these rates were from them, as shares of the measured.
+struct CheckedRuns {
+    int runs = 0;
+    double median = 0, largest = 0;
+    std::string of, where; ///< "Megatron-LM on B200"; the page that lists them
+    bool operator==(const CheckedRuns&) const = default;
+};
+
 struct OperationRates {
-    std::string name;   ///< of the file: "b200-sxm"
+    std::string name;   ///< of a preset, "b200-sxm", or the path of a file, which ends with .json
     std::string title;  ///< "B200 SXM, bf16"
     std::string origin; ///< who measured them, and the licence
     std::vector<RateTable> tables;
+    std::optional<CheckedRuns> checked; ///< nothing: no run was compared
 
     /// Nothing where no table is of this operation, layout, types and link.
     std::optional<Rate> find(const RatedShape& shape) const;

@@ -142,6 +142,16 @@ OperationRates parseRates(std::string_view text, const std::string& where)
     ObjectReader reader(document, document.value, "", diagnostics);
     reader.read("title", rates.title, Presence::Required);
     reader.read("origin", rates.origin, Presence::Required);
+    if (const Json* checked = reader.object("checked")) {
+        ObjectReader runs(document, *checked, reader.pointerTo("checked"), diagnostics);
+        rates.checked.emplace();
+        runs.read("runs", rates.checked->runs, 1, 1'000'000);
+        runs.readRate("median", rates.checked->median, Presence::Required);
+        runs.readRate("largest", rates.checked->largest, Presence::Required);
+        runs.read("of", rates.checked->of, Presence::Required);
+        runs.read("where", rates.checked->where, Presence::Required);
+        runs.finish();
+    }
     if (const Json* tables = reader.array("tables", Presence::Required))
         for (std::size_t i = 0; i < tables->size(); ++i) {
             const RateTable table = readTable(document, (*tables)[i], fmt::format("/tables/{}", i), diagnostics);

@@ -89,6 +89,7 @@ private Q_SLOTS:
         const QJsonObject explained = m_work.run("explain less.db --json").json();
         QCOMPARE(explained["unmatched"].toInt(), 2);
         QCOMPARE(explained["causes"].toArray().size(), 1);
+        QVERIFY(!explained["costs"]["source"].toString().isEmpty());
         QCOMPARE(explained["causes"][0]["cause"].toString(), QString("unexplained"));
         QCOMPARE(m_work.run("explain run.db --json").json()["unmatched"].toInt(), 0);
     }
