@@ -2,6 +2,7 @@
 #include "app/cancel.h"
 #include "app/command.h"
 #include "app/gpus.h"
+#include "app/operationrates.h"
 #include "app/progress.h"
 #include "app/table.h"
 #include "app/terminal.h"
@@ -173,12 +174,21 @@ Json toJson(const HostDevice& host, const CudaStatus& cuda, const std::optional<
 struct DevicesOptions {
     explicit DevicesOptions(CLI::App& command)
     {
-        command.add_option("file", file, "a design: also check whether its devices can use the GPUs that it names")
+        command
+            .add_option("file", file,
+                        "a design: also check whether its devices can use the GPUs that it names; with --operations: "
+                        "measure the shapes of its model")
             ->type_name("FILE");
         command.add_flag("--measure", measure,
                          "measure rates, latencies and bandwidths, and write the machine as a cluster for --cluster");
+        command.add_flag("--operations", operations,
+                         "with --measure: also the rates of single operations, for exactly the shapes of a design, or "
+                         "over a grid, into NAME.rates.json, which the cluster's devices name");
         command.add_option("-o,--output", output, "with --measure: the cluster's file, NAME.json")->type_name("FILE");
-        command.add_option("--backend", backend, "with --measure: host (threads, the default) or cuda (GPUs)")
+        command
+            .add_option("--backend", backend,
+                        "with --measure: host (threads, the default) or cuda (GPUs); torch measures the operations "
+                        "of a design alone, and keeps the rest of its cluster")
             ->type_name("BACKEND");
         command.add_option("--devices", devices, "with --measure: how many (host: a thread for each core, 2 to 8)")
             ->type_name("N")
@@ -191,7 +201,7 @@ struct DevicesOptions {
     }
     std::string file, output, backend = "host", progressStyle = "auto", python = "python3";
     int devices = 0;
-    bool measure = false, force = false, json = false;
+    bool measure = false, operations = false, force = false, json = false;
 };
 
 void checkMeasureOptions(const DevicesOptions& options)
@@ -199,17 +209,24 @@ void checkMeasureOptions(const DevicesOptions& options)
     if (!options.measure) {
         for (const auto& [given, name] :
              {std::pair(!options.output.empty(), "--output"), std::pair(options.backend != "host", "--backend"),
-              std::pair(options.devices > 0, "--devices"), std::pair(options.force, "--force")})
+              std::pair(options.operations, "--operations"), std::pair(options.devices > 0, "--devices"),
+              std::pair(options.force, "--force")})
             if (given)
                 throw Error(name, "is for measuring", "add --measure");
         return;
     }
-    if (!options.file.empty())
-        throw Error(options.file, "a design and --measure together", "give one of the two");
+    if (!options.file.empty() && !options.operations)
+        throw Error(options.file, "a design and --measure together", "add --operations, or give one of the two");
     if (!namesClusterFile(options.output))
         throw Error("--output", "no file for the cluster", "-o NAME.json");
-    if (options.backend != "host" && options.backend != "cuda")
-        throw Error("--backend", "\"" + options.backend + "\" cannot be measured", "host or cuda");
+    const bool torch = options.backend == "torch";
+    if (options.backend != "host" && options.backend != "cuda" && !torch)
+        throw Error("--backend", "\"" + options.backend + "\" cannot be measured", "host, cuda or torch");
+    if (torch && (!options.operations || options.file.empty()))
+        throw Error("--backend", "PyTorch measures the operations of a design, and nothing else",
+                    "add --operations and name a design, whose cluster is kept");
+    if (torch && options.devices > 0)
+        throw Error("--devices", "PyTorch measures one device, and the design says how many there are", "leave it out");
     checkProgressStyle(options.progressStyle);
 }
 
@@ -340,34 +357,75 @@ Measured threadsToMeasure(int devices)
     return {thisMachine(count), {}, fmt::format("{} threads of {}", count, host.name)};
 }
 
-void measureThisMachine(const DevicesOptions& options)
+/// Shows how far measuring is.
+std::function<void(double, const std::string&)> showing(ProgressPrinter& printer)
 {
-    const Measured measured =
-        options.backend == "cuda" ? gpusToMeasure(options.devices) : threadsToMeasure(options.devices);
-    ProgressPrinter printer(options.progressStyle);
-    MachineMeasureOptions how;
-    how.cancel = cancelOnSignals();
-    how.progress = [&](double fraction, const std::string& what) {
+    return [&printer](double fraction, const std::string& what) {
         printer.show(
             fraction, [&] { return what; },
             [&] {
                 return Json{{"fraction", fraction}, {"what", what}}.dump();
             });
     };
+}
+
+void measureInTorch(const DevicesOptions& options)
+{
+    const LocatedDesign located = readLocatedDesign(options.file);
+    ProgressPrinter printer(options.progressStyle);
+    Cluster cluster = located.design.cluster;
+    const OperationsMeasured operations = measureOperationsInTorch(
+        {&located.design, options.output, options.force, cancelOnSignals(), showing(printer)}, options.python, cluster);
+    writeFileAtomically(
+        options.output,
+        clusterFileText(cluster, cluster.name,
+                        fmt::format("the cluster of {}, with {}", options.file, operations.rates.origin)),
+        options.force);
+    if (options.json)
+        return printJson(
+            {{"output", options.output}, {"backend", options.backend}, {"operations", toJson(operations)}});
+    print(operations);
+    printText("\n{}: use it with --cluster {}\n", options.output, options.output);
+}
+
+void measureThisMachine(const DevicesOptions& options)
+{
+    std::optional<LocatedDesign> located;
+    int devices = options.devices;
+    if (!options.file.empty()) {
+        located = readLocatedDesign(options.file);
+        if (devices == 0)
+            devices = std::min(64, located->design.schedule.devices());
+    }
+    const Measured measured = options.backend == "cuda" ? gpusToMeasure(devices) : threadsToMeasure(devices);
+    ProgressPrinter printer(options.progressStyle);
+    MachineMeasureOptions how;
+    how.cancel = cancelOnSignals();
+    how.progress = showing(printer);
     how.wayBetween = measured.wayBetween;
     const MachineMeasurement machine = measureMachine(*measured.backend, how);
     Cluster cluster = clusterOf(machine, std::filesystem::path(options.output).stem().string());
     cluster.gpus = measured.gpus;
+    std::optional<OperationsMeasured> operations;
+    if (options.operations)
+        operations = measureOperations(
+            {located ? &located->design : nullptr, options.output, options.force, how.cancel, how.progress},
+            *measured.backend, measured.title, cluster);
     writeFileAtomically(options.output,
                         clusterFileText(cluster, measured.title,
                                         fmt::format("measured by pipewright devices --measure: achieved rates of fp32 "
                                                     "products of {} rows and columns, half of round trips of messages",
                                                     machine.devices.front().productSize)),
                         options.force);
-    if (options.json)
-        printJson(toJson(machine, cluster, options));
-    else
-        print(machine, cluster, options);
+    if (options.json) {
+        Json object = toJson(machine, cluster, options);
+        if (operations)
+            object["operations"] = toJson(*operations);
+        return printJson(object);
+    }
+    print(machine, cluster, options);
+    if (operations)
+        print(*operations);
 }
 
 } // namespace
@@ -380,7 +438,7 @@ void addDevicesCommand(CLI::App& program, int& exitCode)
     command.callback([options, &exitCode] {
         checkMeasureOptions(*options);
         if (options->measure) {
-            measureThisMachine(*options);
+            options->backend == "torch" ? measureInTorch(*options) : measureThisMachine(*options);
             exitCode = exitSuccess;
             return;
         }

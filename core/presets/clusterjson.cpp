@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/presets/clusterjson.h"
 
+#include "core/base/textfile.h"
 #include "core/json/jsontext.h"
 #include "core/json/locatedjson.h"
 #include "core/presets/presets.h"
-#include "core/rates/operationrates.h"
+#include "core/rates/ratesfile.h"
 
 #include <fmt/format.h>
+
+#include <filesystem>
 
 namespace pipewright {
 
@@ -22,11 +25,21 @@ const std::initializer_list<NamedValue<Collective>> collectiveNames{
 std::shared_ptr<const OperationRates> readRatesNamed(ObjectReader& reader, const std::string& name,
                                                      std::span<const DeviceSpec> known, const std::string& directory)
 {
+    const bool ofFile = name.ends_with(".json"); // beside the file that names it, or wherever its path says
+    const std::string found =
+        ofFile ? std::filesystem::absolute(std::filesystem::path(reader.document().source).parent_path() / name)
+                     .lexically_normal()
+                     .string()
+               : name;
     for (const DeviceSpec& device : known)
-        if (device.rates && device.rates->name == name)
+        if (device.rates && device.rates->name == found)
             return device.rates;
     try {
-        return PresetLibrary(directory.empty() ? findResourceDirectory() : directory).rates(name);
+        if (!ofFile)
+            return PresetLibrary(directory.empty() ? findResourceDirectory() : directory).rates(name);
+        OperationRates rates = parseRates(readTextFile(found), found);
+        rates.name = found;
+        return std::make_shared<const OperationRates>(std::move(rates));
     } catch (const Error& error) {
         const Diagnostic& first = error.diagnostics().front();
         reader.fault("rates", fmt::format("{}: {}", first.where, first.what),

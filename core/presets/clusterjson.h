@@ -15,8 +15,9 @@ namespace pipewright {
 nlohmann::ordered_json deviceToJson(const DeviceSpec& device);
 /// A device by its numbers, or by "group", a cluster of devices that act as this one. Groups do not nest. Its "rates"
 /// are named, not written: they are of a preset, hundreds of lines that are the same in every design, and that get
-/// better. They stand in `directory`, or in the resource folder if it is empty; `known` are devices that were read
-/// before, whose rates are not read again.
+/// better. They stand in `directory`, or in the resource folder if it is empty; a name that ends with .json is the path
+/// of a file, from the folder of the document. `known` are devices that were read before, whose rates are not read
+/// again.
 DeviceSpec readDevice(ObjectReader& reader, std::span<const DeviceSpec> known = {}, const std::string& directory = {});
 /// "host_link".
 void readHostLink(ObjectReader& reader, Cluster& cluster);

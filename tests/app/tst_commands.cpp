@@ -326,8 +326,34 @@ private Q_SLOTS:
         QVERIFY(m_work.read("on-mine.json").contains("\"host memory, measured\""));
         QCOMPARE(m_work.run("devices --measure --devices 2 -o mine.json").code, 2); // it exists
         for (const char* wrong : {"devices --measure", "devices -o mine.json", "devices --measure -o mine.txt",
-                                  "devices --measure --backend mpi -o other.json", "devices --devices 2"})
+                                  "devices --measure --backend mpi -o other.json", "devices --devices 2",
+                                  "devices --operations", "devices on-mine.json --measure -o other.json",
+                                  "devices --measure --operations --backend torch -o other.json"})
             QVERIFY2(m_work.run(wrong).code == 2, wrong);
+    }
+
+    void theShapesOfADesignAreMeasuredAndItsPredictionSaysSo()
+    {
+        QCOMPARE(m_work.run("new 1f1b --model byte-gpt-small --devices 2 --microbatches 4 -o small.json").code, 0);
+        const Outcome measured = m_work.run("devices small.json --measure --operations -o rated.json --json");
+        QVERIFY2(measured.code == 0, qPrintable(measured.errors));
+        const QJsonObject operations = measured.json()["operations"].toObject();
+        QCOMPARE(operations["file"].toString(), QString("rated.rates.json"));
+        QVERIFY(operations["shapes"].toInt() > 10);
+        QVERIFY(operations["left_out"].toArray().isEmpty());
+        const Outcome made = m_work.run(
+            "new 1f1b --model byte-gpt-small --cluster rated.json --devices 2 --microbatches 4 -o on-rated.json");
+        QVERIFY2(made.code == 0, qPrintable(made.errors));
+        const Outcome predicted = m_work.run("predict on-rated.json");
+        QVERIFY2(predicted.output.contains("rates: 100 % of shapes that were measured"), qPrintable(predicted.output));
+        QVERIFY(predicted.output.contains("measured by pipewright devices --measure --operations"));
+        const QJsonObject costs = m_work.run("predict on-rated.json --json").json()["costs"].toObject();
+        QVERIFY(costs["rates_from"].toArray()[0].toObject()["name"].toString().endsWith("/rated.rates.json"));
+        QVERIFY(costs["error"].isNull()); // no run was compared with these rates
+        // Neither file is replaced without being asked.
+        const Outcome again = m_work.run("devices small.json --measure --operations -o rated.json");
+        QCOMPARE(again.code, 2);
+        QVERIFY2(again.errors.contains("rated.rates.json"), qPrintable(again.errors));
     }
 };
 

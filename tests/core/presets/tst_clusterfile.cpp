@@ -4,6 +4,7 @@
 #include "core/base/textfile.h"
 #include "core/presets/clusterfile.h"
 #include "core/presets/presets.h"
+#include "core/rates/operationrates.h"
 #include "testmain.h"
 
 #include <QTemporaryDir>
@@ -60,6 +61,28 @@ private Q_SLOTS:
         QCOMPARE(two.linkOfPair.size(), std::size_t{1});
         QVERIFY(two.linkOfPair.contains({0, 1}));
         QVERIFY(faultOf(path, 4).find("it has 3 devices, and 4 are wanted") != std::string::npos);
+    }
+
+    void ratesStandBesideTheFileThatNamesThem()
+    {
+        const std::string table = R"({"title": "t", "origin": "o", "tables": [{"operation": "memory",
+"layout": "elementwise", "peak": 1e9, "source": "s", "when": "w", "dims": [], "shapes": [[0.5]]}]})";
+        const std::string rates = write("mine.rates.json", table);
+        Cluster named = threeDevices();
+        OperationRates only;
+        only.name = "mine.rates.json";
+        for (DeviceSpec& device : named.devices)
+            device.rates = std::make_shared<const OperationRates>(only);
+        const Cluster read = PresetLibrary().cluster(write("rated.json", clusterFileText(named, "", "")));
+        QVERIFY(read.devices[0].rates && read.devices[0].rates == read.devices[2].rates); // read once
+        QCOMPARE(read.devices[0].rates->name, rates); // its whole path, so that designs find it from elsewhere
+        QCOMPARE(read.devices[0].rates->tables.size(), std::size_t{1});
+        // From a design, or a cluster in another folder, by that path.
+        QVERIFY(PresetLibrary().cluster(write("again.json", clusterFileText(read, "", ""))) == read);
+        QVERIFY(QFile::remove(QString::fromStdString(rates)));
+        const std::string fault = faultOf(m_folder.filePath("rated.json").toStdString());
+        QVERIFY2(fault.find(rates) != std::string::npos && fault.find("leave \"rates\" out") != std::string::npos,
+                 fault.c_str());
     }
 
     void faultsAreNamedWithTheirPlace()
