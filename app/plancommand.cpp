@@ -9,15 +9,14 @@
 #include "core/base/units.h"
 #include "core/files/designfile.h"
 #include "core/plan/plan.h"
+#include "core/plan/planclusters.h"
 #include "core/presets/modelfile.h"
-#include "core/presets/presets.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <thread>
 
 namespace pipewright::app {
@@ -80,27 +79,6 @@ std::vector<std::string> listOf(const std::string& text)
     return parts;
 }
 
-/// Presets are read from files, and settings share clusters.
-std::function<std::shared_ptr<const Cluster>(int, std::int64_t)> clustersOf(const std::string& name)
-{
-    struct Known {
-        std::mutex mutex;
-        std::map<std::pair<int, std::int64_t>, std::shared_ptr<const Cluster>> clusters;
-    };
-    const auto known = std::make_shared<Known>();
-    const auto library = std::make_shared<const PresetLibrary>();
-    return [known, library, name](int devices, std::int64_t members) {
-        const std::lock_guard lock(known->mutex);
-        const std::pair key(devices, members);
-        auto found = known->clusters.find(key);
-        if (found == known->clusters.end())
-            found =
-                known->clusters.emplace(key, std::make_shared<const Cluster>(library->cluster(name, devices, members)))
-                    .first;
-        return found->second;
-    };
-}
-
 PlanRequest requestOf(const PlanCommandOptions& given)
 {
     PlanRequest request;
@@ -124,8 +102,7 @@ PlanRequest requestOf(const PlanCommandOptions& given)
     request.families = listOf(given.families);
     for (const std::string& each : listOf(given.pins))
         pin(request, each, "--pin");
-    request.cluster = clustersOf(given.cluster);
-    (void)request.cluster(1, 1); // an unknown name is no fault of a plan
+    request.cluster = planClusters(given.cluster);
     if (!given.memoryLimit.empty())
         request.memoryLimit = parseSize(given.memoryLimit, "--memory-limit");
     if (!given.timeLimit.empty())

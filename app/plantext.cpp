@@ -6,6 +6,7 @@
 #include "app/terminal.h"
 
 #include "core/base/units.h"
+#include "core/plan/planwords.h"
 
 #include <fmt/format.h>
 
@@ -15,37 +16,6 @@
 namespace pipewright::app {
 
 namespace {
-
-/// "tensor 8, pipeline 4, data 2".
-std::string degreesText(const PlanSetting& setting)
-{
-    std::string text;
-    for (const auto& [name, degree] : {std::pair{"tensor", setting.tensor},
-                                       {"context", setting.context},
-                                       {"expert", setting.expert},
-                                       {"pipeline", setting.pipeline},
-                                       {"data", setting.data}})
-        if (degree > 1)
-            text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, degree);
-    return text.empty() ? "one device" : text;
-}
-
-/// "ZeRO 3, freed, recompute full".
-std::string memoryText(const PlanSetting& setting)
-{
-    std::string text = setting.zero.level == 0 ? "" : fmt::format("ZeRO {}", setting.zero.level);
-    if (setting.zero.reshard.every)
-        text += ", freed";
-    if (setting.recompute != Recompute::None)
-        text += (text.empty() ? "recompute " : ", recompute ") + std::string(nameOf(setting.recompute));
-    return text;
-}
-
-std::string familyText(const TrainingPlan& plan)
-{
-    return plan.family->chunksSelectable ? fmt::format("{}, {} chunks", plan.family->title, plan.chunks)
-                                         : std::string(plan.family->title);
-}
 
 Json toJson(const TrainingPlan& plan, const std::string& file, bool noisy)
 {
@@ -87,15 +57,6 @@ std::optional<double> overBest(const PlanResult& with, const PlanResult& all)
     return static_cast<double>(with.plans.front().step) / static_cast<double>(all.plans.front().step) - 1;
 }
 
-std::vector<std::pair<std::int64_t, std::string>> reasonsOf(const PlanResult& result)
-{
-    std::vector<std::pair<std::int64_t, std::string>> reasons;
-    for (const auto& [reason, count] : result.reasons)
-        reasons.emplace_back(count, reason);
-    std::sort(reasons.rbegin(), reasons.rend());
-    return reasons;
-}
-
 } // namespace
 
 Json toJson(const PlanResult& result, const std::vector<std::string>& files, bool noisy)
@@ -133,8 +94,8 @@ void print(const PlanResult& result, const PlanRequest& request)
                       noisy ? formatDuration(plan.noisy.p95) : std::string(),
                       fmt::format("{:.0f}", plan.tokensPerSecondPerDevice), percent(plan.mfu), formatSize(plan.peak),
                       degreesText(plan.setting),
-                      fmt::format("{} × {}", plan.setting.microbatches, plan.setting.microbatchSize), familyText(plan),
-                      memoryText(plan.setting)});
+                      fmt::format("{} × {}", plan.setting.microbatches, plan.setting.microbatchSize),
+                      scheduleText(*plan.family, plan.chunks), memoryText(plan.setting)});
     }
     if (!result.plans.empty()) {
         table.printWide();
@@ -165,7 +126,7 @@ Json answerJson(const std::string& fixed, const PlanResult& with, const PlanResu
         answer["best"] = toJson(with.plans.front(), {}, false);
     }
     answer["reasons"] = Json::array();
-    for (const auto& [count, reason] : reasonsOf(with))
+    for (const auto& [count, reason] : byCount(with.reasons))
         answer["reasons"].push_back({{"reason", reason}, {"plans", count}});
     return answer;
 }
@@ -175,7 +136,7 @@ void printAnswer(const std::string& fixed, const PlanResult& with, const PlanRes
     if (with.plans.empty()) {
         constexpr std::size_t most = 6;
         printText("\n{} {}:\n", with.complete ? "no plan has" : "stopped before a plan was found with", fixed);
-        const auto reasons = reasonsOf(with);
+        const auto reasons = byCount(with.reasons);
         for (std::size_t i = 0; i < std::min(most, reasons.size()); ++i)
             printText("  {} ({} plan{})\n", reasons[i].second, reasons[i].first, reasons[i].first == 1 ? "" : "s");
         return;
@@ -185,13 +146,13 @@ void printAnswer(const std::string& fixed, const PlanResult& with, const PlanRes
     const std::optional<double> over = overBest(with, all);
     printText("\nthe best with {}: {}{}: {}, {} × {}, {}{}{}\n  {}\n", fixed, formatDuration(best.step),
               over ? fmt::format(", {} over the best of all", signedPercent(*over)) : std::string(),
-              degreesText(best.setting), best.setting.microbatches, best.setting.microbatchSize, familyText(best),
-              memory.empty() ? "" : ", ", memory, best.why);
+              degreesText(best.setting), best.setting.microbatches, best.setting.microbatchSize,
+              scheduleText(*best.family, best.chunks), memory.empty() ? "" : ", ", memory, best.why);
 }
 
 std::string mostlyBecause(const PlanResult& result)
 {
-    const auto reasons = reasonsOf(result);
+    const auto reasons = byCount(result.reasons);
     return reasons.empty() ? std::string() : ", mostly: " + reasons.front().second;
 }
 

@@ -28,18 +28,33 @@ struct PlanRequest : PlanSpace {
     std::function<std::shared_ptr<const Cluster>(int devices, std::int64_t members)> cluster;
     std::optional<Bytes> memoryLimit; ///< of a device; unset: its memory
     int top = 10;                     ///< plans in the list
+    bool frontier = true;             ///< of step and memory, looked for once the best are proved
     std::optional<SpreadOptions> noise;
     int threads = 1;
     std::chrono::milliseconds timeLimit{0}; ///< 0: none
     std::function<bool()> isStopped;        ///< asked by every thread before each plan; unset: never
     /// Called by the thread that found something, one at a time.
     std::function<void(const struct PlanProgress&)> progress;
+    /// Likewise, for each plan that is among the best or on the frontier when it is predicted.
+    std::function<void(const struct PlanFound&)> found;
 };
 
 struct PlanProgress {
     std::size_t done = 0, settings = 0;
     Nanoseconds best = 0; ///< 0: none yet
     double seconds = 0;
+    std::int64_t considered = 0, predicted = 0; ///< plans, see PlanResult
+    bool bestProved = false;                    ///< the frontier is what is looked for now
+};
+
+/// What is known of a plan as soon as it is predicted.
+struct PlanFound {
+    PlanSetting setting;
+    const Family* family = nullptr;
+    int chunks = 1;
+    Nanoseconds step = 0;
+    Bytes peak = 0; ///< of the fullest device
+    double tokensPerSecondPerDevice = 0;
 };
 
 /// One way to train, predicted.

@@ -57,6 +57,8 @@ public:
             return std::tie(a.bounds.likely, a.index) < std::tie(b.bounds.likely, b.index);
         });
         for (const Aim aim : {Aim::Start, Aim::Best, Aim::Frontier}) {
+            if (aim == Aim::Frontier && !m_request.frontier)
+                break;
             m_done = 0;
             inParallel(aim == Aim::Start ? std::min(m_open.size(), triedFirst) : m_open.size(),
                        [&](std::size_t i) { predictAll(m_open[i], aim); });
@@ -138,7 +140,7 @@ private:
             const PlanSetting& setting = m_settings.possible[index];
             const std::size_t count = orders(setting).size();
             try {
-                if (!workload) {
+                if (!cluster) {
                     workload = workloadOf(m_request, setting);
                     cluster = clusterOf(m_request, setting);
                 }
@@ -217,7 +219,8 @@ private:
         const std::lock_guard lock(m_mutex);
         ++m_done;
         if (m_request.progress)
-            m_request.progress({m_done, m_open.size(), m_best.empty() ? 0 : *m_best.begin(), seconds()});
+            m_request.progress({m_done, m_open.size(), m_best.empty() ? 0 : *m_best.begin(), seconds(),
+                                m_result.considered, m_result.predicted, m_result.complete});
     }
 
     void predictOne(const Setting& open, const PlanOrder& order, std::size_t number)
@@ -236,7 +239,10 @@ private:
                 ++m_result.reasons["memory: the fullest device needs more"];
                 return;
             }
-            note({prediction.metrics.makespan, peak, open.index, number});
+            const Nanoseconds step = prediction.metrics.makespan;
+            if (note({step, peak, open.index, number}) && m_request.found)
+                m_request.found({setting, order.family, order.chunks, step, peak,
+                                 tokensPerSecond(design, step) / m_request.devices});
         } catch (const Error& error) {
             const std::lock_guard lock(m_mutex);
             ++m_result.refused.shape;
@@ -244,7 +250,8 @@ private:
         }
     }
 
-    void note(const Found& found)
+    /// Whether it is among the best or on the frontier so far.
+    bool note(const Found& found)
     {
         m_found.push_back(found);
         m_best.insert(found.step);
@@ -252,10 +259,11 @@ private:
             m_best.erase(std::prev(m_best.end()));
         const auto behind = m_frontier.upper_bound(found.step);
         if (behind != m_frontier.begin() && std::prev(behind)->second <= found.peak)
-            return;
+            return found.step <= *m_best.rbegin();
         for (auto worse = m_frontier.lower_bound(found.step); worse != m_frontier.end() && worse->second >= found.peak;)
             worse = m_frontier.erase(worse);
         m_frontier[found.step] = found.peak;
+        return true;
     }
 
     /// The list: the best, and those of the frontier behind them.

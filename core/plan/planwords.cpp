@@ -10,6 +10,34 @@
 
 namespace pipewright {
 
+std::string degreesText(const PlanSetting& setting)
+{
+    std::string text;
+    for (const auto& [name, degree] : {std::pair{"tensor", setting.tensor},
+                                       {"context", setting.context},
+                                       {"expert", setting.expert},
+                                       {"pipeline", setting.pipeline},
+                                       {"data", setting.data}})
+        if (degree > 1)
+            text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, degree);
+    return text.empty() ? "one device" : text;
+}
+
+std::string memoryText(const PlanSetting& setting)
+{
+    std::string text = setting.zero.level == 0 ? "" : fmt::format("ZeRO {}", setting.zero.level);
+    if (setting.zero.reshard.every)
+        text += ", freed";
+    if (setting.recompute != Recompute::None)
+        text += (text.empty() ? "recompute " : ", recompute ") + std::string(nameOf(setting.recompute));
+    return text;
+}
+
+std::string scheduleText(const Family& family, int chunks)
+{
+    return family.chunksSelectable ? fmt::format("{}, {} chunks", family.title, chunks) : std::string(family.title);
+}
+
 StepShares sharesOf(const Design& design, const Prediction& prediction)
 {
     StepShares shares;
@@ -53,6 +81,15 @@ std::string whyText(const StepShares& shares, const StepShares* first)
         *std::max_element(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     return fmt::format("{:+.1f} % over the first ({:+.1f} % {}): {}", more(shares.step, first->step), most.first,
                        most.second, text);
+}
+
+std::vector<std::pair<std::int64_t, std::string>> byCount(const std::map<std::string, std::int64_t>& reasons)
+{
+    std::vector<std::pair<std::int64_t, std::string>> sorted;
+    for (const auto& [reason, count] : reasons)
+        sorted.emplace_back(count, reason);
+    std::sort(sorted.rbegin(), sorted.rend());
+    return sorted;
 }
 
 std::string shortReason(const Error& error)

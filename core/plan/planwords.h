@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Why a plan takes as long as it does, in words.
+// Plans in words: what they are, and why they take as long as they do.
 #pragma once
 
 #include "core/design/design.h"
+#include "core/plan/planspace.h"
 #include "core/predict/predict.h"
 
+#include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace pipewright {
+
+std::string degreesText(const PlanSetting& setting); ///< "tensor 8, pipeline 4, data 2"
+std::string memoryText(const PlanSetting& setting);  ///< "ZeRO 3, freed, recompute full"; empty: nothing is done for it
+std::string scheduleText(const Family& family, int chunks); ///< "Interleaved 1F1B, 4 chunks"
 
 /// The parts of a step: they add up to it.
 struct StepShares {
@@ -23,6 +32,9 @@ StepShares sharesOf(const Design& design, const Prediction& prediction);
 /// "works 91.2 % of its step, 2.1 % of that imbalance (device 7, which holds the head), idle 6.7 %"; with `first`
 /// before it, how much longer it takes than that and which part makes most of it.
 std::string whyText(const StepShares& shares, const StepShares* first);
+
+/// Why plans were refused, and how many: the reason that refused most first.
+std::vector<std::pair<std::int64_t, std::string>> byCount(const std::map<std::string, std::int64_t>& reasons);
 
 /// What an Error says first, without its place.
 std::string shortReason(const Error& error);

@@ -2,6 +2,7 @@
 // Whole ways to train: the list against every plan of small spaces, one prediction each; what is refused and why.
 #include "core/plan/plan.h"
 #include "core/plan/planbounds.h"
+#include "core/plan/planclusters.h"
 #include "core/predict/predict.h"
 #include "core/presets/presets.h"
 #include "errorof.h"
@@ -119,6 +120,59 @@ class PlanTest : public QObject {
     Q_OBJECT
 
 private Q_SLOTS:
+    void aClusterWithFewerDevicesIsTheReasonWhyThereIsNoPlan()
+    {
+        PlanRequest request = small();
+        request.cluster = planClusters("h100-node");
+        request.devices = 64;
+        const PlanResult result = findPlans(request);
+        QVERIFY(result.complete && result.plans.empty());
+        QVERIFY(std::any_of(result.reasons.begin(), result.reasons.end(), [](const auto& each) {
+            return each.first.find("has 8 devices, and 64 are needed") != std::string::npos;
+        }));
+    }
+
+    void theClusterOfADesignIsRepeatedAsFarAsItGoes()
+    {
+        const PresetLibrary library;
+        const Cluster nodes = library.cluster("h100-nodes", 4);
+        const PlanClusters clusters = planClusters(nodes, 4);
+        QCOMPARE(*clusters(16, 8), library.cluster("h100-nodes", 16, 8)); // 512 nodes of 8
+        QCOMPARE(clusters(16, 8), clusters(16, 8));                       // made once
+        QVERIFY(errorOf([&] { (void)clusters(4096, 2); }).find("has 4096 devices, and 8192") != std::string::npos);
+        const PlanClusters few = planClusters(library.cluster("h100-node", 4), 4);
+        QCOMPARE(few(2, 2)->devices.size(), std::size_t{2});
+        QVERIFY(errorOf([&] { (void)few(2, 4); }).find("has 4 devices, and 8") != std::string::npos);
+        Cluster mixed = nodes;
+        mixed.devices[1].memory /= 2;
+        QVERIFY(errorOf([&] { (void)planClusters(mixed, 4); }).find("differ") != std::string::npos);
+        mixed = nodes;
+        mixed.linkOfPair[{0, 1}] = nodes.link;
+        QVERIFY(errorOf([&] { (void)planClusters(mixed, 4); }).find("between single devices") != std::string::npos);
+    }
+
+    void whatIsFoundOnTheWayHoldsTheBestAndTheFrontier()
+    {
+        PlanRequest request = small();
+        std::vector<PlanFound> found;
+        request.found = [&](const PlanFound& plan) { found.push_back(plan); };
+        PlanProgress last;
+        request.progress = [&](const PlanProgress& now) { last = now; };
+        const PlanResult result = findPlans(request);
+        for (const TrainingPlan& plan : result.plans)
+            QVERIFY(std::any_of(found.begin(), found.end(), [&](const PlanFound& each) {
+                return each.step == plan.step && each.peak == plan.peak
+                       && each.tokensPerSecondPerDevice == plan.tokensPerSecondPerDevice;
+            }));
+        QVERIFY(last.bestProved && last.considered == result.considered && last.predicted == result.predicted);
+        // Without the frontier the best are the same, after no more predictions.
+        request.frontier = false;
+        const PlanResult best = findPlans(request);
+        QVERIFY(best.complete && !best.frontierComplete && best.predicted <= result.predicted);
+        for (std::size_t i = 0; i < static_cast<std::size_t>(request.top); ++i)
+            QCOMPARE(best.plans[i].step, result.plans[i].step);
+    }
+
     void theListIsThatOfAllPlansOfADenseModel()
     {
         PlanRequest request = small();
