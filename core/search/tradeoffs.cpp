@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -120,13 +119,6 @@ std::vector<TradeOff> rankedFamilies(const Design& base, RankBy by, const std::o
 double memoryOf(const TradeOff& tradeOff)
 {
     return tradeOff.peakBytes > 0 ? static_cast<double>(tradeOff.peakBytes) : tradeOff.peakActivations;
-}
-
-bool isAlike(const TradeOff& one, const TradeOff& other, const TradeOffTolerance& tolerance)
-{
-    const double larger = std::max(memoryOf(one), memoryOf(other));
-    return std::abs(memoryOf(one) - memoryOf(other)) <= tolerance.memoryShare * larger
-           && std::abs(one.bubble - other.bubble) <= tolerance.bubble;
 }
 
 std::vector<bool> paretoFront(std::span<const TradeOff> tradeOffs, const TradeOffTolerance& tolerance)

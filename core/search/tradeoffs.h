@@ -61,9 +61,6 @@ struct TradeOffTolerance {
     double bubble = 0;      ///< in shares, 0.001 is a tenth of a percent
 };
 
-/// Whether both are equal within the tolerance.
-bool isAlike(const TradeOff& one, const TradeOff& other, const TradeOffTolerance& tolerance);
-
 /// Per candidate, whether it is possible and Pareto-optimal in memory and bubble: no other candidate is better in one
 /// of them by more than the tolerance and worse in the other by at most the tolerance. O(n^2); there are tens of
 /// candidates.

@@ -32,22 +32,9 @@ MemoryBars::MemoryBars(QWidget* parent) : QWidget(parent), m_chart(new Chart(thi
     m_chart->setForeground([this](QPainter& painter) { paint(painter); });
 }
 
-std::vector<MemoryBars::Part> MemoryBars::parts() const
+std::vector<MemoryKind> MemoryBars::kinds() const
 {
-    const Theme& theme = Theme::of(*this);
-    std::vector<Part> parts{{tr("weights"), theme.persistent, &DeviceMemory::weights},
-                            {tr("gradients"), theme.fill(Op::W), &DeviceMemory::gradients},
-                            {tr("optimizer"), theme.fill(Op::U), &DeviceMemory::optimizer},
-                            {tr("framework"), theme.dim, &DeviceMemory::framework},
-                            {tr("gathered"), theme.fill(Op::R), &DeviceMemory::gathered},
-                            {tr("activations"), theme.fill(Op::F), &DeviceMemory::activations},
-                            {tr("buffers"), theme.fill(Op::I), &DeviceMemory::buffers},
-                            {tr("workspace"), theme.waiting, &DeviceMemory::workspace}};
-    std::erase_if(parts, [this](const Part& part) {
-        return (part.bytes == &DeviceMemory::framework || part.bytes == &DeviceMemory::gathered)
-               && std::ranges::all_of(m_devices, [&](const DeviceMemory& device) { return device.*part.bytes == 0; });
-    });
-    return parts;
+    return memoryKinds(Theme::of(*this), m_devices);
 }
 
 void MemoryBars::setDevices(std::vector<DeviceMemory> devices, std::vector<QString> names)
@@ -81,10 +68,10 @@ void MemoryBars::refresh()
             m_most = std::max(m_most, double(device.limit));
     }
     std::vector<Chart::BarPart> bars;
-    for (const Part& part : parts()) {
-        Chart::BarPart bar{part.name, part.color, {}};
+    for (const MemoryKind& kind : kinds()) {
+        Chart::BarPart bar{kind.name, kind.color, {}};
         for (const DeviceMemory& device : m_devices)
-            bar.values.push_back(double(device.*part.bytes));
+            bar.values.push_back(double(device.*kind.bytes));
         bars.push_back(std::move(bar));
     }
     m_chart->setStackedBars(bars, static_cast<int>(m_devices.size()), 0.56);
@@ -97,11 +84,11 @@ void MemoryBars::paint(QPainter& painter) const
     const Theme& theme = Theme::of(*this);
     painter.setFont(Theme::words(TextSize::Small));
     double x = nameWidth;
-    for (const Part& part : parts()) {
-        painter.fillRect(QRectF(x, 5, 11, 11), part.color);
+    for (const MemoryKind& kind : kinds()) {
+        painter.fillRect(QRectF(x, 5, 11, 11), kind.color);
         painter.setPen(theme.dim);
-        painter.drawText(QPointF(x + 17, 14), part.name);
-        x += 17 + painter.fontMetrics().horizontalAdvance(part.name) + 20;
+        painter.drawText(QPointF(x + 17, 14), kind.name);
+        x += 17 + painter.fontMetrics().horizontalAdvance(kind.name) + 20;
     }
     const QRectF plot = m_chart->plotArea();
     const double row = plot.height() / std::max<std::size_t>(1, m_devices.size());
@@ -139,8 +126,8 @@ bool MemoryBars::event(QEvent* event)
         return true;
     QStringList lines{
         tr("%1 at its peak, %2 into the step").arg(m_names[device], durationText(m_devices[device].time))};
-    for (const Part& part : parts())
-        lines << tr("%1 %2").arg(part.name, sizeText(m_devices[device].*part.bytes));
+    for (const MemoryKind& kind : kinds())
+        lines << tr("%1 %2").arg(kind.name, sizeText(m_devices[device].*kind.bytes));
     QToolTip::showText(help->globalPos(), lines.join(QLatin1Char('\n')), this);
     return true;
 }

@@ -3,7 +3,7 @@
 // the bar.
 #pragma once
 
-#include "core/predict/stagememory.h"
+#include "gui/memory/memorykinds.h"
 
 #include <QWidget>
 
@@ -26,12 +26,7 @@ protected:
     bool event(QEvent* event) override;
 
 private:
-    struct Part {
-        QString name;
-        QColor color;
-        Bytes DeviceMemory::*bytes;
-    };
-    std::vector<Part> parts() const;
+    std::vector<MemoryKind> kinds() const;
     void refresh();
     void paint(QPainter& painter) const;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Scales points to round ticks and draws the front of paretoFront() as steps. O(points log points).
+// Scales points to round ticks and draws the front as steps. O(points log points).
 #include "gui/search/tradeoffplot.h"
 
 #include "gui/widgets/chart.h"
@@ -8,6 +8,7 @@
 #include "gui/widgets/words.h"
 
 #include <QKeyEvent>
+#include <QLineF>
 #include <QMouseEvent>
 #include <QPainter>
 #include <QWheelEvent>
@@ -21,8 +22,7 @@ namespace {
 
 constexpr int leftMargin = 64, topMargin = 16, rightMargin = 24, bottomMargin = 44;
 constexpr double radius = 4.5;
-constexpr double reach = 12; ///< pixels within which a point is hit
-constexpr TradeOffTolerance unnoticed{0.005, 0.001};
+constexpr double reach = 12;          ///< pixels within which a point is hit
 constexpr double closest = 1.0 / 400; ///< the least visible share of the whole range of an axis
 
 /// The smallest of 1, 2, 5 x 10^n that is at least `least`.
@@ -35,14 +35,34 @@ double roundStep(double least)
     return 10 * decade;
 }
 
+/// With some room around the points.
+QRectF wholeRange(const std::vector<QPointF>& points, TradeOffPlot::Value value)
+{
+    QRectF range;
+    if (!points.empty())
+        range = {points.front(), points.front()};
+    for (const QPointF& point : points) {
+        range.setLeft(std::min(range.left(), point.x()));
+        range.setRight(std::max(range.right(), point.x()));
+        range.setTop(std::min(range.top(), point.y()));
+        range.setBottom(std::max(range.bottom(), point.y()));
+    }
+    if (value == TradeOffPlot::Value::Bubble)
+        return {0, 0, std::max(range.right(), 1e-9) * 1.08, std::max(range.bottom(), 0.01) * 1.1};
+    const double width = std::max({range.width(), 0.02 * range.right(), 1.0});
+    const double height = std::max({range.height(), 0.02 * range.bottom(), 1.0});
+    const double left = std::max(0.0, range.left() - 0.08 * width), top = std::max(0.0, range.top() - 0.1 * height);
+    return {left, top, range.left() + 1.12 * width - left, range.top() + 1.12 * height - top};
+}
+
 } // namespace
 
-TradeOffPlot::TradeOffPlot(QWidget* parent) : QWidget(parent), m_chart(new Chart(this))
+TradeOffPlot::TradeOffPlot(Value value, QWidget* parent) : QWidget(parent), m_value(value), m_chart(new Chart(this))
 {
     onThemeChange(this, [this] { refresh(); });
     setFocusPolicy(Qt::StrongFocus);
     setMouseTracking(true);
-    setAccessibleName(tr("Peak memory against bubble"));
+    setAccessibleName(value == Value::Bubble ? tr("Peak memory against bubble") : tr("Peak memory against step"));
     setToolTip(tr("The wheel zooms, dragging the ground moves, Home shows all; a click on a point takes it"));
     setMinimumSize(360, 260);
     m_chart->setAttribute(Qt::WA_TransparentForMouseEvents);
@@ -50,28 +70,30 @@ TradeOffPlot::TradeOffPlot(QWidget* parent) : QWidget(parent), m_chart(new Chart
     m_chart->setForeground([this](QPainter& painter) { paint(painter); });
 }
 
-bool TradeOffPlot::inBytes() const
-{
-    return std::any_of(m_points.begin(), m_points.end(), [](const TradeOff& point) { return point.peakBytes > 0; });
-}
-
 QString TradeOffPlot::memoryText(double memory) const
 {
-    return inBytes() ? sizeText(static_cast<Bytes>(memory)) : multipleText(memory);
+    return m_inBytes ? sizeText(static_cast<Bytes>(memory)) : multipleText(memory);
 }
 
-void TradeOffPlot::setPoints(const std::vector<TradeOff>& points)
+QString TradeOffPlot::valueText(double value) const
 {
-    m_points = points;
-    m_front = paretoFront(m_points, unnoticed);
+    return m_value == Value::Bubble
+               ? percentText(value)
+               : durationText(static_cast<Nanoseconds>(value), static_cast<Nanoseconds>(m_whole.bottom()));
+}
+
+void TradeOffPlot::setPoints(std::vector<Point> points, bool inBytes)
+{
+    m_points = std::move(points);
+    m_inBytes = inBytes;
     if (m_current >= static_cast<int>(m_points.size()))
         m_current = -1;
     refresh();
 }
 
-void TradeOffPlot::setPresent(std::optional<TradeOff> present, Bytes limit)
+void TradeOffPlot::setPresent(std::optional<QPointF> present, Bytes limit)
 {
-    m_present = std::move(present);
+    m_present = present;
     m_limit = limit;
     refresh();
 }
@@ -87,38 +109,33 @@ void TradeOffPlot::setCurrent(int point)
 
 void TradeOffPlot::refresh()
 {
-    m_mostMemory = m_mostBubble = 0;
-    const auto take = [this](const TradeOff& point) {
-        m_mostMemory = std::max(m_mostMemory, memoryOf(point));
-        m_mostBubble = std::max(m_mostBubble, point.bubble);
-    };
-    for (const TradeOff& point : m_points)
+    std::vector<QPointF> all;
+    for (const Point& point : m_points)
         if (point.possible)
-            take(point);
+            all.emplace_back(point.memory, point.value);
     if (m_present)
-        take(*m_present);
-    m_mostMemory = std::max(m_mostMemory, 1e-9) * 1.08;
-    m_mostBubble = std::max(m_mostBubble, 0.01) * 1.1;
+        all.push_back(*m_present);
+    m_whole = wholeRange(all, m_value);
     if (m_all)
-        m_shown = {0, 0, m_mostMemory, m_mostBubble};
+        m_shown = m_whole;
     m_chart->clear();
     m_chart->setRange(m_shown.left(), m_shown.right(), m_shown.top(), m_shown.bottom());
 
     std::vector<QPointF> front;
-    for (std::size_t i = 0; i < m_points.size(); ++i)
-        if (m_front[i])
-            front.emplace_back(memoryOf(m_points[i]), m_points[i].bubble);
+    for (const Point& point : m_points)
+        if (point.onFront)
+            front.emplace_back(point.memory, point.value);
     std::sort(front.begin(), front.end(), [](const QPointF& a, const QPointF& b) { return a.x() < b.x(); });
     if (!front.empty()) {
-        // The front as steps: the bubble is constant up to the next point that has less.
-        std::vector<QPointF> steps{{front.front().x(), m_mostBubble}};
+        // The front as steps: the value is constant up to the next point that has less.
+        std::vector<QPointF> steps{{front.front().x(), m_whole.bottom()}};
         for (const QPointF& point : front) {
             if (point.y() >= steps.back().y())
                 continue; // no improvement over the last point
             steps.emplace_back(point.x(), steps.back().y());
             steps.push_back(point);
         }
-        steps.emplace_back(m_mostMemory, steps.back().y());
+        steps.emplace_back(m_whole.right(), steps.back().y());
         m_chart->addLine(steps, Theme::of(*this).accent, 1.2);
     }
     m_chart->setForeground([this](QPainter& painter) { paint(painter); });
@@ -126,8 +143,8 @@ void TradeOffPlot::refresh()
 
 QPointF TradeOffPlot::positionOf(int point) const
 {
-    const TradeOff& p = m_points[point];
-    return {m_chart->xOf(memoryOf(p)), m_chart->yOf(p.bubble)};
+    const Point& p = m_points[point];
+    return {m_chart->xOf(p.memory), m_chart->yOf(p.value)};
 }
 
 int TradeOffPlot::pointAt(QPointF position) const
@@ -149,11 +166,14 @@ int TradeOffPlot::pointAt(QPointF position) const
 void TradeOffPlot::setShown(const QRectF& range)
 {
     // Limits the zoom between a least visible range and the whole range.
-    const double width = std::clamp(range.width(), closest * m_mostMemory, m_mostMemory);
-    const double height = std::clamp(range.height(), closest * m_mostBubble, m_mostBubble);
-    m_shown = {std::clamp(range.left(), 0.0, m_mostMemory - width), std::clamp(range.top(), 0.0, m_mostBubble - height),
-               width, height};
-    m_all = width >= m_mostMemory && height >= m_mostBubble;
+    const double width = std::clamp(range.width(), closest * m_whole.width(), m_whole.width());
+    const double height = std::clamp(range.height(), closest * m_whole.height(), m_whole.height());
+    const auto within = [](double from, double least, double most) {
+        return std::min(std::max(from, least), std::max(least, most));
+    };
+    m_shown = {within(range.left(), m_whole.left(), m_whole.right() - width),
+               within(range.top(), m_whole.top(), m_whole.bottom() - height), width, height};
+    m_all = width >= m_whole.width() && height >= m_whole.height();
     refresh();
 }
 
@@ -175,7 +195,7 @@ void TradeOffPlot::panBy(QPointF pixels)
 
 void TradeOffPlot::showAll()
 {
-    setShown({0, 0, m_mostMemory, m_mostBubble});
+    setShown(m_whole);
 }
 
 std::vector<TradeOffPlot::Name> TradeOffPlot::namesOnFront() const
@@ -187,7 +207,7 @@ std::vector<TradeOffPlot::Name> TradeOffPlot::namesOnFront() const
         if (isOnFront(i))
             front.push_back(i);
     std::stable_sort(front.begin(), front.end(),
-                     [this](int a, int b) { return memoryOf(m_points[a]) < memoryOf(m_points[b]); });
+                     [this](int a, int b) { return m_points[a].memory < m_points[b].memory; });
     std::vector<QRectF> taken;
     for (const int i : front)
         taken.emplace_back(positionOf(i) - QPointF(radius, radius), QSizeF(2 * radius, 2 * radius));
@@ -198,11 +218,11 @@ std::vector<TradeOffPlot::Name> TradeOffPlot::namesOnFront() const
             continue;
         int alike = 0;
         for (const int other : front)
-            if (other == i || (!named[other] && isAlike(m_points[i], m_points[other], unnoticed))) {
+            if (other == i || (!named[other] && QLineF(positionOf(i), positionOf(other)).length() < radius)) {
                 named[other] = true;
                 ++alike;
             }
-        QString text = QString::fromStdString(m_points[i].candidate.label());
+        QString text = m_points[i].name;
         if (alike > 1)
             text = tr("%1 and %n more", "", alike - 1).arg(text);
         const QSizeF size(metrics.horizontalAdvance(text) + 4, metrics.height());
@@ -233,23 +253,23 @@ void TradeOffPlot::paintAxes(QPainter& painter) const
     const QRectF plot = m_chart->plotArea();
     painter.setFont(Theme::numbers(TextSize::Small));
     painter.setPen(theme.dim);
-    const double bubbleStep = roundStep(m_shown.height() / std::max(1.0, plot.height() / 48));
-    for (double bubble = std::ceil(m_shown.top() / bubbleStep) * bubbleStep; bubble <= m_shown.bottom();
-         bubble += bubbleStep) {
-        const double y = m_chart->yOf(bubble);
+    const double valueStep = roundStep(m_shown.height() / std::max(1.0, plot.height() / 48));
+    for (double value = std::ceil(m_shown.top() / valueStep) * valueStep; value <= m_shown.bottom();
+         value += valueStep) {
+        const double y = m_chart->yOf(value);
         painter.fillRect(QRectF(plot.left(), y, plot.width(), 1), theme.hairline);
-        painter.drawText(QRectF(0, y - (bubble == 0 ? 12 : 8), leftMargin - 8, 16), Qt::AlignRight | Qt::AlignVCenter,
-                         percentText(bubble));
+        painter.drawText(QRectF(0, y - (value == 0 ? 12 : 8), leftMargin - 8, 16), Qt::AlignRight | Qt::AlignVCenter,
+                         valueText(value));
     }
     // Bytes step by powers of two, so that ticks are whole.
     const double wanted = m_shown.width() / std::max(1.0, plot.width() / 92);
     const double memoryStep =
-        inBytes() ? std::pow(2.0, std::ceil(std::log2(std::max(1.0, wanted)))) : roundStep(wanted);
+        m_inBytes ? std::pow(2.0, std::ceil(std::log2(std::max(1.0, wanted)))) : roundStep(wanted);
     for (double memory = std::ceil(m_shown.left() / memoryStep) * memoryStep; memory <= m_shown.right();
          memory += memoryStep) {
         const double x = m_chart->xOf(memory);
         painter.fillRect(QRectF(x, plot.bottom(), 1, 5), theme.dim);
-        // The first label starts at its tick, to avoid the bubble axis's zero.
+        // The first label starts at its tick, to avoid the other axis's zero.
         const QRectF below(memory == 0 ? x : x - 46, plot.bottom() + 6, 92, 16);
         painter.drawText(below, (memory == 0 ? Qt::AlignLeft : Qt::AlignHCenter) | Qt::AlignTop, memoryText(memory));
     }
@@ -257,7 +277,7 @@ void TradeOffPlot::paintAxes(QPainter& painter) const
     painter.drawText(QRectF(plot.left(), plot.bottom() + 24, plot.width(), 16), Qt::AlignRight | Qt::AlignVCenter,
                      tr("peak memory of the fullest device →"));
     painter.drawText(QRectF(plot.left() + 6, plot.top() - 2, 200, 16), Qt::AlignLeft | Qt::AlignVCenter,
-                     tr("↑ bubble"));
+                     m_value == Value::Bubble ? tr("↑ bubble") : tr("↑ step"));
 }
 
 void TradeOffPlot::paint(QPainter& painter) const
@@ -266,7 +286,7 @@ void TradeOffPlot::paint(QPainter& painter) const
     const QRectF plot = m_chart->plotArea();
     paintAxes(painter);
     painter.setRenderHint(QPainter::Antialiasing);
-    if (m_limit > 0 && inBytes() && double(m_limit) <= m_shown.right() && double(m_limit) >= m_shown.left()) {
+    if (m_limit > 0 && m_inBytes && double(m_limit) <= m_shown.right() && double(m_limit) >= m_shown.left()) {
         const double x = m_chart->xOf(double(m_limit));
         painter.setPen(QPen(theme.bad, 1, Qt::DashLine));
         painter.drawLine(QPointF(x, plot.top()), QPointF(x, plot.bottom()));
@@ -294,7 +314,7 @@ void TradeOffPlot::paint(QPainter& painter) const
     painter.setBrush(Qt::NoBrush);
     if (m_present) {
         painter.setPen(QPen(theme.selection, 1.5));
-        painter.drawEllipse(QPointF(m_chart->xOf(memoryOf(*m_present)), m_chart->yOf(m_present->bubble)), radius + 4,
+        painter.drawEllipse(QPointF(m_chart->xOf(m_present->x()), m_chart->yOf(m_present->y())), radius + 4,
                             radius + 4);
     }
     painter.restore();
@@ -306,14 +326,12 @@ void TradeOffPlot::paintLabel(QPainter& painter) const
 {
     const Theme& theme = Theme::of(*this);
     const QRectF plot = m_chart->plotArea();
-    const TradeOff& point = m_points[m_current];
+    const Point& point = m_points[m_current];
     const QPointF at = positionOf(m_current);
     painter.setBrush(Qt::NoBrush);
     painter.setPen(QPen(theme.accent, 2));
     painter.drawEllipse(at, radius + 2.5, radius + 2.5);
-    const QString text = tr("%1 · %2 · %3")
-                             .arg(QString::fromStdString(point.candidate.label()), memoryText(memoryOf(point)),
-                                  percentText(point.bubble));
+    const QString text = tr("%1 · %2 · %3").arg(point.name, memoryText(point.memory), valueText(point.value));
     painter.setFont(Theme::words(TextSize::Normal, QFont::DemiBold));
     const double width = painter.fontMetrics().horizontalAdvance(text) + 20;
     QRectF label(at.x() + 12, at.y() - 32, width, 24);
@@ -399,7 +417,7 @@ void TradeOffPlot::keyPressEvent(QKeyEvent* event)
     if (order.empty())
         return;
     std::stable_sort(order.begin(), order.end(),
-                     [this](int a, int b) { return memoryOf(m_points[a]) < memoryOf(m_points[b]); });
+                     [this](int a, int b) { return m_points[a].memory < m_points[b].memory; });
     const auto now = std::find(order.begin(), order.end(), m_current);
     const auto last = static_cast<std::ptrdiff_t>(order.size()) - 1;
     const std::ptrdiff_t next = now == order.end()

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Peak memory (x) against bubble (y), one point per schedule: the Pareto front as a step line with the names of its
-// schedules where there is room, the device memory as a red line, the current schedule as a ring. The point under the
-// cursor or selected by arrow keys is labelled; a click or Return takes it. The wheel, + and - zoom, dragging the
-// background pans, Home shows all.
+// Peak memory (x) against what should be small besides (y: the bubble, or the step), one point per schedule or plan:
+// the Pareto front as a step line with the names of its points where there is room, the device memory as a red line,
+// the current schedule as a ring. The point under the cursor or selected by arrow keys is labelled; a click or Return
+// takes it. The wheel, + and - zoom, dragging the background pans, Home shows all.
 #pragma once
 
-#include "core/search/tradeoffs.h"
+#include "core/base/units.h"
 
+#include <QString>
 #include <QWidget>
 
 #include <optional>
+#include <vector>
 
 namespace pipewright {
 
@@ -19,18 +21,30 @@ class TradeOffPlot : public QWidget {
     Q_OBJECT
 
 public:
-    explicit TradeOffPlot(QWidget* parent = nullptr);
+    /// What the second axis shows.
+    enum class Value {
+        Bubble, ///< a share, from 0 on
+        Step,   ///< nanoseconds, from the shortest on, as its memory is from the least on
+    };
+    explicit TradeOffPlot(Value value, QWidget* parent = nullptr);
 
-    /// The evaluated points so far; impossible ones are not drawn.
-    void setPoints(const std::vector<TradeOff>& points);
-    /// The schedule in the timeline, as a point; `limit` is the least memory of a device (0: not known).
-    void setPresent(std::optional<TradeOff> present, Bytes limit);
+    struct Point {
+        QString name;
+        double memory = 0; ///< bytes, or multiples of a microbatch's activations
+        double value = 0;
+        bool onFront = false;
+        bool possible = true; ///< others are not drawn
+    };
+    /// The evaluated points so far. `inBytes`: what their memory is.
+    void setPoints(std::vector<Point> points, bool inBytes);
+    /// The schedule in the timeline, as (memory, value); `limit` is the least memory of a device (0: not known).
+    void setPresent(std::optional<QPointF> present, Bytes limit);
     int current() const { return m_current; } ///< index into the points; -1: none
     void setCurrent(int point);
     QPointF positionOf(int point) const; ///< in this widget's coordinates
     int pointAt(QPointF position) const; ///< the nearest within reach, -1: none
-    bool isOnFront(int point) const { return m_front[point]; }
-    /// A name beside the front, and its place; schedules with nearly equal memory and bubble share one name.
+    bool isOnFront(int point) const { return m_points[point].onFront; }
+    /// A name beside the front, and its place; points that lie on one another share one name.
     struct Name {
         QString text;
         QRectF place;
@@ -39,7 +53,7 @@ public:
     void zoomBy(double factor, QPointF around); ///< more than 1: closer
     void panBy(QPointF pixels);
     void showAll();
-    QRectF shown() const { return m_shown; } ///< memory from left to right, bubble from top() up to bottom()
+    QRectF shown() const { return m_shown; } ///< memory from left to right, the value from top() up to bottom()
     QSize sizeHint() const override { return {640, 420}; }
 
 Q_SIGNALS:
@@ -58,18 +72,19 @@ private:
     void refresh();
     void paint(QPainter& painter) const;
     QString memoryText(double memory) const;
-    bool inBytes() const; ///< whether memory is shown in bytes; otherwise in microbatches
+    QString valueText(double value) const;
 
+    const Value m_value;
     Chart* m_chart;
-    std::vector<TradeOff> m_points;
-    std::vector<bool> m_front;
-    std::optional<TradeOff> m_present;
+    std::vector<Point> m_points;
+    bool m_inBytes = true; ///< otherwise memory is in microbatches
+    std::optional<QPointF> m_present;
     Bytes m_limit = 0;
     void setShown(const QRectF& range);
     void paintAxes(QPainter& painter) const;
     void paintLabel(QPainter& painter) const; ///< of the current point
 
-    double m_mostMemory = 1, m_mostBubble = 1;
+    QRectF m_whole{0, 0, 1, 1}; ///< the range of all points
     QRectF m_shown{0, 0, 1, 1};
     bool m_all = true;             ///< everything is shown: the range grows with the points
     std::optional<QPointF> m_held; ///< during a pan: the last mouse position

@@ -26,6 +26,7 @@ namespace {
 
 enum Column { Name, Memory, Bubble, Median, SlowStep, Loss, listColumns };
 constexpr int pointRole = Qt::UserRole + 1;
+constexpr TradeOffTolerance unnoticed{0.005, 0.001};
 
 /// Sorts numerically in columns whose text is a number with a unit.
 class TradeOffRow : public QTreeWidgetItem {
@@ -42,8 +43,8 @@ public:
 } // namespace
 
 TradeOffWindow::TradeOffWindow(Document& document, QWidget* parent)
-    : QDialog(parent), m_document(document), m_plot(new TradeOffPlot(this)), m_list(new QTreeWidget(this)),
-      m_noise(new NoiseFields(this)), m_progress(new QProgressBar(this)),
+    : QDialog(parent), m_document(document), m_plot(new TradeOffPlot(TradeOffPlot::Value::Bubble, this)),
+      m_list(new QTreeWidget(this)), m_noise(new NoiseFields(this)), m_progress(new QProgressBar(this)),
       m_state(makeCaption({}, TextSize::Normal, this)), m_button(new QPushButton(this))
 {
     onThemeChange(this, [this] { refreshList(); }); // its rows hold colours
@@ -181,7 +182,7 @@ void TradeOffWindow::start()
     m_progress->setValue(0);
     m_progress->show();
     m_state->setText(tr("working out %1 schedules …").arg(m_wanted));
-    m_plot->setPoints({});
+    showPoints();
     refreshPresent();
     refreshList();
     QThreadPool::globalInstance()->start([inbox = m_inbox, stop = m_search.get_token(), base = m_base, candidates,
@@ -201,7 +202,7 @@ void TradeOffWindow::add(const TradeOff& point)
 {
     m_points.push_back(point);
     m_progress->setValue(static_cast<int>(m_points.size()));
-    m_plot->setPoints(m_points);
+    showPoints();
     refreshList();
     if (m_points.size() == m_wanted) {
         const auto possible =
@@ -231,6 +232,17 @@ void TradeOffWindow::end(const QString& state)
     m_state->setText(m_result = state);
     if (ran)
         Q_EMIT finished();
+}
+
+void TradeOffWindow::showPoints()
+{
+    const std::vector<bool> front = paretoFront(m_points, unnoticed);
+    std::vector<TradeOffPlot::Point> points;
+    for (std::size_t i = 0; i < m_points.size(); ++i)
+        points.push_back({QString::fromStdString(m_points[i].candidate.label()), memoryOf(m_points[i]),
+                          m_points[i].bubble, front[i], m_points[i].possible});
+    m_plot->setPoints(std::move(points), std::any_of(m_points.begin(), m_points.end(),
+                                                     [](const TradeOff& point) { return point.peakBytes > 0; }));
 }
 
 void TradeOffWindow::refreshList()
@@ -292,17 +304,17 @@ void TradeOffWindow::refreshList()
 
 void TradeOffWindow::refreshPresent()
 {
-    std::optional<TradeOff> present;
+    std::optional<QPointF> present;
     std::optional<Prediction> own; // predicted for the groups, not their members, like all points
     if (m_document.prediction() && runsMemberByMember(m_document.design()))
         own = predictPlaced(m_document.design());
     if (const Prediction* prediction = own ? &*own : m_document.prediction()) {
-        present.emplace();
-        present->bubble = prediction->metrics.rateMakespan;
+        TradeOff shown;
         for (const DeviceMetrics& device : prediction->metrics.devices) {
-            present->peakBytes = std::max(present->peakBytes, device.peakBytes);
-            present->peakActivations = std::max(present->peakActivations, device.peakActivations);
+            shown.peakBytes = std::max(shown.peakBytes, device.peakBytes);
+            shown.peakActivations = std::max(shown.peakActivations, device.peakActivations);
         }
+        present.emplace(memoryOf(shown), prediction->metrics.rateMakespan);
     }
     Bytes limit = 0;
     for (const DeviceSpec& device : m_document.design().cluster.devices)

@@ -55,6 +55,7 @@ private:
     void add(const TradeOff& point);
     void finishTaking(const Design& design, const QString& label);
     void end(const QString& state);
+    void showPoints();
     void refreshList();
     void refreshPresent();
     bool isStale() const; ///< the design now has another model, cluster, costs or microbatch count

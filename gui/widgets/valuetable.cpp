@@ -8,14 +8,12 @@
 #include <QKeyEvent>
 
 #include <algorithm>
-#include <numeric>
 
 namespace pipewright {
 
 namespace {
 
 constexpr int toneRole = Qt::UserRole;
-constexpr int leastColumn = 64;
 constexpr int gap = 8; ///< between figures and the next column
 enum Tone { Usual, Quiet, Wrong };
 
@@ -48,7 +46,7 @@ ValueTable::ValueTable(const QString& name, const QStringList& columns, QWidget*
     horizontalHeader()->setFont(Theme::words(TextSize::Small));
     horizontalHeader()->setHighlightSections(false);
     horizontalHeader()->setSectionResizeMode(QHeaderView::Fixed);
-    horizontalHeader()->setMinimumSectionSize(leastColumn);
+    horizontalHeader()->setMinimumSectionSize(m_leastColumn);
     horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
     setHorizontalScrollMode(QAbstractItemView::ScrollPerPixel);
     connect(this, &QTableWidget::itemChanged, this, [this](QTableWidgetItem* item) {
@@ -62,6 +60,13 @@ ValueTable::ValueTable(const QString& name, const QStringList& columns, QWidget*
 void ValueTable::setColumnTip(int column, const QString& tip)
 {
     horizontalHeaderItem(column)->setToolTip(tip);
+}
+
+void ValueTable::setLeastColumn(int pixels)
+{
+    m_leastColumn = pixels;
+    horizontalHeader()->setMinimumSectionSize(pixels);
+    fitColumns();
 }
 
 int ValueTable::heightOfRows() const
@@ -113,15 +118,16 @@ void ValueTable::setCells(int row, const std::vector<ValueCell>& cells)
 
 void ValueTable::fitColumns()
 {
-    std::vector<int> needs;
-    for (int column = 0; column < columnCount(); ++column)
+    std::vector<int> needs, order;
+    for (int column = 0; column < columnCount(); ++column) {
         needs.push_back(std::max(
-            leastColumn, gap + std::max(sizeHintForColumn(column), horizontalHeader()->sectionSizeHint(column))));
+            m_leastColumn, gap + std::max(sizeHintForColumn(column), horizontalHeader()->sectionSizeHint(column))));
+        if (!isColumnHidden(column))
+            order.push_back(column);
+    }
     // The widest column first; the others share the remaining width equally.
-    std::vector<int> order(needs.size());
-    std::iota(order.begin(), order.end(), 0);
     std::sort(order.begin(), order.end(), [&](int a, int b) { return needs[a] > needs[b]; });
-    int space = viewport()->width(), left = columnCount();
+    int space = viewport()->width(), left = static_cast<int>(order.size());
     for (const int column : order) {
         const int width = std::max(needs[column], space / left--);
         setColumnWidth(column, width);

@@ -26,8 +26,9 @@ public:
     ValueTable(const QString& name, const QStringList& columns, QWidget* parent = nullptr);
     void setRows(const std::vector<std::vector<ValueCell>>& rows);
     void appendRow(const std::vector<ValueCell>& cells);
-    void growWithRows(int most); ///< as high as its rows, at most `most` pixels
-    int heightOfRows() const;    ///< pixels that show them all
+    void growWithRows(int most);     ///< as high as its rows, at most `most` pixels
+    int heightOfRows() const;        ///< pixels that show them all
+    void setLeastColumn(int pixels); ///< no column is narrower
     QString text(int row, int column) const;
     void setColumnTip(int column, const QString& tip);
 
@@ -45,6 +46,7 @@ private:
 
     bool m_filling = false;
     int m_mostHeight = 0; ///< 0: the layout decides
+    int m_leastColumn = 64;
 };
 
 } // namespace pipewright

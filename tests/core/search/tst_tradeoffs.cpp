@@ -49,8 +49,6 @@ private Q_SLOTS:
         const TradeOffTolerance tolerance{0.005, 0.001};
         QCOMPARE(paretoFront(points), (std::vector<bool>{true, true, false, true, true}));
         QCOMPARE(paretoFront(points, tolerance), (std::vector<bool>{false, true, true, false, true}));
-        QVERIFY(isAlike(points[1], points[2], tolerance) && !isAlike(points[0], points[1], tolerance));
-        QVERIFY(!isAlike(points[1], points[2], {}) && isAlike(points[1], points[1], {}));
     }
 
     /// Against the definition, on every pair.
