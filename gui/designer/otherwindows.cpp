@@ -10,6 +10,7 @@
 #include "gui/experiment/experimentwindow.h"
 #include "gui/model/modelwindow.h"
 #include "gui/model/thismachine.h"
+#include "gui/plan/planwindow.h"
 #include "gui/search/searchwindow.h"
 #include "gui/search/tradeoffwindow.h"
 #include "gui/sharding/shardingwindow.h"
@@ -89,6 +90,8 @@ const std::vector<OtherWindow>& otherWindows()
     static const std::vector<OtherWindow> rows{
         {&ModelWindow::staticMetaObject, "model", tr("Model and cluster…"), key(Qt::Key_M),
          tr("Layers, their cut into stages, devices and links"), makeModel},
+        {&PlanWindow::staticMetaObject, "plan", tr("Plan…"), shifted(Qt::Key_N),
+         tr("The best ways to train a model on so many GPUs: degrees, schedule, memory"), make<PlanWindow>},
         {&SearchWindow::staticMetaObject, "search", tr("Search for a better order…"), shifted(Qt::Key_F),
          tr("The best order within a memory limit, with a bound on what is possible"), makeSearch},
         {&SearchWindow::staticMetaObject, "search", tr("Improve the selected blocks…"), shifted(Qt::Key_I),

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Beside the list: the chosen plan with its memory by kind and why it stands where it does, what the pins cost, and the
+// question why a value of a dimension is not among the best, with its answer.
+#pragma once
+
+#include "core/plan/plan.h"
+
+#include <QWidget>
+
+#include <memory>
+
+class QComboBox;
+class QLabel;
+class QPushButton;
+
+namespace pipewright {
+
+class FactList;
+
+class PlanDetails : public QWidget {
+    Q_OBJECT
+
+public:
+    explicit PlanDetails(QWidget* parent = nullptr);
+
+    void setPlan(const std::shared_ptr<const PlanResult>& result, int plan); ///< -1: none is chosen
+    void setFound(const PlanFound* plan);  ///< of a search under way; null: none is chosen
+    void setPinCosts(const QString& text); ///< empty: nothing is pinned
+    void setAnswer(const QString& text, bool bad = false);
+    void setAskable(bool askable); ///< once a search has ended
+
+    QString why() const;
+    QString pinCosts() const;
+    QString answer() const;
+    QComboBox* dimension() const { return m_dimension; }
+    QComboBox* value() const { return m_value; }
+    QPushButton* askButton() const { return m_ask; }
+
+Q_SIGNALS:
+    void asked(const QString& pin); ///< "tensor=16"
+
+private:
+    void takeDimension();
+
+    QLabel* m_heading;
+    QLabel* m_name;
+    QLabel* m_why;
+    FactList* m_facts;
+    QLabel* m_pinCosts;
+    QComboBox* m_dimension;
+    QComboBox* m_value;
+    QPushButton* m_ask;
+    QLabel* m_answer;
+};
+
+/// Where the best `with` a pinned dimension stands beside the best of all, or why there is none; as `plan --why` says
+/// it.
+QString answerText(const QString& pin, const PlanResult& with, const PlanResult& all);
+/// What the pins of `all` cost beside the best `without` them.
+QString pinCostText(const QString& pins, const PlanResult& all, const PlanResult& without);
+/// "tensor 8, data 8, 16 × 1, 1F1B, ZeRO 1".
+QString planText(const PlanSetting& setting, const Family& family, int chunks);
+
+} // namespace pipewright

@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/plan/planwindow.h"
+
+#include "core/base/formattedtext.h"
+#include "core/design/costorigins.h"
+#include "core/plan/planwords.h"
+#include "gui/plan/filechoice.h"
+#include "gui/plan/plandetails.h"
+#include "gui/plan/planexport.h"
+#include "gui/plan/planfields.h"
+#include "gui/plan/plantable.h"
+#include "gui/plan/planwork.h"
+#include "gui/search/tradeoffplot.h"
+#include "gui/widgets/closingrow.h"
+#include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
+#include "gui/widgets/onscreen.h"
+#include "gui/widgets/themechange.h"
+#include "gui/widgets/words.h"
+
+#include <QApplication>
+#include <QClipboard>
+#include <QHideEvent>
+#include <QLocale>
+#include <QMenu>
+#include <QProgressBar>
+#include <QPushButton>
+#include <QScrollArea>
+#include <QShortcut>
+#include <QSplitter>
+
+#include <algorithm>
+
+namespace pipewright {
+
+namespace {
+
+constexpr int progressSteps = 1000;
+
+QString countText(std::int64_t count)
+{
+    return QLocale(QLocale::English).toString(qlonglong(count));
+}
+
+/// A panel's part that scrolls up and down, and is as wide as what it holds.
+QScrollArea* makeScroll(QWidget* body, QWidget* parent)
+{
+    auto* scroll = new QScrollArea(parent);
+    scroll->setWidget(body);
+    scroll->setWidgetResizable(true);
+    scroll->setFrameShape(QFrame::NoFrame);
+    scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+    scroll->setFocusPolicy(Qt::NoFocus);
+    makePanel(scroll->viewport());
+    return scroll;
+}
+
+QString pointName(const PlanSetting& setting, std::size_t index)
+{
+    return QStringLiteral("%1: %2").arg(index + 1).arg(QString::fromStdString(degreesText(setting)));
+}
+
+} // namespace
+
+PlanWindow::PlanWindow(Document& document, QWidget* parent)
+    : QDialog(parent), m_document(document), m_fields(new PlanFields(this)), m_table(new PlanTable(this)),
+      m_plot(new TradeOffPlot(TradeOffPlot::Value::Step, this)), m_details(new PlanDetails(this)),
+      m_progress(new QProgressBar(this)), m_state(new Paragraph(this)), m_costs(makeCaption({}, TextSize::Small, this)),
+      m_button(new QPushButton(tr("Plan"), this)), m_copy(new QPushButton(tr("Copy"), this)),
+      m_export(new QPushButton(tr("Export"), this)), m_open(new QPushButton(tr("Open as design"), this)),
+      m_exports(new QMenu(this)), m_search(new PlanWork(this)), m_unpinned(new PlanWork(this)),
+      m_question(new PlanWork(this))
+{
+    onThemeChange(this, [this] {
+        setState(state(), m_bad);
+        if (m_result)
+            showResult();
+    });
+    setWindowTitle(tr("Plan"));
+    setWindowFlag(Qt::WindowMinMaxButtonsHint);
+    makePanel(this);
+    build();
+    const auto takeDesign = [this] { m_fields->setDesign(m_document.sharedDesign()); };
+    connect(&m_document, &Document::designChanged, this, takeDesign);
+    connect(m_button, &QPushButton::clicked, this, [this] { isRunning() ? cancel() : start(); });
+    connect(m_open, &QPushButton::clicked, this, [this] { open(m_table->currentPlan()); });
+    connect(m_table, &PlanTable::planActivated, this, &PlanWindow::open);
+    connect(m_table, &PlanTable::currentPlanChanged, this, &PlanWindow::choose);
+    connect(m_plot, &TradeOffPlot::taken, this, [this](int point) { m_table->setCurrentPlan(point); });
+    connect(m_details, &PlanDetails::asked, this, &PlanWindow::ask);
+    connect(m_search, &PlanWork::progressed, this, &PlanWindow::follow);
+    connect(m_search, &PlanWork::found, this, &PlanWindow::take);
+    connect(m_search, &PlanWork::finished, this, &PlanWindow::settle);
+    connect(m_search, &PlanWork::refused, this, &PlanWindow::refuse);
+    connect(m_unpinned, &PlanWork::finished, this, [this](const std::shared_ptr<const PlanResult>& without) {
+        m_details->setPinCosts(pinCostText(QString::fromStdString(joined(m_pins, ", ")), *m_result, *without));
+        Q_EMIT answered();
+    });
+    connect(m_unpinned, &PlanWork::refused, this, [this](const Diagnostics& why) {
+        m_details->setPinCosts(tr("What the pins cost is not known: %1").arg(proseText(why)));
+        Q_EMIT answered();
+    });
+    connect(m_question, &PlanWork::finished, this, [this](const std::shared_ptr<const PlanResult>& with) {
+        m_details->setAnswer(answerText(m_asked, *with, *m_result));
+        Q_EMIT answered();
+    });
+    connect(m_question, &PlanWork::refused, this, [this](const Diagnostics& why) {
+        m_details->setAnswer(proseText(why), true);
+        Q_EMIT answered();
+    });
+    takeDesign();
+    refreshButtons();
+    setState(tr("Choose a model, a cluster and a batch, and press Plan."));
+    resizeOnScreen(*this, {1480, 860});
+}
+
+PlanWindow::~PlanWindow() = default;
+
+void PlanWindow::build()
+{
+    auto* middle = new QHBoxLayout;
+    middle->setSpacing(20);
+    middle->addWidget(buildLeft());
+    middle->addWidget(makeHairline(Qt::Vertical, this));
+    middle->addWidget(buildRight(), 1);
+    m_open->setAutoDefault(false);
+    m_open->setToolTip(tr("The chosen plan becomes the document's design; one undo brings the present one back"));
+    m_export->setAutoDefault(false);
+    m_export->setMenu(m_exports);
+    m_export->setToolTip(tr("The chosen plan as another tool's configuration"));
+    fillExports();
+    auto* copies = new QMenu(this);
+    copies->addAction(tr("The list as text"), this, [this] { QApplication::clipboard()->setText(m_table->asText()); });
+    copies->addAction(tr("The list as CSV"), this, [this] { QApplication::clipboard()->setText(m_table->asCsv()); });
+    m_copy->setAutoDefault(false);
+    m_copy->setMenu(copies);
+    auto* copy = new QShortcut(QKeySequence::Copy, m_table, nullptr, nullptr, Qt::WidgetShortcut);
+    connect(copy, &QShortcut::activated, this, [this] { QApplication::clipboard()->setText(m_table->asText()); });
+    m_costs->setAccessibleName(tr("Where the numbers come from"));
+    m_costs->setWordWrap(true);
+    QHBoxLayout* bottom = makeClosingRow(*this, m_open);
+    bottom->insertWidget(0, m_costs, 1);
+    bottom->insertWidget(1, m_copy);
+    bottom->insertWidget(2, m_export);
+    auto* layout = makeLayout<QVBoxLayout>(this, {24, 18, 24, 18}, 14);
+    layout->addLayout(middle, 1);
+    layout->addLayout(bottom);
+}
+
+QWidget* PlanWindow::buildLeft()
+{
+    m_button->setDefault(true);
+    m_button->setProperty("primary", true);
+    auto* left = new QWidget(this);
+    auto* layout = makeLayout<QVBoxLayout>(left, {0, 0, 0, 0}, 12);
+    QScrollArea* scroll = makeScroll(m_fields, left);
+    scroll->setFixedWidth(m_fields->sizeHint().width() + 14);
+    layout->addWidget(scroll, 1);
+    layout->addWidget(m_button);
+    return left;
+}
+
+QWidget* PlanWindow::buildRight()
+{
+    m_state->setWordWrap(true);
+    m_state->setTextInteractionFlags(Qt::TextSelectableByMouse);
+    m_state->setAccessibleName(tr("State of the search"));
+    m_progress->setAccessibleName(tr("Progress"));
+    m_progress->setTextVisible(false);
+    m_progress->setFixedHeight(6);
+    m_progress->setRange(0, progressSteps);
+    m_progress->hide();
+    m_plot->setMinimumSize(300, 190);
+    m_plot->setToolTip(tr("Every listed plan; on the line those that no other beats in both. A click chooses one, the "
+                          "wheel zooms, dragging the ground moves, Home shows all"));
+    auto* below = new QSplitter(Qt::Horizontal, this);
+    QScrollArea* details = makeScroll(m_details, below);
+    details->setMinimumWidth(290);
+    below->addWidget(m_plot);
+    below->addWidget(details);
+    below->setStretchFactor(0, 3);
+    below->setStretchFactor(1, 2);
+    below->setChildrenCollapsible(false);
+    auto* rows = new QSplitter(Qt::Vertical, this);
+    rows->addWidget(m_table);
+    rows->addWidget(below);
+    rows->setStretchFactor(0, 1);
+    rows->setStretchFactor(1, 1);
+    rows->setChildrenCollapsible(false);
+    rows->setSizes({1000, 1000}); // halves
+    auto* right = new QWidget(this);
+    auto* layout = makeLayout<QVBoxLayout>(right, {0, 0, 0, 0}, 10);
+    layout->addWidget(m_state);
+    layout->addWidget(m_progress);
+    layout->addWidget(rows, 1);
+    return right;
+}
+
+void PlanWindow::fillExports()
+{
+    bool first = true;
+    for (const ExportFormat* format : planFormats()) {
+        if (!first && format->name == "pytorch-csv")
+            m_exports->addSeparator();
+        first = false;
+        const auto text = [](std::string_view part) { return QString::fromUtf8(part.data(), std::ssize(part)); };
+        QAction* action = m_exports->addAction(text(format->title) + QStringLiteral("…"), this,
+                                               [this, name = format->name] { askForExport(name); });
+        action->setToolTip(text(format->description));
+    }
+    m_exports->setToolTipsVisible(true);
+}
+
+bool PlanWindow::isRunning() const
+{
+    return m_search->isRunning();
+}
+
+QString PlanWindow::state() const
+{
+    return m_state->text();
+}
+
+QString PlanWindow::costs() const
+{
+    return m_costs->text();
+}
+
+void PlanWindow::setState(const QString& text, bool bad)
+{
+    m_bad = bad;
+    m_state->setText(text);
+    setTone(m_state, bad ? Tone::Bad : Tone::Plain);
+}
+
+void PlanWindow::start()
+{
+    if (isRunning())
+        return;
+    m_unpinned->drop();
+    m_question->drop();
+    m_result.reset();
+    PlanRequest request;
+    try {
+        request = m_fields->request();
+    } catch (const Error& error) {
+        refuse(error.diagnostics());
+        return;
+    }
+    m_fields->showFaults({});
+    m_request = request;
+    m_pins = m_fields->pins();
+    m_cancelled = false;
+    m_found.clear(request.top);
+    m_details->setPinCosts({});
+    m_details->setAnswer({});
+    m_costs->clear();
+    m_progress->setValue(0);
+    m_progress->show();
+    m_button->setText(tr("Cancel"));
+    setState(tr("counting the ways there are …"));
+    showFound();
+    m_search->start(std::move(request));
+    refreshButtons();
+}
+
+void PlanWindow::cancel()
+{
+    if (!isRunning())
+        return;
+    m_cancelled = true;
+    m_search->stop();
+    setState(tr("stopping …"));
+}
+
+void PlanWindow::hideEvent(QHideEvent* event)
+{
+    QDialog::hideEvent(event);
+    if (event->spontaneous())
+        return; // minimised: the search goes on
+    cancel();
+    m_unpinned->stop();
+    m_question->stop();
+}
+
+void PlanWindow::follow(const PlanProgress& now)
+{
+    if (m_search->isStopping())
+        return;
+    if (now.settings > 0)
+        m_progress->setValue(static_cast<int>(progressSteps * now.done / now.settings));
+    const QString best = now.best > 0 ? durationText(now.best) : tr("none yet");
+    const QString seen =
+        tr("%1 of %2 settings · %3 of %4 plans predicted, bounds leave out the others · %5\u00a0s")
+            .arg(countText(static_cast<std::int64_t>(now.done)), countText(static_cast<std::int64_t>(now.settings)),
+                 countText(now.predicted), countText(now.considered))
+            .arg(now.seconds, 0, 'f', 1);
+    setState(now.bestProved
+                 ? tr("Proved by these costs: no plan is shorter than %1. Looking for the frontier: %2").arg(best, seen)
+                 : tr("Best so far %1, not proved yet: %2").arg(best, seen));
+}
+
+void PlanWindow::take(const std::vector<PlanFound>& plans)
+{
+    m_found.add(plans);
+    showFound();
+}
+
+void PlanWindow::showFound()
+{
+    m_table->setFound(m_found.plans(), m_found.onFrontier(), m_request.noise.has_value());
+    std::vector<TradeOffPlot::Point> points;
+    for (std::size_t i = 0; i < m_found.plans().size(); ++i) {
+        const PlanFound& plan = m_found.plans()[i];
+        points.push_back({pointName(plan.setting, i), static_cast<double>(plan.peak), static_cast<double>(plan.step),
+                          m_found.onFrontier()[i]});
+    }
+    m_plot->setPoints(std::move(points), true);
+    m_plot->setPresent({}, m_request.memoryLimit.value_or(0));
+    choose(m_table->currentPlan());
+}
+
+void PlanWindow::settle(std::shared_ptr<const PlanResult> result)
+{
+    m_result = std::move(result);
+    if (m_result->plans.empty()) {
+        const auto reasons = byCount(m_result->reasons);
+        QString why = m_result->complete ? tr("No plan is possible") : tr("No plan was found before it stopped");
+        if (!reasons.empty())
+            why += tr(", mostly: %1").arg(QString::fromStdString(reasons.front().second));
+        setState(why + QStringLiteral(". ")
+                     + (m_result->complete ? tr("Use more devices, a smaller batch or sequence, or pin less.")
+                                           : tr("Allow more time, or pin more.")),
+                 true);
+    } else {
+        setState((!m_result->complete          ? tr("Stopped: not complete, others may be shorter")
+                  : m_result->frontierComplete ? tr("Complete: by these costs no other plan is shorter")
+                                               : tr("By these costs no other plan is shorter; the frontier is not "
+                                                    "complete"))
+                 + tr(". %1 plans: %2 predicted, %3 refused by memory, %4 by shape, %5 by batch; %6\u00a0s")
+                       .arg(countText(m_result->considered), countText(m_result->predicted),
+                            countText(m_result->refused.memory), countText(m_result->refused.shape),
+                            countText(m_result->refused.batch))
+                       .arg(m_result->seconds, 0, 'f', 1));
+        const Design& best = m_result->plans.front().design;
+        m_costs->setText(tr("All numbers are predicted. Costs: %1.").arg(QString::fromStdString(best.costs.source)));
+        m_costs->setToolTip(QString::fromStdString(originsText(best, {Op::F, Op::B, Op::I, Op::W})));
+    }
+    showResult();
+    end();
+    askPinCosts();
+}
+
+void PlanWindow::showResult()
+{
+    m_table->setResult(m_result, m_request.noise.has_value());
+    std::vector<TradeOffPlot::Point> points;
+    Bytes limit = m_request.memoryLimit.value_or(0);
+    for (std::size_t i = 0; i < m_result->plans.size(); ++i) {
+        const TrainingPlan& plan = m_result->plans[i];
+        const bool onFrontier =
+            std::find(m_result->frontier.begin(), m_result->frontier.end(), i) != m_result->frontier.end();
+        points.push_back(
+            {pointName(plan.setting, i), static_cast<double>(plan.peak), static_cast<double>(plan.step), onFrontier});
+        limit = limit > 0 ? limit : plan.memory.limit;
+    }
+    m_plot->setPoints(std::move(points), true);
+    m_plot->setPresent({}, limit);
+    if (m_table->currentPlan() < 0 && !m_result->plans.empty())
+        m_table->setCurrentPlan(0);
+    choose(m_table->currentPlan());
+}
+
+void PlanWindow::refuse(const Diagnostics& why)
+{
+    const Diagnostics rest = m_fields->showFaults(why);
+    setState(rest.empty() ? tr("Nothing was searched: see the field marked at the left.") : proseText(rest), true);
+    m_found.clear(1);
+    showFound();
+    end();
+}
+
+void PlanWindow::end()
+{
+    m_progress->hide();
+    m_button->setText(tr("Plan"));
+    refreshButtons();
+    Q_EMIT finished();
+}
+
+void PlanWindow::askPinCosts()
+{
+    if (m_pins.empty())
+        return;
+    if (m_cancelled || !m_result->complete) {
+        m_details->setPinCosts(tr("What the pins cost was not looked for: the search was stopped."));
+        return;
+    }
+    PlanRequest unpinned = m_request;
+    static_cast<PlanSpace&>(unpinned) = {};
+    unpinned.devices = m_request.devices;
+    unpinned.batch = m_request.batch;
+    unpinned.families = m_request.families;
+    unpinned.top = 1;
+    unpinned.frontier = false;
+    unpinned.noise.reset();
+    m_details->setPinCosts(tr("What the pins cost: looking for the best without them …"));
+    m_unpinned->start(std::move(unpinned));
+}
+
+void PlanWindow::ask(const QString& text)
+{
+    if (!m_result || isRunning())
+        return;
+    PlanRequest fixed = m_request;
+    try {
+        pin(fixed, text.toStdString(), "--why");
+    } catch (const Error& error) {
+        m_question->drop();
+        m_details->setAnswer(proseText(error.diagnostics()), true);
+        Q_EMIT answered();
+        return;
+    }
+    m_asked = text;
+    fixed.top = 1;
+    fixed.frontier = false;
+    fixed.noise.reset();
+    m_details->setAnswer(tr("looking for the best with %1 …").arg(text));
+    m_question->start(std::move(fixed));
+}
+
+void PlanWindow::choose(int plan)
+{
+    if (m_result) {
+        m_details->setPlan(m_result, plan);
+    } else {
+        const std::vector<PlanFound>& found = m_found.plans();
+        const bool is = plan >= 0 && plan < static_cast<int>(found.size());
+        m_details->setFound(is ? &found[static_cast<std::size_t>(plan)] : nullptr);
+    }
+    m_plot->setCurrent(plan);
+    refreshButtons();
+}
+
+void PlanWindow::refreshButtons()
+{
+    const bool isChosen = m_result && m_table->currentPlan() >= 0;
+    m_open->setEnabled(isChosen);
+    m_export->setEnabled(isChosen);
+    m_copy->setEnabled(m_result && !m_result->plans.empty());
+    m_details->setAskable(m_result && !isRunning());
+}
+
+void PlanWindow::open(int plan)
+{
+    if (!m_result || plan < 0 || plan >= static_cast<int>(m_result->plans.size()))
+        return;
+    const TrainingPlan& chosen = m_result->plans[static_cast<std::size_t>(plan)];
+    m_document.replaceDesign(chosen.design,
+                             tr("Take the plan %1").arg(planText(chosen.setting, *chosen.family, chosen.chunks)));
+    setState(tr("Plan %1 is the design now; Ctrl+Z brings the one before back.").arg(plan + 1));
+}
+
+bool PlanWindow::exportTo(int plan, std::string_view format, const QString& path)
+{
+    try {
+        const Diagnostics notes =
+            exportPlan(m_result->plans.at(static_cast<std::size_t>(plan)).design, format, path.toStdString());
+        setState(tr("Plan %1 is written to %2. ").arg(plan + 1).arg(path) + proseText(notes));
+        return true;
+    } catch (const Error& error) {
+        setState(tr("Plan %1 is not written: ").arg(plan + 1) + proseText(error), true);
+        return false;
+    }
+}
+
+void PlanWindow::askForExport(std::string_view format)
+{
+    const int plan = m_table->currentPlan();
+    const ExportFormat& as = exportFormat(format);
+    const auto text = [](std::string_view part) { return QString::fromUtf8(part.data(), std::ssize(part)); };
+    chooseFile(this, tr("Export plan %1: %2").arg(plan + 1).arg(text(as.title)),
+               QStringLiteral("*.%1").arg(text(as.extension)),
+               QStringLiteral("plan-%1.%2").arg(plan + 1).arg(text(as.extension)),
+               [this, plan, result = m_result, format](const QString& path) {
+                   if (result == m_result) // another list may have taken its place
+                       exportTo(plan, format, path);
+               });
+}
+
+} // namespace pipewright
+
+#include "moc_planwindow.cpp"

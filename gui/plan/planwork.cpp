@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/plan/planwork.h"
+
+#include <QThreadPool>
+
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+namespace pipewright {
+
+namespace {
+
+constexpr int readEvery = 60; ///< milliseconds
+
+} // namespace
+
+struct PlanWork::Channel {
+    std::atomic<bool> stopped{false};
+    std::mutex mutex; ///< of what follows
+    std::optional<PlanProgress> progress;
+    std::vector<PlanFound> found;
+    std::shared_ptr<const PlanResult> result;
+    std::optional<Diagnostics> refused;
+};
+
+PlanWork::PlanWork(QObject* parent) : QObject(parent)
+{
+    m_timer.setInterval(readEvery);
+    connect(&m_timer, &QTimer::timeout, this, &PlanWork::read);
+}
+
+PlanWork::~PlanWork()
+{
+    drop();
+}
+
+void PlanWork::start(PlanRequest request)
+{
+    drop();
+    m_channel = std::make_shared<Channel>();
+    m_timer.start();
+    QThreadPool::globalInstance()->start([channel = m_channel, request = std::move(request)]() mutable {
+        request.isStopped = [channel] { return channel->stopped.load(); };
+        request.progress = [channel](const PlanProgress& now) {
+            const std::lock_guard lock(channel->mutex);
+            channel->progress = now;
+        };
+        request.found = [channel](const PlanFound& plan) {
+            const std::lock_guard lock(channel->mutex);
+            channel->found.push_back(plan);
+        };
+        std::shared_ptr<const PlanResult> result;
+        std::optional<Diagnostics> refused;
+        try {
+            result = std::make_shared<const PlanResult>(findPlans(request));
+        } catch (const Error& error) {
+            refused = error.diagnostics();
+        } catch (const std::exception& error) {
+            refused = Diagnostics{{Severity::Error, {}, error.what(), {}}};
+        }
+        const std::lock_guard lock(channel->mutex);
+        channel->result = std::move(result);
+        channel->refused = std::move(refused);
+    });
+}
+
+void PlanWork::stop()
+{
+    if (m_channel)
+        m_channel->stopped = true;
+}
+
+bool PlanWork::isStopping() const
+{
+    return m_channel && m_channel->stopped;
+}
+
+void PlanWork::drop()
+{
+    stop();
+    m_channel.reset();
+    m_timer.stop();
+}
+
+void PlanWork::read()
+{
+    const std::shared_ptr<Channel> channel = m_channel;
+    std::optional<PlanProgress> progress;
+    std::vector<PlanFound> plans;
+    std::shared_ptr<const PlanResult> result;
+    std::optional<Diagnostics> why;
+    {
+        const std::lock_guard lock(channel->mutex);
+        progress.swap(channel->progress);
+        plans.swap(channel->found);
+        result = channel->result;
+        why = channel->refused;
+    }
+    if (!plans.empty())
+        Q_EMIT found(plans);
+    if (progress && m_channel == channel)
+        Q_EMIT progressed(*progress);
+    if (m_channel != channel || (!result && !why))
+        return; // a slot began another search, or this one goes on
+    drop();
+    if (result)
+        Q_EMIT finished(result);
+    else
+        Q_EMIT refused(*why);
+}
+
+} // namespace pipewright
+
+#include "moc_planwork.cpp"
