@@ -110,23 +110,26 @@ QString pinCostText(const QString& pins, const PlanResult& all, const PlanResult
 
 PlanDetails::PlanDetails(QWidget* parent)
     : QWidget(parent), m_heading(makeHeading({}, this)), m_name(new Paragraph(this)), m_why(new Paragraph(this)),
-      m_facts(new FactList(this)), m_pinCosts(new Paragraph(this)), m_dimension(new QComboBox(this)),
-      m_value(new QComboBox(this)), m_ask(new QPushButton(tr("Ask"), this)), m_answer(new Paragraph(this))
+      m_facts(new FactList(this)), m_pinCosts(new Paragraph(this)), m_change(new Paragraph(this)),
+      m_dimension(new QComboBox(this)), m_value(new QComboBox(this)), m_ask(new QPushButton(tr("Ask"), this)),
+      m_answer(new Paragraph(this))
 {
-    for (QLabel* paragraph : {m_name, m_why, m_pinCosts, m_answer}) {
+    for (QLabel* paragraph : {m_name, m_why, m_pinCosts, m_change, m_answer}) {
         paragraph->setWordWrap(true);
         paragraph->setTextInteractionFlags(Qt::TextSelectableByMouse);
     }
     m_name->setAccessibleName(tr("The chosen plan"));
     m_why->setAccessibleName(tr("Why it stands there"));
     m_pinCosts->setAccessibleName(tr("What the pins cost"));
+    m_change->setAccessibleName(tr("Against the list before"));
     m_answer->setAccessibleName(tr("Answer"));
     m_dimension->setAccessibleName(tr("Why not this dimension"));
     m_value->setAccessibleName(tr("Why not this value"));
     for (const std::string_view dimension : PlanFields::dimensions)
         m_dimension->addItem(wordsOf(dimension).replace(QLatin1Char('_'), QLatin1Char(' ')), wordsOf(dimension));
     m_value->setInsertPolicy(QComboBox::NoInsert);
-    m_value->setMinimumWidth(84);
+    m_dimension->setFixedWidth(118);
+    m_value->setFixedWidth(84);
     m_ask->setAutoDefault(false);
     m_ask->setToolTip(tr("Where the best plan with this stands, or why there is none"));
     auto* question = new QHBoxLayout;
@@ -141,6 +144,7 @@ PlanDetails::PlanDetails(QWidget* parent)
     layout->addWidget(m_why);
     layout->addWidget(m_facts);
     layout->addWidget(m_pinCosts);
+    layout->addWidget(m_change);
     layout->addSpacing(6);
     layout->addWidget(makeHeading(tr("Why not …?"), this));
     layout->addLayout(question);
@@ -156,6 +160,7 @@ PlanDetails::PlanDetails(QWidget* parent)
     setAskable(false);
     setPlan(nullptr, -1);
     setPinCosts({});
+    setChange({});
     setAnswer({});
 }
 
@@ -220,6 +225,12 @@ void PlanDetails::setPinCosts(const QString& text)
     m_pinCosts->setVisible(!text.isEmpty());
 }
 
+void PlanDetails::setChange(const QString& text)
+{
+    m_change->setText(text);
+    m_change->setVisible(!text.isEmpty());
+}
+
 void PlanDetails::setAnswer(const QString& text, bool bad)
 {
     m_answer->setText(text);
@@ -240,6 +251,11 @@ QString PlanDetails::why() const
 QString PlanDetails::pinCosts() const
 {
     return m_pinCosts->text();
+}
+
+QString PlanDetails::change() const
+{
+    return m_change->text();
 }
 
 QString PlanDetails::answer() const

@@ -26,11 +26,13 @@ public:
     void setPlan(const std::shared_ptr<const PlanResult>& result, int plan); ///< -1: none is chosen
     void setFound(const PlanFound* plan);  ///< of a search under way; null: none is chosen
     void setPinCosts(const QString& text); ///< empty: nothing is pinned
+    void setChange(const QString& text);   ///< against the list before; empty: none
     void setAnswer(const QString& text, bool bad = false);
     void setAskable(bool askable); ///< once a search has ended
 
     QString why() const;
     QString pinCosts() const;
+    QString change() const;
     QString answer() const;
     QComboBox* dimension() const { return m_dimension; }
     QComboBox* value() const { return m_value; }
@@ -47,6 +49,7 @@ private:
     QLabel* m_why;
     FactList* m_facts;
     QLabel* m_pinCosts;
+    QLabel* m_change;
     QComboBox* m_dimension;
     QComboBox* m_value;
     QPushButton* m_ask;

@@ -42,7 +42,7 @@ public:
                         barHeight);
         painter->save();
         painter->setFont(Theme::numbers(TextSize::Small));
-        painter->setPen(theme.text);
+        painter->setPen(option.state.testFlag(QStyle::State_Selected) ? theme.text : theme.dim);
         painter->drawText(QRect(option.rect.topLeft(), QPoint(bar.left() - barGap, option.rect.bottom())),
                           Qt::AlignRight | Qt::AlignVCenter, index.data().toString());
         painter->fillRect(bar, theme.lane);

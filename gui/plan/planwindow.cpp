@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// The search and what becomes of it; planwindowlayout.cpp has the parts of the window.
 #include "gui/plan/planwindow.h"
 
 #include "core/base/formattedtext.h"
@@ -11,23 +12,16 @@
 #include "gui/plan/plantable.h"
 #include "gui/plan/planwork.h"
 #include "gui/search/tradeoffplot.h"
-#include "gui/widgets/closingrow.h"
 #include "gui/widgets/labels.h"
-#include "gui/widgets/layouts.h"
 #include "gui/widgets/onscreen.h"
 #include "gui/widgets/themechange.h"
 #include "gui/widgets/words.h"
 
-#include <QApplication>
-#include <QClipboard>
 #include <QHideEvent>
 #include <QLocale>
 #include <QMenu>
 #include <QProgressBar>
 #include <QPushButton>
-#include <QScrollArea>
-#include <QShortcut>
-#include <QSplitter>
 
 #include <algorithm>
 
@@ -35,24 +29,9 @@ namespace pipewright {
 
 namespace {
 
-constexpr int progressSteps = 1000;
-
 QString countText(std::int64_t count)
 {
     return QLocale(QLocale::English).toString(qlonglong(count));
-}
-
-/// A panel's part that scrolls up and down, and is as wide as what it holds.
-QScrollArea* makeScroll(QWidget* body, QWidget* parent)
-{
-    auto* scroll = new QScrollArea(parent);
-    scroll->setWidget(body);
-    scroll->setWidgetResizable(true);
-    scroll->setFrameShape(QFrame::NoFrame);
-    scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-    scroll->setFocusPolicy(Qt::NoFocus);
-    makePanel(scroll->viewport());
-    return scroll;
 }
 
 QString pointName(const PlanSetting& setting, std::size_t index)
@@ -116,101 +95,6 @@ PlanWindow::PlanWindow(Document& document, QWidget* parent)
 
 PlanWindow::~PlanWindow() = default;
 
-void PlanWindow::build()
-{
-    auto* middle = new QHBoxLayout;
-    middle->setSpacing(20);
-    middle->addWidget(buildLeft());
-    middle->addWidget(makeHairline(Qt::Vertical, this));
-    middle->addWidget(buildRight(), 1);
-    m_open->setAutoDefault(false);
-    m_open->setToolTip(tr("The chosen plan becomes the document's design; one undo brings the present one back"));
-    m_export->setAutoDefault(false);
-    m_export->setMenu(m_exports);
-    m_export->setToolTip(tr("The chosen plan as another tool's configuration"));
-    fillExports();
-    auto* copies = new QMenu(this);
-    copies->addAction(tr("The list as text"), this, [this] { QApplication::clipboard()->setText(m_table->asText()); });
-    copies->addAction(tr("The list as CSV"), this, [this] { QApplication::clipboard()->setText(m_table->asCsv()); });
-    m_copy->setAutoDefault(false);
-    m_copy->setMenu(copies);
-    auto* copy = new QShortcut(QKeySequence::Copy, m_table, nullptr, nullptr, Qt::WidgetShortcut);
-    connect(copy, &QShortcut::activated, this, [this] { QApplication::clipboard()->setText(m_table->asText()); });
-    m_costs->setAccessibleName(tr("Where the numbers come from"));
-    m_costs->setWordWrap(true);
-    QHBoxLayout* bottom = makeClosingRow(*this, m_open);
-    bottom->insertWidget(0, m_costs, 1);
-    bottom->insertWidget(1, m_copy);
-    bottom->insertWidget(2, m_export);
-    auto* layout = makeLayout<QVBoxLayout>(this, {24, 18, 24, 18}, 14);
-    layout->addLayout(middle, 1);
-    layout->addLayout(bottom);
-}
-
-QWidget* PlanWindow::buildLeft()
-{
-    m_button->setDefault(true);
-    m_button->setProperty("primary", true);
-    auto* left = new QWidget(this);
-    auto* layout = makeLayout<QVBoxLayout>(left, {0, 0, 0, 0}, 12);
-    QScrollArea* scroll = makeScroll(m_fields, left);
-    scroll->setFixedWidth(m_fields->sizeHint().width() + 14);
-    layout->addWidget(scroll, 1);
-    layout->addWidget(m_button);
-    return left;
-}
-
-QWidget* PlanWindow::buildRight()
-{
-    m_state->setWordWrap(true);
-    m_state->setTextInteractionFlags(Qt::TextSelectableByMouse);
-    m_state->setAccessibleName(tr("State of the search"));
-    m_progress->setAccessibleName(tr("Progress"));
-    m_progress->setTextVisible(false);
-    m_progress->setFixedHeight(6);
-    m_progress->setRange(0, progressSteps);
-    m_progress->hide();
-    m_plot->setMinimumSize(300, 190);
-    m_plot->setToolTip(tr("Every listed plan; on the line those that no other beats in both. A click chooses one, the "
-                          "wheel zooms, dragging the ground moves, Home shows all"));
-    auto* below = new QSplitter(Qt::Horizontal, this);
-    QScrollArea* details = makeScroll(m_details, below);
-    details->setMinimumWidth(290);
-    below->addWidget(m_plot);
-    below->addWidget(details);
-    below->setStretchFactor(0, 3);
-    below->setStretchFactor(1, 2);
-    below->setChildrenCollapsible(false);
-    auto* rows = new QSplitter(Qt::Vertical, this);
-    rows->addWidget(m_table);
-    rows->addWidget(below);
-    rows->setStretchFactor(0, 1);
-    rows->setStretchFactor(1, 1);
-    rows->setChildrenCollapsible(false);
-    rows->setSizes({1000, 1000}); // halves
-    auto* right = new QWidget(this);
-    auto* layout = makeLayout<QVBoxLayout>(right, {0, 0, 0, 0}, 10);
-    layout->addWidget(m_state);
-    layout->addWidget(m_progress);
-    layout->addWidget(rows, 1);
-    return right;
-}
-
-void PlanWindow::fillExports()
-{
-    bool first = true;
-    for (const ExportFormat* format : planFormats()) {
-        if (!first && format->name == "pytorch-csv")
-            m_exports->addSeparator();
-        first = false;
-        const auto text = [](std::string_view part) { return QString::fromUtf8(part.data(), std::ssize(part)); };
-        QAction* action = m_exports->addAction(text(format->title) + QStringLiteral("…"), this,
-                                               [this, name = format->name] { askForExport(name); });
-        action->setToolTip(text(format->description));
-    }
-    m_exports->setToolTipsVisible(true);
-}
-
 bool PlanWindow::isRunning() const
 {
     return m_search->isRunning();
@@ -253,6 +137,7 @@ void PlanWindow::start()
     m_cancelled = false;
     m_found.clear(request.top);
     m_details->setPinCosts({});
+    m_details->setChange({});
     m_details->setAnswer({});
     m_costs->clear();
     m_progress->setValue(0);
@@ -288,7 +173,8 @@ void PlanWindow::follow(const PlanProgress& now)
     if (m_search->isStopping())
         return;
     if (now.settings > 0)
-        m_progress->setValue(static_cast<int>(progressSteps * now.done / now.settings));
+        m_progress->setValue(
+            static_cast<int>(static_cast<std::size_t>(m_progress->maximum()) * now.done / now.settings));
     const QString best = now.best > 0 ? durationText(now.best) : tr("none yet");
     const QString seen =
         tr("%1 of %2 settings · %3 of %4 plans predicted, bounds leave out the others · %5\u00a0s")
@@ -345,6 +231,10 @@ void PlanWindow::settle(std::shared_ptr<const PlanResult> result)
         const Design& best = m_result->plans.front().design;
         m_costs->setText(tr("All numbers are predicted. Costs: %1.").arg(QString::fromStdString(best.costs.source)));
         m_costs->setToolTip(QString::fromStdString(originsText(best, {Op::F, Op::B, Op::I, Op::W})));
+        ListBefore now = listBefore(m_request, *m_result);
+        if (m_before)
+            m_details->setChange(changeText(*m_before, now));
+        m_before = std::move(now);
     }
     showResult();
     end();

@@ -7,13 +7,17 @@
 
 #include "gui/document/document.h"
 #include "gui/plan/foundplans.h"
+#include "gui/plan/listchange.h"
 
 #include "core/plan/plan.h"
 
 #include <QDialog>
 
 #include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 class QLabel;
 class QMenu;
@@ -102,7 +106,8 @@ private:
     std::vector<std::string> m_pins; ///< of the request
     FoundPlans m_found;
     std::shared_ptr<const PlanResult> m_result;
-    QString m_asked; ///< the question under way
+    std::optional<ListBefore> m_before; ///< the last list that had a plan
+    QString m_asked;                    ///< the question under way
     PlanWork* m_search;
     PlanWork* m_unpinned; ///< the best without the pins
     PlanWork* m_question;

@@ -198,6 +198,12 @@ void TradeOffPlot::showAll()
     setShown(m_whole);
 }
 
+QRectF TradeOffPlot::valueCaption() const
+{
+    const QRectF plot = m_chart->plotArea();
+    return {plot.left() + 6, plot.top() - 2, 60, 16};
+}
+
 std::vector<TradeOffPlot::Name> TradeOffPlot::namesOnFront() const
 {
     const QFontMetricsF metrics(Theme::words(TextSize::Small));
@@ -208,7 +214,7 @@ std::vector<TradeOffPlot::Name> TradeOffPlot::namesOnFront() const
             front.push_back(i);
     std::stable_sort(front.begin(), front.end(),
                      [this](int a, int b) { return m_points[a].memory < m_points[b].memory; });
-    std::vector<QRectF> taken;
+    std::vector<QRectF> taken{valueCaption()};
     for (const int i : front)
         taken.emplace_back(positionOf(i) - QPointF(radius, radius), QSizeF(2 * radius, 2 * radius));
     std::vector<Name> names;
@@ -276,7 +282,7 @@ void TradeOffPlot::paintAxes(QPainter& painter) const
     painter.setFont(Theme::words(TextSize::Small));
     painter.drawText(QRectF(plot.left(), plot.bottom() + 24, plot.width(), 16), Qt::AlignRight | Qt::AlignVCenter,
                      tr("peak memory of the fullest device →"));
-    painter.drawText(QRectF(plot.left() + 6, plot.top() - 2, 200, 16), Qt::AlignLeft | Qt::AlignVCenter,
+    painter.drawText(valueCaption(), Qt::AlignLeft | Qt::AlignVCenter,
                      m_value == Value::Bubble ? tr("↑ bubble") : tr("↑ step"));
 }
 

@@ -73,6 +73,7 @@ private:
     void paint(QPainter& painter) const;
     QString memoryText(double memory) const;
     QString valueText(double value) const;
+    QRectF valueCaption() const; ///< where the second axis is named
 
     const Value m_value;
     Chart* m_chart;

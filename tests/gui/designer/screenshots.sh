@@ -79,6 +79,7 @@ usual() {
     view ctrl+shift+c 'Compare schedules' "compare-$1" 6 clickAt '198 72' # with 1F1B
     view ctrl+shift+t 'Memory against bubble' "memory-against-bubble-$1" 45
     view ctrl+m 'Model and cluster' "model-and-cluster-$1" 4
+    view ctrl+shift+n '^Plan' "plan-$1" 45 press Return
     view ctrl+shift+f 'Search for a better order' "search-$1" 12 press Return
     view ctrl+shift+d 'Sharding' "sharding-$1" 8
     view ctrl+shift+w 'Train and compare' "experiment-$1" 40 press Return

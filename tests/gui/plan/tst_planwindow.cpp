@@ -92,6 +92,8 @@ struct PlanFixture {
         fields.devices()->setValue(64);
         fields.batch()->setValue(512);
     }
+    /// Without the no-break spaces before units.
+    QString why() const { return window->details().why().replace(QChar(QChar::Nbsp), QLatin1Char(' ')); }
     QString noteOf(QWidget* field) const { return NotedField::around(field)->note(); }
 };
 
@@ -137,7 +139,7 @@ private Q_SLOTS:
         }
         // The first is chosen, and says why it stands there.
         QCOMPARE(fixture.window->table().currentPlan(), 0);
-        QVERIFY(fixture.window->details().why().startsWith(QString::fromStdString(found.plans[0].why)));
+        QVERIFY(fixture.why().startsWith(QString::fromStdString(found.plans[0].why)));
         QVERIFY(fixture.window->openButton()->isEnabled());
     }
 
@@ -436,8 +438,7 @@ private Q_SLOTS:
         QCOMPARE(fixture.window->table().currentPlan(), 0);
         QTest::mouseClick(&plot, Qt::LeftButton, {}, plot.positionOf(last).toPoint());
         QCOMPARE(fixture.window->table().currentPlan(), last);
-        QVERIFY(fixture.window->details().why().contains(
-            QString::fromStdString(fixture.window->result()->plans.back().why)));
+        QVERIFY(fixture.why().contains(QString::fromStdString(fixture.window->result()->plans.back().why)));
     }
 
     void asynchronousFamiliesAreSearchedWhenTheyAreNamed()
@@ -500,6 +501,28 @@ private Q_SLOTS:
         QVERIFY(fixture.plan());
         QVERIFY2(fixture.window->state().contains(QLatin1String("the design's cluster has 4 devices")),
                  qPrintable(fixture.window->state()));
+    }
+
+    void anotherNumberOfDevicesIsComparedWithTheListBefore()
+    {
+        PlanFixture fixture;
+        QVERIFY(fixture.plan());
+        QVERIFY(fixture.window->details().change().isEmpty());
+        const TrainingPlan four = fixture.window->result()->plans.front();
+        QVERIFY(fixture.plan()); // the same again
+        QVERIFY(fixture.window->details().change().isEmpty());
+        fixture.window->fields().devices()->setValue(2);
+        QVERIFY(fixture.plan());
+        const TrainingPlan& two = fixture.window->result()->plans.front();
+        const QString said = fixture.window->details().change();
+        QVERIFY2(said.startsWith(QStringLiteral("Against the list before (4 → 2 devices): the best step goes from %1 "
+                                                "to %2, %3;")
+                                     .arg(durationText(four.step), durationText(two.step),
+                                          signedPercent(double(two.step) / double(four.step) - 1))),
+                 qPrintable(said));
+        QVERIFY2(
+            said.contains(signedPercent(two.tokensPerSecondPerDevice * 2 / (four.tokensPerSecondPerDevice * 4) - 1)),
+            qPrintable(said));
     }
 
     void theLookIsSwitchedWhileAListIsShown()
