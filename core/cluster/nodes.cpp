@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 namespace pipewright {
 
@@ -19,6 +21,16 @@ bool isSlower(const LinkSpec& link, const LinkSpec& than)
         return than.bandwidth == 0 || (link.bandwidth > 0 && link.bandwidth < than.bandwidth);
     return link.latency > than.latency;
 }
+
+/// Hops of one kind have one link: 0 within a node, 1 between nodes under one switch, 2 beyond it.
+std::size_t kindOfHop(const Nodes& nodes, std::int64_t from, std::int64_t to)
+{
+    if (nodes.devices == 0 || from / nodes.devices == to / nodes.devices)
+        return 0;
+    const std::int64_t perSwitch = std::int64_t{nodes.perSwitch} * nodes.devices;
+    return perSwitch > 0 && from / perSwitch != to / perSwitch ? 2 : 1;
+}
+using SeenKinds = std::array<bool, 3>;
 
 } // namespace
 
@@ -71,15 +83,15 @@ NodeLayout::NodeLayout(const Cluster& cluster, const GroupSizes& sizes)
 LinkSpec NodeLayout::hop(std::int64_t from, std::int64_t to, std::int64_t senders) const
 {
     const Nodes& nodes = m_cluster.nodes;
-    if (nodes.devices == 0 || from / nodes.devices == to / nodes.devices)
+    const std::size_t kind = kindOfHop(nodes, from, to);
+    if (kind == 0)
         return m_cluster.link;
     LinkSpec link = nodes.network;
     if (link.bandwidth <= 0)
         return link;
     senders = std::clamp<std::int64_t>(senders, 1, nodes.devices);
     link.bandwidth = std::min(link.bandwidth, link.bandwidth * nodes.cards / static_cast<double>(senders));
-    const std::int64_t perSwitch = std::int64_t{nodes.perSwitch} * nodes.devices;
-    if (perSwitch > 0 && from / perSwitch != to / perSwitch) {
+    if (kind == 2) {
         const double share = nodes.network.bandwidth * nodes.cards / nodes.devices / nodes.oversubscription;
         link.bandwidth = std::min(link.bandwidth, share);
     }
@@ -94,8 +106,12 @@ LinkSpec NodeLayout::between(int from, int to) const
     if (nodes.devices == 0)
         return slowest;
     std::int64_t sender = from * perStage;
+    SeenKinds seen{};
+    seen[kindOfHop(nodes, from * perStage, to * perStage)] = true;
     for (std::int64_t i = 1; i < perStage; ++i)
-        if (const LinkSpec link = hop(from * perStage + i, to * perStage + i, perStage); isSlower(link, slowest)) {
+        if (std::exchange(seen[kindOfHop(nodes, from * perStage + i, to * perStage + i)], true))
+            continue;
+        else if (const LinkSpec link = hop(from * perStage + i, to * perStage + i, perStage); isSlower(link, slowest)) {
             slowest = link;
             sender = from * perStage + i;
         }
@@ -120,9 +136,12 @@ LinkSpec NodeLayout::ring(const Axis& inner, const Axis& outer) const
         return at / axis.stride % axis.count + 1 < axis.count ? axis.stride : -axis.stride * (axis.count - 1);
     };
     LinkSpec slowest;
+    SeenKinds seen{};
     for (std::int64_t from = 0; from < m_sizes.devices(); ++from) {
         const std::int64_t inside = step(inner, from);
         const std::int64_t to = from + inside + (inside > 0 ? 0 : step(outer, from));
+        if (std::exchange(seen[kindOfHop(m_cluster.nodes, from, to)], true))
+            continue;
         const LinkSpec link = hop(from, to, m_cluster.nodes.devices);
         if (from == 0 || isSlower(link, slowest))
             slowest = link;

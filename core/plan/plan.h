@@ -91,6 +91,7 @@ struct PlanResult {
     bool complete = false;                       ///< no plan of the space is shorter than the best of the list
     bool frontierComplete = false;               ///< nor is one lacking on the frontier
     double seconds = 0;
+    double bestSeconds = 0; ///< of these, until the best were proved
 };
 
 /// Throws Error for a request that holds no plan at all: unknown families, no device, no batch.

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/plan/plan.h"
 
-#include "core/design/newdesign.h"
-#include "core/design/redesign.h"
+#include "core/model/transformer.h"
+#include "core/plan/flatorder.h"
 #include "core/plan/planbounds.h"
+#include "core/plan/plangroup.h"
+#include "core/plan/planranking.h"
 #include "core/plan/planwords.h"
+#include "core/plan/trainingplan.h"
 #include "core/predict/predict.h"
 #include "core/predict/throughput.h"
 
@@ -14,8 +17,9 @@
 #include <atomic>
 #include <limits>
 #include <mutex>
-#include <set>
 #include <thread>
+#include <tuple>
+#include <utility>
 
 namespace pipewright {
 
@@ -23,18 +27,24 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A predicted plan, small enough to keep all of them.
+/// A plan that bounds left over, small enough to keep all of them.
+struct Candidate {
+    PlanBounds bounds;
+    std::uint32_t setting = 0; ///< of PlanSettings::possible
+    std::int32_t chunks = 1;
+    const Family* family = nullptr;
+    bool done = false; ///< predicted
+    auto key() const { return std::tie(setting, family, chunks); }
+};
+
+/// A predicted one.
 struct Found {
     Nanoseconds step = 0;
     Bytes peak = 0;
-    std::size_t setting = 0, order = 0;
+    std::size_t setting = 0;
+    const Family* family = nullptr; ///< in the order of the table
+    int chunks = 1;
     auto operator<=>(const Found&) const = default;
-};
-
-struct Setting {
-    std::size_t index = 0; ///< of PlanSettings::possible
-    PlanBounds bounds;
-    std::vector<std::uint8_t> done; ///< by order: predicted
 };
 
 class PlanSearch {
@@ -49,22 +59,33 @@ public:
             refuse(m_result.refused.shape, reason, count);
         for (const auto& [reason, count] : m_settings.byBatch)
             refuse(m_result.refused.batch, reason, count);
-        const std::vector<std::size_t> groups = groupsOf(m_settings.possible);
-        inParallel(groups.size() - 1, [&](std::size_t g) { bound(groups[g], groups[g + 1]); });
-        m_tolerance = m_result.considered > exactUpTo ? frontierTolerance : 0;
-        m_result.frontierTolerance = m_tolerance;
-        std::stable_sort(m_open.begin(), m_open.end(), [](const Setting& a, const Setting& b) {
-            return std::tie(a.bounds.likely, a.index) < std::tie(b.bounds.likely, b.index);
+        m_groups = groupsOf(m_settings.possible);
+        if (!m_settings.possible.empty()) {
+            m_model = workloadOf(m_request, {.zero = {}, .recompute = {}});
+            m_pattern = patternOf(*m_model);
+        }
+        const std::vector<PlanOrder> most = orders({.pipeline = 2, .zero = {}, .recompute = {}});
+        m_cutsSequences =
+            std::any_of(most.begin(), most.end(), [](const PlanOrder& order) { return order.family->cutsSequences; });
+        for (const PlanSetting& setting : m_settings.possible)
+            m_plans += static_cast<std::int64_t>(orders(setting).size());
+        m_result.considered += m_plans;
+        m_ranking.top = static_cast<std::size_t>(m_request.top);
+        m_ranking.tolerance = m_result.frontierTolerance = m_result.considered > exactUpTo ? frontierTolerance : 0;
+        inParallel(m_groups.size(), [&](std::size_t g) { cost(m_groups[g]); });
+        tryFirst();
+        boundAll();
+        std::sort(m_open.begin(), m_open.end(), [](const Candidate& a, const Candidate& b) {
+            return std::tuple(a.bounds.step, a.bounds.peak, a.key())
+                   < std::tuple(b.bounds.step, b.bounds.peak, b.key());
         });
-        for (const Aim aim : {Aim::Start, Aim::Best, Aim::Frontier}) {
+        for (const Aim aim : {Aim::Best, Aim::Frontier}) {
             if (aim == Aim::Frontier && !m_request.frontier)
                 break;
-            m_done = 0;
-            inParallel(aim == Aim::Start ? std::min(m_open.size(), triedFirst) : m_open.size(),
-                       [&](std::size_t i) { predictAll(m_open[i], aim); });
-            if (aim == Aim::Start)
-                continue;
+            inParallel(m_open.size(), [&](std::size_t i) { predictIfHopeful(m_open[i], aim); });
             (aim == Aim::Best ? m_result.complete : m_result.frontierComplete) = !m_cut;
+            if (aim == Aim::Best)
+                m_result.bestSeconds = seconds();
         }
         take();
         m_result.seconds = seconds();
@@ -119,10 +140,10 @@ private:
             std::rethrow_exception(failure);
     }
 
+    /// Under the mutex while threads run.
     void refuse(std::int64_t& kind, const std::string& reason, std::int64_t count)
     {
         kind += count;
-        m_result.considered += count;
         m_result.reasons[reason] += count;
     }
 
@@ -131,139 +152,289 @@ private:
         return ordersOf(m_request, setting, m_request.shape.layers);
     }
 
-    /// Settings [begin, end), which share a model and devices.
-    void bound(std::size_t begin, std::size_t end)
+    void cost(PlanGroup& group)
     {
-        std::optional<Workload> workload;
-        std::shared_ptr<const Cluster> cluster;
-        for (std::size_t index = begin; index < end; ++index) {
-            const PlanSetting& setting = m_settings.possible[index];
-            const std::size_t count = orders(setting).size();
-            try {
-                if (!cluster) {
-                    workload = workloadOf(m_request, setting);
-                    cluster = clusterOf(m_request, setting);
-                }
-                const PlanBounds bounds = boundsOf(m_request, setting, *workload, *cluster);
-                const std::lock_guard lock(m_mutex);
-                if (bounds.limit > 0 && bounds.peak > bounds.limit)
-                    refuse(m_result.refused.memory, "memory: the states alone exceed a device",
-                           static_cast<std::int64_t>(count));
-                else {
-                    m_result.considered += static_cast<std::int64_t>(count);
-                    m_open.push_back({index, bounds, std::vector<std::uint8_t>(count, 0)});
-                }
-            } catch (const Error& error) {
-                const std::lock_guard lock(m_mutex);
-                refuse(m_result.refused.shape, shortReason(error), static_cast<std::int64_t>(count));
-            }
+        costGroup(m_request, m_settings.possible, m_pattern, m_cutsSequences, group);
+        for (std::size_t i = group.begin; i < group.end; ++i) {
+            const PlanGroup::Bounded& setting = group.settings[i - group.begin];
+            if (setting.whyNot.empty())
+                continue;
+            const auto count = static_cast<std::int64_t>(orders(m_settings.possible[i]).size());
+            const std::lock_guard lock(m_mutex);
+            refuse(setting.exceeds ? m_result.refused.memory : m_result.refused.shape, setting.whyNot, count);
+            m_decided += count;
         }
     }
 
-    /// Where each run of settings with one model and devices begins, and the end of the last.
-    static std::vector<std::size_t> groupsOf(const std::vector<PlanSetting>& settings)
+    struct Likely {
+        Nanoseconds step = 0; ///< about
+        std::size_t setting = 0;
+        const PlanGroup* group = nullptr;
+        auto operator<=>(const Likely&) const = default;
+    };
+
+    /// Good plans early, so that later more bounds are above them: from the settings of least work and bubble on, in
+    /// the families that idle least, what fits; then what fits in less and less memory.
+    void tryFirst()
     {
-        const auto isOther = [](const PlanSetting& a, const PlanSetting& b) {
-            return !(a.parallel() == b.parallel()) || a.pipeline != b.pipeline || a.microbatchSize != b.microbatchSize;
-        };
-        std::vector<std::size_t> begins{0};
-        for (std::size_t i = 1; i < settings.size(); ++i)
-            if (isOther(settings[i - 1], settings[i]))
-                begins.push_back(i);
-        if (!settings.empty())
-            begins.push_back(settings.size());
-        return begins;
+        constexpr int usualChunks = 2;
+        std::vector<Likely> likely;
+        Bytes limit = 0;
+        for (const PlanGroup& group : m_groups)
+            for (std::size_t i = group.begin; i < group.end && group.costs; ++i) {
+                const PlanSetting& setting = m_settings.possible[i];
+                const PlanGroup::Bounded& known = group.settings[i - group.begin];
+                if (!known.whyNot.empty())
+                    continue;
+                limit = std::max(limit, group.limit);
+                const Nanoseconds step = known.bounds.step;
+                const Nanoseconds bubble = step * (setting.pipeline - 1) / setting.microbatches / usualChunks;
+                likely.push_back({step + bubble, i, &group});
+            }
+        std::sort(likely.begin(), likely.end());
+        if (limit == 0)
+            limit = std::numeric_limits<Bytes>::max();
+        constexpr int wanted = 8, steps = 6;
+        constexpr std::size_t looked = 100, lookedLater = 12; // settings
+        tryWithin(likely, limit, looked, wanted);
+        constexpr double smaller = 0.7;
+        auto within = static_cast<double>(limit);
+        for (int i = 0; i < steps && !isOver(); ++i, within *= smaller)
+            tryWithin(likely, static_cast<Bytes>(within * smaller), lookedLater, 1);
     }
 
-    /// Start: good plans early, so that later more bounds are above them.
-    enum class Aim { Start, Best, Frontier };
-    static constexpr std::size_t triedFirst = 100;     ///< settings …
-    static constexpr std::string_view family = "v-zb"; ///< … in the family that idles least
-
-    /// Whether no plan with these bounds is what is looked for.
-    bool isHopeless(const PlanBounds& bounds, Aim aim)
+    void tryWithin(const std::vector<Likely>& likely, Bytes limit, std::size_t most, int wanted)
     {
-        const std::lock_guard lock(m_mutex);
-        if (aim != Aim::Frontier)
-            return m_best.size() == static_cast<std::size_t>(m_request.top) && bounds.step >= *m_best.rbegin();
-        // The frontier has its steps ascending and its peaks descending.
-        const auto behind = m_frontier.upper_bound(bounds.step);
-        return behind != m_frontier.begin()
-               && static_cast<double>(std::prev(behind)->second) * (1 - m_tolerance)
-                      <= static_cast<double>(bounds.peak);
-    }
-
-    void predictAll(Setting& open, Aim aim)
-    {
-        const PlanSetting& setting = m_settings.possible[open.index];
-        const std::vector<PlanOrder> all = orders(setting);
-        std::optional<Workload> workload; // made when something is left to be done
-        std::shared_ptr<const Cluster> cluster;
-        for (std::size_t o = 0; o < all.size(); ++o) {
-            if (open.done[o] != 0 || (aim == Aim::Start && all.size() > 1 && all[o].family->name != family)
-                || (!all[o].family->cutsSequences && isHopeless(open.bounds, aim)))
-                continue;
-            if (o > 0 && isOver())
+        constexpr std::int64_t manyBlocks = 100'000; // not worth looking at for a guess
+        std::vector<Likely> settings;
+        for (const Likely& each : likely)
+            if (settings.size() < most && each.group->settings[each.setting - each.group->begin].bounds.peak <= limit)
+                settings.push_back(each);
+        std::atomic<int> found{0};
+        inParallel(settings.size(), [&](std::size_t n) {
+            if (found >= wanted)
                 return;
-            if (!workload) {
-                workload = workloadOf(m_request, setting);
-                cluster = clusterOf(m_request, setting);
+            const std::size_t i = settings[n].setting;
+            const PlanSetting& setting = m_settings.possible[i];
+            const PlanGroup& group = *settings[n].group;
+            for (const PlanOrder& order : orders(setting)) {
+                if (std::int64_t{setting.pipeline} * setting.microbatches * order.chunks > manyBlocks)
+                    continue;
+                if (order.family->name != "v-zb" && order.family->name != "v-half" && order.family->name != "v-min"
+                    && setting.pipeline > 1)
+                    continue;
+                try {
+                    const FlatOrder flat =
+                        flatOrderOf(*order.family, setting.pipeline, order.chunks, setting.microbatches);
+                    const std::vector<int> layersPerStage = evenPartition(*m_model, flat.stages);
+                    std::vector<Nanoseconds> ends;
+                    const FlatRun run =
+                        runFlat(flat, group.costs->kinds(flat, layersPerStage, group.recomputeOf(setting)), ends);
+                    Candidate plan{boundsOf(flat, run, layersPerStage, setting, *group.costs, group.zeroOf(setting)),
+                                   static_cast<std::uint32_t>(i), order.chunks, order.family};
+                    if (plan.bounds.peak > limit || found >= wanted)
+                        continue;
+                    {
+                        const std::lock_guard lock(m_mutex);
+                        if (isTried(plan))
+                            return;
+                        m_tried.push_back(plan);
+                    }
+                    predictOne(plan);
+                    ++found;
+                    const std::lock_guard lock(m_mutex);
+                    ++m_decided;
+                    report();
+                    return;
+                } catch (const Error&) {
+                    // The family does not apply, which is told when all are looked at.
+                }
             }
-            PlanBounds ofFamily = open.bounds;
-            ofFamily.step = stepBoundOf(setting, open.bounds, all[o], *workload, *cluster);
-            if (isHopeless(ofFamily, aim))
-                continue;
-            open.done[o] = 1;
-            predictOne(open, all[o], o);
-        }
-        const std::lock_guard lock(m_mutex);
-        ++m_done;
-        if (m_request.progress)
-            m_request.progress({m_done, m_open.size(), m_best.empty() ? 0 : *m_best.begin(), seconds(),
-                                m_result.considered, m_result.predicted, m_result.complete});
+        });
     }
 
-    void predictOne(const Setting& open, const PlanOrder& order, std::size_t number)
+    /// Under the mutex while threads run.
+    bool isTried(const Candidate& plan) const
     {
-        const PlanSetting& setting = m_settings.possible[open.index];
+        return std::any_of(m_tried.begin(), m_tried.end(),
+                           [&](const Candidate& tried) { return tried.key() == plan.key(); });
+    }
+
+    /// Plans whose blocks are in the same order.
+    struct Ordered {
+        PlanOrder order;
+        int pipeline = 1, microbatches = 1;
+        std::vector<std::size_t> groups;
+        std::int64_t blocks() const { return std::int64_t{pipeline} * order.chunks * microbatches; }
+    };
+
+    void boundAll()
+    {
+        std::map<std::pair<int, int>, std::vector<std::size_t>> alike;
+        for (std::size_t g = 0; g < m_groups.size(); ++g)
+            if (const PlanGroup& group = m_groups[g]; group.begin < group.end) {
+                const PlanSetting& first = m_settings.possible[group.begin];
+                alike[{first.pipeline, first.microbatches}].push_back(g);
+            }
+        std::vector<Ordered> all;
+        for (const auto& [shape, groups] : alike)
+            for (const PlanOrder& order : orders({.pipeline = shape.first, .zero = {}, .recompute = {}}))
+                all.push_back({order, shape.first, shape.second, groups});
+        // The longest first, so that no thread is left with one at the end.
+        std::stable_sort(all.begin(), all.end(),
+                         [](const Ordered& a, const Ordered& b) { return a.blocks() > b.blocks(); });
+        inParallel(all.size(), [&](std::size_t i) { boundThose(all[i]); });
+    }
+
+    bool isOffered(const PlanSetting& setting, const PlanOrder& order) const
+    {
+        if (!setting.zero.reshard.every)
+            return true;
+        const std::vector<PlanOrder> offered = orders(setting);
+        return std::any_of(offered.begin(), offered.end(), [&](const PlanOrder& each) {
+            return each.family == order.family && each.chunks == order.chunks;
+        });
+    }
+
+    void boundThose(const Ordered& those)
+    {
+        std::vector<Candidate> open;
+        std::map<std::string, std::int64_t> refused;
+        std::int64_t exceeding = 0, decided = 0;
+        const Family& family = *those.order.family;
+        std::optional<FlatOrder> order;
+        std::string whyNot;
+        std::optional<std::vector<int>> layersPerStage;
+        std::vector<Nanoseconds> ends;
+        bool freedOffered = false, asked = false;
+        for (const std::size_t g : those.groups) {
+            const PlanGroup& group = m_groups[g];
+            const LayerCosts* const costs = family.cutsSequences ? group.pieces.get() : group.costs.get();
+            for (std::size_t r = 0; r < group.recomputes.size(); ++r) {
+                if (isOver())
+                    return;
+                std::optional<KindCosts> kinds;
+                std::optional<FlatRun> run;
+                for (std::size_t i = group.begin; i < group.end; ++i) {
+                    const PlanSetting& setting = m_settings.possible[i];
+                    const PlanGroup::Bounded& known = group.settings[i - group.begin];
+                    if (!known.whyNot.empty() || setting.recompute != group.recomputes[r])
+                        continue;
+                    if (setting.zero.reshard.every && !std::exchange(asked, true))
+                        freedOffered = isOffered(setting, those.order);
+                    if (setting.zero.reshard.every && !freedOffered)
+                        continue;
+                    ++decided;
+                    if (family.search != FamilySearch::None || !group.costs) {
+                        open.push_back({family.cutsSequences ? PlanBounds{} : known.bounds,
+                                        static_cast<std::uint32_t>(i), those.order.chunks, &family});
+                        continue;
+                    }
+                    if (costs == nullptr) {
+                        ++refused[group.whyNotPieces];
+                        continue;
+                    }
+                    if (!family.cutsSequences && isHopeless(known.bounds))
+                        continue;
+                    if (!order && whyNot.empty())
+                        try {
+                            FlatOrder made =
+                                flatOrderOf(family, those.pipeline, those.order.chunks, those.microbatches);
+                            layersPerStage = evenPartition(*m_model, made.stages);
+                            order = std::move(made);
+                        } catch (const Error& error) {
+                            whyNot = fmt::format("{}: {}", family.name, shortReason(error));
+                        }
+                    if (const std::string why = order ? whyNotShared(*order, setting) : whyNot; !why.empty()) {
+                        ++refused[why];
+                        continue;
+                    }
+                    const std::size_t zero = group.zeroOf(setting);
+                    if (!kinds)
+                        kinds = costs->kinds(*order, *layersPerStage, r);
+                    PlanBounds bounds = quickBoundsOf(*order, *kinds, *layersPerStage, setting, *costs, zero);
+                    if ((group.limit == 0 || bounds.peak <= group.limit) && !isHopeless(bounds)) {
+                        if (!run)
+                            run = runFlat(*order, *kinds, ends);
+                        bounds = boundsOf(*order, *run, *layersPerStage, setting, *costs, zero);
+                    }
+                    if (group.limit > 0 && bounds.peak > group.limit)
+                        ++exceeding;
+                    else if (!isHopeless(bounds))
+                        open.push_back({bounds, static_cast<std::uint32_t>(i), those.order.chunks, &family});
+                }
+            }
+        }
+        const std::lock_guard lock(m_mutex);
+        for (const Candidate& each : open)
+            if (!isTried(each))
+                m_open.push_back(each);
+        for (const auto& [reason, count] : refused)
+            refuse(m_result.refused.shape, reason, count);
+        if (exceeding > 0)
+            refuse(m_result.refused.memory, "memory: the fullest device needs more", exceeding);
+        m_decided += decided - static_cast<std::int64_t>(open.size());
+        report();
+    }
+
+    enum class Aim { Best, Frontier };
+
+    bool isHopeless(const PlanBounds& bounds)
+    {
+        const std::lock_guard lock(m_mutex);
+        return m_ranking.isLonger(bounds) && (!m_request.frontier || m_ranking.isBehind(bounds));
+    }
+
+    void predictIfHopeful(Candidate& plan, Aim aim)
+    {
+        {
+            const std::lock_guard lock(m_mutex);
+            if (plan.done || (aim == Aim::Best ? m_ranking.isLonger(plan.bounds) : m_ranking.isBehind(plan.bounds)))
+                return;
+        }
+        plan.done = true;
+        predictOne(plan);
+        const std::lock_guard lock(m_mutex);
+        ++m_decided;
+        report();
+    }
+
+    /// Under the mutex.
+    void report()
+    {
+        if (!m_request.progress)
+            return;
+        const std::size_t settings = m_settings.possible.size();
+        const auto share = static_cast<double>(m_decided) / static_cast<double>(std::max<std::int64_t>(1, m_plans));
+        m_request.progress({static_cast<std::size_t>(share * static_cast<double>(settings)), settings, m_ranking.best(),
+                            seconds(), m_result.considered, m_result.predicted, m_result.complete});
+    }
+
+    void predictOne(const Candidate& plan)
+    {
+        const PlanSetting& setting = m_settings.possible[plan.setting];
         try {
-            const Design design = designOf(m_request, setting, *order.family, order.chunks);
+            const Design design = designOf(m_request, setting, *plan.family, plan.chunks);
             const OutlinedPrediction prediction = predictOutline(design);
             Bytes peak = 0;
             for (const DeviceMetrics& device : prediction.metrics.devices)
                 peak = std::max(peak, device.peakBytes);
+            const Bytes limit = memoryLimitOf(m_request, design.cluster);
             const std::lock_guard lock(m_mutex);
             ++m_result.predicted;
-            if (open.bounds.limit > 0 && peak > open.bounds.limit) {
-                ++m_result.refused.memory;
-                ++m_result.reasons["memory: the fullest device needs more"];
-                return;
+            if (limit > 0 && peak > limit)
+                refuse(m_result.refused.memory, "memory: the fullest device needs more", 1);
+            else {
+                m_found.push_back({prediction.metrics.makespan, peak, plan.setting, plan.family, plan.chunks});
+                const Nanoseconds step = prediction.metrics.makespan;
+                if (m_ranking.add(step, peak) && m_request.found)
+                    m_request.found({setting, plan.family, plan.chunks, step, peak,
+                                     tokensPerSecond(design, step) / m_request.devices});
             }
-            const Nanoseconds step = prediction.metrics.makespan;
-            if (note({step, peak, open.index, number}) && m_request.found)
-                m_request.found({setting, order.family, order.chunks, step, peak,
-                                 tokensPerSecond(design, step) / m_request.devices});
         } catch (const Error& error) {
             const std::lock_guard lock(m_mutex);
-            ++m_result.refused.shape;
-            ++m_result.reasons[fmt::format("{}: {}", order.family->name, shortReason(error))];
+            refuse(m_result.refused.shape, fmt::format("{}: {}", plan.family->name, shortReason(error)), 1);
         }
-    }
-
-    /// Whether it is among the best or on the frontier so far.
-    bool note(const Found& found)
-    {
-        m_found.push_back(found);
-        m_best.insert(found.step);
-        if (m_best.size() > static_cast<std::size_t>(m_request.top))
-            m_best.erase(std::prev(m_best.end()));
-        const auto behind = m_frontier.upper_bound(found.step);
-        if (behind != m_frontier.begin() && std::prev(behind)->second <= found.peak)
-            return found.step <= *m_best.rbegin();
-        for (auto worse = m_frontier.lower_bound(found.step); worse != m_frontier.end() && worse->second >= found.peak;)
-            worse = m_frontier.erase(worse);
-        m_frontier[found.step] = found.peak;
-        return true;
     }
 
     /// The list: the best, and those of the frontier behind them.
@@ -280,44 +451,11 @@ private:
             if (isOnFrontier || i < static_cast<std::size_t>(m_request.top))
                 chosen.push_back(i);
         }
+        std::optional<StepShares> first;
         for (const std::size_t i : chosen)
-            m_result.plans.push_back(planOf(m_found[i]));
-        for (std::size_t i = 0; i < m_result.plans.size(); ++i)
-            for (std::size_t j = 0; j < m_result.plans.size(); ++j)
-                if (i != j && isAlike(m_result.plans[i].step, m_result.plans[j].step))
-                    m_result.plans[i].alike.push_back(j);
-    }
-
-    static bool isAlike(Nanoseconds a, Nanoseconds b)
-    {
-        return static_cast<double>(std::max(a, b) - std::min(a, b))
-               <= planTolerance * static_cast<double>(std::min(a, b));
-    }
-
-    TrainingPlan planOf(const Found& found)
-    {
-        TrainingPlan plan;
-        plan.setting = m_settings.possible[found.setting];
-        const PlanOrder order = orders(plan.setting)[found.order];
-        plan.family = order.family;
-        plan.design = designOf(m_request, plan.setting, *order.family, order.chunks);
-        plan.chunks = plan.design.schedule.chunks();
-        const Prediction prediction = predict(plan.design);
-        plan.step = prediction.metrics.makespan;
-        for (const DeviceMemory& device : memoryBreakdown(plan.design, prediction).devices)
-            if (device.peak > plan.peak) {
-                plan.peak = device.peak;
-                plan.memory = device;
-            }
-        if (m_request.noise)
-            plan.noisy = spreadOfStep(prediction.program, plan.design.costs, *m_request.noise);
-        plan.tokensPerSecondPerDevice = tokensPerSecond(plan.design, plan.step) / m_request.devices;
-        plan.mfu = modelFlopsUtilization(plan.design, plan.step);
-        const StepShares shares = sharesOf(plan.design, prediction);
-        if (m_result.plans.empty())
-            m_first = shares;
-        plan.why = whyText(shares, m_result.plans.empty() ? nullptr : &m_first);
-        return plan;
+            m_result.plans.push_back(trainingPlanOf(m_request, m_settings.possible[m_found[i].setting],
+                                                    *m_found[i].family, m_found[i].chunks, first));
+        findAlike(m_result.plans);
     }
 
     static constexpr int maxPlanDevices = 65'536;
@@ -328,16 +466,19 @@ private:
     const PlanRequest& m_request;
     const Clock::time_point m_began;
     PlanSettings m_settings;
-    std::vector<Setting> m_open;
+    std::vector<PlanGroup> m_groups;
+    std::optional<Workload> m_model; ///< how it is cut depends on no degree
+    LayerPattern m_pattern;          ///< likewise
+    bool m_cutsSequences = false;    ///< a family
+    std::int64_t m_plans = 0;        ///< of the possible settings
+    std::vector<Candidate> m_tried;  ///< before the others
     PlanResult m_result;
-    StepShares m_first;
     std::atomic<bool> m_cut{false};
     std::mutex m_mutex; ///< of what follows, and of m_result while threads run
+    std::vector<Candidate> m_open;
     std::vector<Found> m_found;
-    std::multiset<Nanoseconds> m_best;       ///< the shortest steps
-    std::map<Nanoseconds, Bytes> m_frontier; ///< step -> peak
-    std::size_t m_done = 0;
-    double m_tolerance = 0; ///< set before threads run
+    PlanRanking m_ranking;
+    std::int64_t m_decided = 0; ///< plans
 };
 
 } // namespace
@@ -345,24 +486,6 @@ private:
 PlanResult findPlans(const PlanRequest& request)
 {
     return PlanSearch(request).run();
-}
-
-Design designOf(const PlanRequest& request, const PlanSetting& setting, const Family& family, int chunks)
-{
-    NewDesign choice;
-    choice.workload = workloadOf(request, setting);
-    choice.cluster = *clusterOf(request, setting);
-    choice.family = family.name;
-    choice.devices = setting.pipeline;
-    choice.microbatches = setting.microbatches;
-    choice.zero = setting.zero;
-    if (family.chunksSelectable)
-        choice.chunks = chunks;
-    Design design = designFromModel(choice);
-    if (setting.recompute != Recompute::None)
-        design = withRecompute(
-            design, std::vector<Recompute>(static_cast<std::size_t>(design.schedule.stages()), setting.recompute));
-    return design;
 }
 
 } // namespace pipewright

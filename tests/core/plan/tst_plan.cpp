@@ -53,9 +53,6 @@ std::vector<Known> everyPlan(const PlanRequest& request, QString& fault)
 {
     std::vector<Known> all;
     for (const PlanSetting& setting : settingsOf(request, request.shape).possible) {
-        PlanBounds bounds;
-        if (!errorOf([&] { bounds = boundsOf(request, setting); }).empty())
-            continue; // no plan of it can be
         for (const PlanOrder& order : ordersOf(request, setting, request.shape.layers)) {
             Known plan;
             try {
@@ -66,16 +63,16 @@ std::vector<Known> everyPlan(const PlanRequest& request, QString& fault)
             } catch (const Error&) {
                 continue;
             }
-            const Nanoseconds least =
-                stepBoundOf(setting, bounds, order, workloadOf(request, setting), *clusterOf(request, setting));
-            if (plan.step < least || plan.peak < bounds.peak)
+            const PlanBounds bounds = boundsOf(request, setting, order);
+            if (plan.step < bounds.step || plan.peak < bounds.peak)
                 fault = QString("%1 takes %2 ns and %3 bytes, below its bounds %4 and %5")
                             .arg(order.family->name.data())
                             .arg(plan.step)
                             .arg(plan.peak)
-                            .arg(least)
+                            .arg(bounds.step)
                             .arg(bounds.peak);
-            if (bounds.limit == 0 || plan.peak <= bounds.limit)
+            const Bytes limit = memoryLimitOf(request, *clusterOf(request, setting));
+            if (limit == 0 || plan.peak <= limit)
                 all.push_back(plan);
         }
     }
