@@ -10,7 +10,7 @@
 #include "gui/widgets/words.h"
 
 #include <QComboBox>
-#include <QLineEdit>
+#include <QLocale>
 #include <QPushButton>
 
 #include <algorithm>
@@ -55,6 +55,11 @@ QString rangesText(std::vector<std::size_t> numbers)
 
 } // namespace
 
+QString wholeText(std::int64_t count)
+{
+    return QLocale(QLocale::English).toString(qlonglong(count));
+}
+
 QString planText(const PlanSetting& setting, const Family& family, int chunks)
 {
     QString text = QStringLiteral("%1, %2 × %3, %4")
@@ -74,8 +79,9 @@ QString answerText(const QString& pin, const PlanResult& with, const PlanResult&
                                         : PlanDetails::tr("Stopped before a plan was found with %1:").arg(pin)};
         const auto reasons = byCount(with.reasons);
         for (std::size_t i = 0; i < std::min(mostReasons, reasons.size()); ++i)
-            lines << PlanDetails::tr("%1 (%n plan(s))", "", static_cast<int>(reasons[i].first))
-                         .arg(wordsOf(reasons[i].second));
+            lines << (reasons[i].first == 1 ? PlanDetails::tr("%1 (1 plan)").arg(wordsOf(reasons[i].second))
+                                            : PlanDetails::tr("%1 (%2 plans)")
+                                                  .arg(wordsOf(reasons[i].second), wholeText(reasons[i].first)));
         return lines.join(QLatin1Char('\n'));
     }
     const TrainingPlan& best = with.plans.front();

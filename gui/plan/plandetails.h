@@ -64,4 +64,6 @@ QString pinCostText(const QString& pins, const PlanResult& all, const PlanResult
 /// "tensor 8, data 8, 16 × 1, 1F1B, ZeRO 1".
 QString planText(const PlanSetting& setting, const Family& family, int chunks);
 
+QString wholeText(std::int64_t count); ///< "1,024"
+
 } // namespace pipewright

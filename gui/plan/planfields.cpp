@@ -29,7 +29,7 @@ namespace pipewright {
 
 namespace {
 
-constexpr int fieldWidth = 188, nameWidth = 88;
+constexpr int fieldWidth = 200, nameWidth = 92;
 constexpr int mostDevices = 65'536, mostSequences = 1 << 20, mostTokens = 1 << 22, mostListed = 100;
 const QString ofDesign = QStringLiteral("\n"); ///< the choice that is no name and no file
 constexpr std::string_view megatronFamilies[] = {"1f1b", "interleaved-1f1b"};
@@ -116,6 +116,8 @@ PlanFields::PlanFields(QWidget* parent)
     connect(m_model, &QComboBox::currentIndexChanged, this, &PlanFields::takeModel);
     connect(m_cluster, &QComboBox::currentIndexChanged, this, &PlanFields::takeCluster);
     connect(m_devices, &QSpinBox::valueChanged, this, &PlanFields::takeCluster);
+    for (QComboBox* combo : {m_model, m_cluster}) // the field cuts long names off
+        connect(combo, &QComboBox::currentTextChanged, combo, &QWidget::setToolTip);
     m_model->setCurrentIndex(std::max(0, m_model->findData(QStringLiteral("llama-3-8b"))));
     m_cluster->setCurrentIndex(std::max(0, m_cluster->findData(QStringLiteral("h100-nodes"))));
 }
@@ -373,11 +375,14 @@ void PlanFields::takeCluster()
             isOfDesign(m_cluster) ? m_design->cluster.nodes : m_presets->cluster(chosen(m_cluster)).nodes;
         const int devices = m_devices->value();
         note->setNote({}, Tone::Plain);
-        NotedField::around(m_devices)->setNote(
-            nodes.devices == 0             ? QString()
-            : devices % nodes.devices == 0 ? tr("%n node(s) of %1", "", devices / nodes.devices).arg(nodes.devices)
-                                           : tr("nodes of %1, the last one not full").arg(nodes.devices),
-            Tone::Dim);
+        QString layout;
+        if (nodes.devices > 0 && devices % nodes.devices != 0)
+            layout = tr("nodes of %1, the last one not full").arg(nodes.devices);
+        else if (nodes.devices == devices)
+            layout = tr("a node of %1").arg(devices);
+        else if (nodes.devices > 0)
+            layout = tr("%1 nodes of %2").arg(devices / nodes.devices).arg(nodes.devices);
+        NotedField::around(m_devices)->setNote(layout, Tone::Dim);
     } catch (const Error& error) {
         note->setNote(proseText(error.diagnostics()), Tone::Bad);
         NotedField::around(m_devices)->setNote({}, Tone::Plain);

@@ -55,6 +55,9 @@ public:
                 painter->fillRect(QRectF(x, bar.top(), width, barHeight), kind.color);
                 x += width;
             }
+        } else { // its kinds are not known yet
+            const double width = static_cast<double>(m_table.peakOf(index.row())) * scale;
+            painter->fillRect(QRectF(bar.left(), bar.top(), width, barHeight), theme.hairline);
         }
         painter->restore();
     }
@@ -155,7 +158,9 @@ void PlanTable::setResult(std::shared_ptr<const PlanResult> result, bool noisy)
     setNoisy(noisy);
     Scale scale;
     const std::vector<TrainingPlan>& plans = m_result->plans;
+    m_peaks.clear();
     for (const TrainingPlan& plan : plans) {
+        m_peaks.push_back(plan.peak);
         scale.longest = std::max({scale.longest, plan.step, plan.noisy.p95});
         scale.peak = std::max(scale.peak, plan.peak);
     }
@@ -190,7 +195,9 @@ void PlanTable::setFound(const std::vector<PlanFound>& plans, const std::vector<
     m_result.reset();
     setNoisy(noisy);
     Scale scale;
+    m_peaks.clear();
     for (const PlanFound& plan : plans) {
+        m_peaks.push_back(plan.peak);
         scale.longest = std::max(scale.longest, plan.step);
         scale.peak = std::max(scale.peak, plan.peak);
     }

@@ -45,6 +45,7 @@ public:
     QString asCsv() const;  ///< plain numbers: nanoseconds, bytes, shares; memory by kind
     /// Of the first device that is fullest; null while the search runs.
     const DeviceMemory* memoryOf(int plan) const;
+    Bytes peakOf(int plan) const { return m_peaks[static_cast<std::size_t>(plan)]; }
     Bytes largestPeak() const { return m_largestPeak; }
 
 Q_SIGNALS:
@@ -58,6 +59,7 @@ private:
     void setNoisy(bool noisy);
 
     std::shared_ptr<const PlanResult> m_result; ///< null: of a search under way, or nothing
+    std::vector<Bytes> m_peaks;                 ///< of the rows
     Bytes m_largestPeak = 0;
 };
 

@@ -18,21 +18,17 @@
 #include "gui/widgets/words.h"
 
 #include <QHideEvent>
-#include <QLocale>
 #include <QMenu>
 #include <QProgressBar>
 #include <QPushButton>
+#include <QScrollArea>
+#include <QScrollBar>
 
 #include <algorithm>
 
 namespace pipewright {
 
 namespace {
-
-QString countText(std::int64_t count)
-{
-    return QLocale(QLocale::English).toString(qlonglong(count));
-}
 
 QString pointName(const PlanSetting& setting, std::size_t index)
 {
@@ -80,17 +76,13 @@ PlanWindow::PlanWindow(Document& document, QWidget* parent)
         Q_EMIT answered();
     });
     connect(m_question, &PlanWork::finished, this, [this](const std::shared_ptr<const PlanResult>& with) {
-        m_details->setAnswer(answerText(m_asked, *with, *m_result));
-        Q_EMIT answered();
+        sayAnswer(answerText(m_asked, *with, *m_result));
     });
-    connect(m_question, &PlanWork::refused, this, [this](const Diagnostics& why) {
-        m_details->setAnswer(proseText(why), true);
-        Q_EMIT answered();
-    });
+    connect(m_question, &PlanWork::refused, this, [this](const Diagnostics& why) { sayAnswer(proseText(why), true); });
     takeDesign();
     refreshButtons();
     setState(tr("Choose a model, a cluster and a batch, and press Plan."));
-    resizeOnScreen(*this, {1480, 860});
+    resizeOnScreen(*this, {1540, 860});
 }
 
 PlanWindow::~PlanWindow() = default;
@@ -178,8 +170,8 @@ void PlanWindow::follow(const PlanProgress& now)
     const QString best = now.best > 0 ? durationText(now.best) : tr("none yet");
     const QString seen =
         tr("%1 of %2 settings · %3 of %4 plans predicted, bounds leave out the others · %5\u00a0s")
-            .arg(countText(static_cast<std::int64_t>(now.done)), countText(static_cast<std::int64_t>(now.settings)),
-                 countText(now.predicted), countText(now.considered))
+            .arg(wholeText(static_cast<std::int64_t>(now.done)), wholeText(static_cast<std::int64_t>(now.settings)),
+                 wholeText(now.predicted), wholeText(now.considered))
             .arg(now.seconds, 0, 'f', 1);
     setState(now.bestProved
                  ? tr("Proved by these costs: no plan is shorter than %1. Looking for the frontier: %2").arg(best, seen)
@@ -224,9 +216,9 @@ void PlanWindow::settle(std::shared_ptr<const PlanResult> result)
                                                : tr("By these costs no other plan is shorter; the frontier is not "
                                                     "complete"))
                  + tr(". %1 plans: %2 predicted, %3 refused by memory, %4 by shape, %5 by batch; %6\u00a0s")
-                       .arg(countText(m_result->considered), countText(m_result->predicted),
-                            countText(m_result->refused.memory), countText(m_result->refused.shape),
-                            countText(m_result->refused.batch))
+                       .arg(wholeText(m_result->considered), wholeText(m_result->predicted),
+                            wholeText(m_result->refused.memory), wholeText(m_result->refused.shape),
+                            wholeText(m_result->refused.batch))
                        .arg(m_result->seconds, 0, 'f', 1));
         const Design& best = m_result->plans.front().design;
         m_costs->setText(tr("All numbers are predicted. Costs: %1.").arg(QString::fromStdString(best.costs.source)));
@@ -307,8 +299,7 @@ void PlanWindow::ask(const QString& text)
         pin(fixed, text.toStdString(), "--why");
     } catch (const Error& error) {
         m_question->drop();
-        m_details->setAnswer(proseText(error.diagnostics()), true);
-        Q_EMIT answered();
+        sayAnswer(proseText(error.diagnostics()), true);
         return;
     }
     m_asked = text;
@@ -317,6 +308,16 @@ void PlanWindow::ask(const QString& text)
     fixed.noise.reset();
     m_details->setAnswer(tr("looking for the best with %1 …").arg(text));
     m_question->start(std::move(fixed));
+}
+
+void PlanWindow::sayAnswer(const QString& text, bool bad)
+{
+    m_details->setAnswer(text, bad);
+    const auto show = [this] { // it is the last of the panel, which has no place for it before
+        m_detailsScroll->verticalScrollBar()->setValue(m_detailsScroll->verticalScrollBar()->maximum());
+    };
+    QTimer::singleShot(0, this, show);
+    Q_EMIT answered();
 }
 
 void PlanWindow::choose(int plan)

@@ -23,6 +23,7 @@ class QLabel;
 class QMenu;
 class QProgressBar;
 class QPushButton;
+class QScrollArea;
 
 namespace pipewright {
 
@@ -80,6 +81,7 @@ private:
     void refuse(const Diagnostics& why);
     void end();
     void askPinCosts();
+    void sayAnswer(const QString& text, bool bad = false);
     void showFound();
     void showResult();
     void choose(int plan); ///< in the list, the picture and the details
@@ -92,6 +94,7 @@ private:
     PlanTable* m_table;
     TradeOffPlot* m_plot;
     PlanDetails* m_details;
+    QScrollArea* m_detailsScroll = nullptr;
     QProgressBar* m_progress;
     QLabel* m_state;
     QLabel* m_costs;

@@ -98,10 +98,10 @@ QWidget* PlanWindow::buildRight()
     m_plot->setToolTip(tr("Every listed plan; on the line those that no other beats in both. A click chooses one, the "
                           "wheel zooms, dragging the ground moves, Home shows all"));
     auto* below = new QSplitter(Qt::Horizontal, this);
-    QScrollArea* details = makeScroll(m_details, below);
-    details->setMinimumWidth(m_details->minimumSizeHint().width() + 12); // with the scroll bar
+    m_detailsScroll = makeScroll(m_details, below);
+    m_detailsScroll->setMinimumWidth(m_details->minimumSizeHint().width() + 12); // with the scroll bar
     below->addWidget(m_plot);
-    below->addWidget(details);
+    below->addWidget(m_detailsScroll);
     below->setStretchFactor(0, 3);
     below->setStretchFactor(1, 2);
     below->setChildrenCollapsible(false);
