@@ -496,7 +496,7 @@ private Q_SLOTS:
         QCOMPARE(rated["rates_from"][0]["name"].toString(), QString("b200-sxm"));
         const QJsonObject formula = predictInline(words + " --efficiency 0.5")["costs"].toObject();
         QVERIFY(formula["error"]["median"].toDouble() > rated["error"]["median"].toDouble());
-        QVERIFY(predictInline("1f1b --devices 4 --microbatches 8")["costs"]["error"].isNull());
+        QVERIFY(predictInline("1f1b --devices 4 --microbatches 8")["costs"].toObject()["error"].isNull());
         QVERIFY(m_work.run("predict 1f1b --devices 4 --microbatches 8").output.contains("is not known"));
     }
 
