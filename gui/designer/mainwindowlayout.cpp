@@ -232,9 +232,10 @@ void MainWindow::addPanels()
 
 void MainWindow::restoreLayout()
 {
-    if (!restoreGeometry(m_settings->value(QStringLiteral("geometry")).toByteArray()))
-        resize(QSize(1480, 900).boundedTo(screen()->availableSize()
-                                          - QSize(0, 40))); // with its frame; Run is at the right edge
+    if (!restoreGeometry(m_settings->value(QStringLiteral("geometry")).toByteArray())) {
+        const QSize room = screen()->availableSize() - QSize(0, 40); // with its frame; Run is at the right edge
+        resize(QSize(1480, 900).expandedTo(room * 9 / 10).boundedTo(room));
+    }
     m_columnsAreOwn = m_columns->restoreState(m_settings->value(columnsKey).toByteArray());
     m_rowsAreOwn = m_rows->restoreState(m_settings->value(rowsKey).toByteArray());
 }
