@@ -38,7 +38,7 @@ PlanClusters planClusters(const std::string& presetOrFile)
     PlanClusters clusters = madeOnce([library, presetOrFile](int devices, std::int64_t members) {
         return library->cluster(presetOrFile, devices, members);
     });
-    (void)clusters(1, 1);
+    (void)clusters(1, 1); // an unknown name is no fault of a plan
     return clusters;
 }
 

@@ -10,6 +10,7 @@
 #include "gui/widgets/words.h"
 
 #include <QComboBox>
+#include <QKeyEvent>
 #include <QLocale>
 #include <QPushButton>
 
@@ -157,17 +158,32 @@ PlanDetails::PlanDetails(QWidget* parent)
     layout->addWidget(m_answer);
     layout->addStretch(1);
     connect(m_dimension, &QComboBox::currentIndexChanged, this, &PlanDetails::takeDimension);
-    const auto ask = [this] {
-        if (m_ask->isEnabled())
-            Q_EMIT asked(m_dimension->currentData().toString() + QLatin1Char('=') + m_value->currentText().trimmed());
-    };
-    connect(m_ask, &QPushButton::clicked, this, ask);
+    connect(m_ask, &QPushButton::clicked, this, &PlanDetails::askIt);
+    m_value->installEventFilter(this);
     takeDimension();
     setAskable(false);
     setPlan(nullptr, -1);
     setPinCosts({});
     setChange({});
     setAnswer({});
+}
+
+void PlanDetails::askIt()
+{
+    if (m_ask->isEnabled())
+        Q_EMIT asked(m_dimension->currentData().toString() + QLatin1Char('=') + m_value->currentText().trimmed());
+}
+
+/// Return in the value asks, where the window's default button would begin another search.
+bool PlanDetails::eventFilter(QObject* watched, QEvent* event)
+{
+    if (watched != m_value || event->type() != QEvent::KeyPress)
+        return QWidget::eventFilter(watched, event);
+    const int key = static_cast<QKeyEvent*>(event)->key();
+    if (key != Qt::Key_Return && key != Qt::Key_Enter)
+        return false;
+    askIt();
+    return true;
 }
 
 void PlanDetails::takeDimension()
@@ -199,10 +215,11 @@ void PlanDetails::setPlan(const std::shared_ptr<const PlanResult>& result, int p
                      .arg(100 * planTolerance, 0, 'f', 0);
     m_why->setText(why);
     std::vector<Fact> facts;
-    if (shown.noisy.p95 > 0)
-        facts.push_back({tr("step under noise"),
-                         tr("%1, 95 % within %2").arg(durationText(shown.noisy.median), durationText(shown.noisy.p95)),
-                         tr("Predicted over sampled costs"), Tone::Plain});
+    if (shown.noisy.p95 > 0) {
+        const QString source = tr("Predicted over sampled costs");
+        facts.push_back({tr("median under noise"), durationText(shown.noisy.median), source, Tone::Plain});
+        facts.push_back({tr("95 % within"), durationText(shown.noisy.p95), source, Tone::Plain});
+    }
     const QString source = tr("Predicted, of device %1 at its peak").arg(shown.memory.device);
     facts.push_back({tr("peak"),
                      shown.memory.limit > 0 ? tr("%1 of %2").arg(sizeText(shown.peak), sizeText(shown.memory.limit))

@@ -41,8 +41,12 @@ public:
 Q_SIGNALS:
     void asked(const QString& pin); ///< "tensor=16"
 
+protected:
+    bool eventFilter(QObject* watched, QEvent* event) override;
+
 private:
     void takeDimension();
+    void askIt();
 
     QLabel* m_heading;
     QLabel* m_name;

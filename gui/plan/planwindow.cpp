@@ -167,7 +167,7 @@ void PlanWindow::follow(const PlanProgress& now)
     if (now.settings > 0)
         m_progress->setValue(
             static_cast<int>(static_cast<std::size_t>(m_progress->maximum()) * now.done / now.settings));
-    const QString best = now.best > 0 ? durationText(now.best) : tr("none yet");
+    const QString best = durationText(now.best);
     const QString seen =
         tr("%1 of %2 settings · %3 of %4 plans predicted, bounds leave out the others · %5\u00a0s")
             .arg(wholeText(static_cast<std::int64_t>(now.done)), wholeText(static_cast<std::int64_t>(now.settings)),
@@ -175,7 +175,8 @@ void PlanWindow::follow(const PlanProgress& now)
             .arg(now.seconds, 0, 'f', 1);
     setState(now.bestProved
                  ? tr("Proved by these costs: no plan is shorter than %1. Looking for the frontier: %2").arg(best, seen)
-                 : tr("Best so far %1, not proved yet: %2").arg(best, seen));
+             : now.best > 0 ? tr("Best so far %1, not proved yet: %2").arg(best, seen)
+                            : tr("No plan found yet: %1").arg(seen));
 }
 
 void PlanWindow::take(const std::vector<PlanFound>& plans)

@@ -259,6 +259,8 @@ void TradeOffPlot::paintAxes(QPainter& painter) const
     const QRectF plot = m_chart->plotArea();
     painter.setFont(Theme::numbers(TextSize::Small));
     painter.setPen(theme.dim);
+    if (m_points.empty() && m_value == Value::Step)
+        return; // there is no range yet
     const double valueStep = roundStep(m_shown.height() / std::max(1.0, plot.height() / 48));
     for (double value = std::ceil(m_shown.top() / valueStep) * valueStep; value <= m_shown.bottom();
          value += valueStep) {

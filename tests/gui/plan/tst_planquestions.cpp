@@ -115,6 +115,11 @@ private Q_SLOTS:
                          .arg(durationText(with),
                               signedPercent(double(with) / double(fixture.window->result()->plans.front().step) - 1))),
                  qPrintable(answer));
+        // Return in the value asks too, and begins no other search.
+        fixture.answered->clear();
+        fixture.window->details().value()->setFocus();
+        QTest::keyClick(fixture.window->details().value(), Qt::Key_Return);
+        QVERIFY(!fixture.window->isRunning() && fixture.comes(*fixture.answered));
         // What is no question is said, and the list stays.
         QVERIFY(fixture.asks(QStringLiteral("tensor"), QStringLiteral("x")));
         QVERIFY2(fixture.window->details().answer().contains(QLatin1String("tensor=x")),
