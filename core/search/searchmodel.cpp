@@ -83,11 +83,16 @@ SearchModel::SearchModel(const Design& design, const MemoryLimit& limit, std::sp
     addInputs(design, patience);
     addMemory(design, limit, patience);
     lock(design.schedule, locked);
+    // Model times include the host's gap before the step's first block, which the step does not count: they are later
+    // by it. The model leaves out gathers of parameters, which may hold the step's first block up, and all that is not
+    // pinned with it; what is pinned waits less long behind a first block that is later.
+    const DeviceIndex first = deviceOfStage.front();
+    Nanoseconds heldUp = 0;
+    for (const int s : stagesOfDevice[first])
+        heldUp += design.schedule.zero.sharesParameters() ? design.costs.stages[s].gather : 0;
     for (const Pin& pin : design.schedule.pins)
         if (const std::int32_t task = taskOf(pin.block); task >= 0)
-            // Model times include the host's gap before the step's first block, which the step does not count: they are
-            // later by it.
-            tasks[task].earliest = std::max(tasks[task].earliest, pin.earliestStart + firstGap[deviceOfStage.front()]);
+            tasks[task].earliest = std::max(tasks[task].earliest, pin.earliestStart + firstGap[first] - heldUp);
 }
 
 void SearchModel::addTasks(const Design& design, Patience& patience)

@@ -55,6 +55,13 @@ ParallelismFields::ParallelismFields(int fieldWidth, QWidget* parent)
     m_expertSpread->setFont(Theme::numbers());
     addRow(tr("Fullest copy"), m_expertSpread,
            tr("Tokens of the expert-parallel copy that gets the most of them, over the mean of all copies"));
+    // Without copies that share out experts nothing is uneven.
+    const auto showSpread = [this, label = form->labelForField(m_expertSpread)] {
+        label->setVisible(m_expert->value() > 1);
+        m_expertSpread->setVisible(m_expert->value() > 1);
+    };
+    connect(m_expert, &QSpinBox::valueChanged, this, showSpread);
+    showSpread();
     connect(m_expertSpread, &QDoubleSpinBox::valueChanged, this, &ParallelismFields::edited);
     connect(m_sequence, &QCheckBox::toggled, this, &ParallelismFields::edited);
 }

@@ -204,6 +204,16 @@ private Q_SLOTS:
             QVERIFY2(seen[static_cast<std::size_t>(f)] > 0, qPrintable(QString("feature %1 was not seen").arg(f)));
     }
 
+    /// A gather holds the step's first block up, so that a pinned block waits less long behind it.
+    void gathersBeforePinnedBlocksAreNotForgotten()
+    {
+        SearchedDesign random(720515827);
+        const std::optional<Known> known = knownOf(random);
+        QVERIFY(known && random.design.schedule.zero.sharesParameters() && random.design.schedule.pins.size() == 2);
+        const QString fault = faultOf(random, *known);
+        QVERIFY2(fault.isEmpty(), qPrintable(fault));
+    }
+
     void aRecomputeMayRunAwayFromItsBackward()
     {
         const Design design = recomputingDesign();

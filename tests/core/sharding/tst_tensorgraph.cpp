@@ -113,7 +113,7 @@ private Q_SLOTS:
         const int stored = graph.add("s", "attention", {y, y, y}, {{"heads", 4}, {"stored", 1}});
         QCOMPARE(forwardFlops(graph, stored), whole);
         QCOMPARE(backwardFlops(graph, stored), 2 * whole);
-        const int both = graph.add("b", "attention", {y, y, y}, {{"heads", 4}, {"bidirectional", 1}});
+        const int both = graph.add("both", "attention", {y, y, y}, {{"heads", 4}, {"bidirectional", 1}});
         QCOMPARE(forwardFlops(graph, both), whole);
         QVERIFY(hasErrors(graph.check())); // the last is no loss
     }
