@@ -1,28 +1,21 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Run by CPack when the files of a package lie in their places. A .deb's program looks beside itself for no library,
-# since these are the distribution's; plugins go where the distribution wants them, and its papers come in.
+# Run by CPack when the files of a package lie in their places. Of a .deb plugins go where the distribution wants
+# them, and its papers come in.
 if(NOT CPACK_GENERATOR STREQUAL "DEB")
     return()
 endif()
 set(usr ${CPACK_TEMPORARY_INSTALL_DIRECTORY}/usr)
-if(CPACK_PIPEWRIGHT_BLAS)
-    # Where the pthread build of OpenBLAS is; the one that the system has chosen may be without locks (kernels/rooms.cmake).
-    file(RPATH_CHANGE FILE ${usr}/bin/pipewright OLD_RPATH "$ORIGIN/../lib:${CPACK_PIPEWRIGHT_BLAS}"
-         NEW_RPATH "${CPACK_PIPEWRIGHT_BLAS}")
-    file(WRITE ${usr}/share/lintian/overrides/pipewright
-         "# The pthread build of OpenBLAS, which alone may be called by several threads at once.\n"
-         "pipewright: custom-library-search-path RUNPATH ${CPACK_PIPEWRIGHT_BLAS} [usr/bin/pipewright]\n"
-         "pipewright: custom-library-search-path RPATH ${CPACK_PIPEWRIGHT_BLAS} [usr/bin/pipewright]\n")
-else()
-    file(RPATH_REMOVE FILE ${usr}/bin/pipewright)
-endif()
+# The search paths stay as they were linked: other names share their text, "read" the end of "openblas-pthread", and
+# CMake's file(RPATH_CHANGE) and file(RPATH_REMOVE) would blank these too.
+file(WRITE ${usr}/share/lintian/overrides/pipewright
+     "# /usr/lib, and the pthread build of OpenBLAS, which alone may be called by several threads at once.\n"
+     "pipewright: custom-library-search-path *\n")
 file(GLOB plugins ${usr}/bin/pipewright_cuda*.so)
 foreach(plugin IN LISTS plugins)
     get_filename_component(name ${plugin} NAME)
     file(MAKE_DIRECTORY ${usr}/lib/pipewright)
     file(RENAME ${plugin} ${usr}/lib/pipewright/${name})
     file(CHMOD ${usr}/lib/pipewright/${name} PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
-    file(RPATH_REMOVE FILE ${usr}/lib/pipewright/${name})
 endforeach()
 
 set(papers ${usr}/share/doc/pipewright)
