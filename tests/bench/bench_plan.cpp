@@ -92,8 +92,23 @@ void small(benchmark::State& state)
 } // namespace
 
 BENCHMARK(small)->Name("llama-3-8b_on_8")->Arg(1)->Arg(2)->Unit(benchmark::kSecond)->MeasureProcessCPUTime();
-BENCHMARK(dense)->Name("llama-3.1-405b_on_1024")->Arg(2)->Iterations(1)->Unit(benchmark::kSecond)->MeasureProcessCPUTime();
-BENCHMARK(experts128)->Name("qwen3-235b_on_512")->Arg(2)->Iterations(1)->Unit(benchmark::kSecond)->MeasureProcessCPUTime();
-BENCHMARK(experts256)->Name("deepseek-v3_on_512")->Arg(2)->Iterations(1)->Unit(benchmark::kSecond)->MeasureProcessCPUTime();
+BENCHMARK(dense)
+    ->Name("llama-3.1-405b_on_1024")
+    ->Arg(2)
+    ->Iterations(1)
+    ->Unit(benchmark::kSecond)
+    ->MeasureProcessCPUTime();
+BENCHMARK(experts128)
+    ->Name("qwen3-235b_on_512")
+    ->Arg(2)
+    ->Iterations(1)
+    ->Unit(benchmark::kSecond)
+    ->MeasureProcessCPUTime();
+BENCHMARK(experts256)
+    ->Name("deepseek-v3_on_512")
+    ->Arg(2)
+    ->Iterations(1)
+    ->Unit(benchmark::kSecond)
+    ->MeasureProcessCPUTime();
 
 BENCHMARK_MAIN();

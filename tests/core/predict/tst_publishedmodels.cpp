@@ -352,6 +352,13 @@ private Q_SLOTS:
         for (std::size_t i = 0; i < std::size(rows); ++i)
             for (std::size_t j = 0; j < i; ++j)
                 QCOMPARE(found[0][i] > found[0][j], rows[i].measured[0] > rows[j].measured[0]);
+        // Ways more than 5 % apart are in the order that was measured, of both.
+        constexpr double apart = 1.05;
+        for (int column = 0; column < 2; ++column)
+            for (std::size_t i = 0; i < std::size(rows); ++i)
+                for (std::size_t j = 0; j < std::size(rows); ++j)
+                    if (rows[i].measured[column] > apart * rows[j].measured[column])
+                        QVERIFY2(found[column][i] > found[column][j], rows[i].title);
         const auto rank = [&](std::size_t i) {
             return std::count_if(found[1].begin(), found[1].end(), [&](double other) { return other > found[1][i]; });
         };
