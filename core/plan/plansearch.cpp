@@ -116,13 +116,13 @@ private:
     }
 
     /// Exceptions but those of single plans come out of here.
-    void inParallel(std::size_t count, const std::function<void(std::size_t)>& work)
+    void inParallel(std::size_t count, const std::function<void(std::size_t)>& work, bool untilOver = true)
     {
         std::atomic<std::size_t> next{0};
         std::exception_ptr failure;
         const auto loop = [&] {
             try {
-                for (std::size_t i = next++; i < count && !isOver(); i = next++)
+                for (std::size_t i = next++; i < count && !(untilOver && isOver()); i = next++)
                     work(i);
             } catch (...) {
                 const std::lock_guard lock(m_mutex);
@@ -451,10 +451,22 @@ private:
             if (isOnFrontier || i < static_cast<std::size_t>(m_request.top))
                 chosen.push_back(i);
         }
+        m_result.plans.resize(chosen.size());
         std::optional<StepShares> first;
-        for (const std::size_t i : chosen)
-            m_result.plans.push_back(trainingPlanOf(m_request, m_settings.possible[m_found[i].setting],
-                                                    *m_found[i].family, m_found[i].chunks, first));
+        const auto take = [&](std::size_t i, std::optional<StepShares>& before) {
+            const Found& found = m_found[chosen[i]];
+            m_result.plans[i] =
+                trainingPlanOf(m_request, m_settings.possible[found.setting], *found.family, found.chunks, before);
+        };
+        if (!chosen.empty())
+            take(0, first);
+        inParallel(
+            chosen.empty() ? 0 : chosen.size() - 1,
+            [&](std::size_t i) {
+                std::optional<StepShares> before = first;
+                take(i + 1, before);
+            },
+            false);
         findAlike(m_result.plans);
     }
 
