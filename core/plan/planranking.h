@@ -1,14 +1,39 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The best of the plans that were predicted so far, and those that no other beats in both step and memory.
+// Plans that are to be predicted, and the ranking of those that were: the best, and those that no other beats in both
+// step and memory.
 #pragma once
 
+#include "core/families/family.h"
 #include "core/plan/planbounds.h"
 
+#include <compare>
+#include <cstdint>
 #include <iterator>
 #include <map>
 #include <set>
+#include <tuple>
 
 namespace pipewright {
+
+/// A plan that bounds left over, small enough to keep all of them.
+struct PlanCandidate {
+    PlanBounds bounds;
+    std::uint32_t setting = 0; ///< of PlanSettings::possible
+    std::int32_t chunks = 1;
+    const Family* family = nullptr;
+    bool done = false; ///< predicted
+    auto key() const { return std::tie(setting, family, chunks); }
+};
+
+/// A predicted one.
+struct RankedPlan {
+    Nanoseconds step = 0;
+    Bytes peak = 0;
+    std::size_t setting = 0;
+    const Family* family = nullptr; ///< in the order of the table
+    int chunks = 1;
+    auto operator<=>(const RankedPlan&) const = default;
+};
 
 class PlanRanking {
 public:

@@ -27,26 +27,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A plan that bounds left over, small enough to keep all of them.
-struct Candidate {
-    PlanBounds bounds;
-    std::uint32_t setting = 0; ///< of PlanSettings::possible
-    std::int32_t chunks = 1;
-    const Family* family = nullptr;
-    bool done = false; ///< predicted
-    auto key() const { return std::tie(setting, family, chunks); }
-};
-
-/// A predicted one.
-struct Found {
-    Nanoseconds step = 0;
-    Bytes peak = 0;
-    std::size_t setting = 0;
-    const Family* family = nullptr; ///< in the order of the table
-    int chunks = 1;
-    auto operator<=>(const Found&) const = default;
-};
-
 class PlanSearch {
 public:
     explicit PlanSearch(const PlanRequest& request) : m_request(request), m_began(Clock::now()) {}
@@ -75,7 +55,7 @@ public:
         inParallel(m_groups.size(), [&](std::size_t g) { cost(m_groups[g]); });
         tryFirst();
         boundAll();
-        std::sort(m_open.begin(), m_open.end(), [](const Candidate& a, const Candidate& b) {
+        std::sort(m_open.begin(), m_open.end(), [](const PlanCandidate& a, const PlanCandidate& b) {
             return std::tuple(a.bounds.step, a.bounds.peak, a.key())
                    < std::tuple(b.bounds.step, b.bounds.peak, b.key());
         });
@@ -217,11 +197,12 @@ private:
             const std::size_t i = settings[n].setting;
             const PlanSetting& setting = m_settings.possible[i];
             const PlanGroup& group = *settings[n].group;
+            std::optional<PlanCandidate> best; // of the families that idle least
             for (const PlanOrder& order : orders(setting)) {
-                if (std::int64_t{setting.pipeline} * setting.microbatches * order.chunks > manyBlocks)
-                    continue;
-                if (order.family->name != "v-zb" && order.family->name != "v-half" && order.family->name != "v-min"
-                    && setting.pipeline > 1)
+                constexpr std::string_view likelyBest[] = {"v-zb", "v-half", "v-min", "zb-h1", "zb-h2"};
+                if (std::int64_t{setting.pipeline} * setting.microbatches * order.chunks > manyBlocks
+                    || (setting.pipeline > 1
+                        && std::ranges::find(likelyBest, order.family->name) == std::end(likelyBest)))
                     continue;
                 try {
                     const FlatOrder flat =
@@ -230,34 +211,36 @@ private:
                     std::vector<Nanoseconds> ends;
                     const FlatRun run =
                         runFlat(flat, group.costs->kinds(flat, layersPerStage, group.recomputeOf(setting)), ends);
-                    Candidate plan{boundsOf(flat, run, layersPerStage, setting, *group.costs, group.zeroOf(setting)),
-                                   static_cast<std::uint32_t>(i), order.chunks, order.family};
-                    if (plan.bounds.peak > limit || found >= wanted)
-                        continue;
-                    {
-                        const std::lock_guard lock(m_mutex);
-                        if (isTried(plan))
-                            return;
-                        m_tried.push_back(plan);
-                    }
-                    predictOne(plan);
-                    ++found;
-                    const std::lock_guard lock(m_mutex);
-                    ++m_decided;
-                    report();
-                    return;
+                    const PlanCandidate plan{
+                        boundsOf(flat, run, layersPerStage, setting, *group.costs, group.zeroOf(setting)),
+                        static_cast<std::uint32_t>(i), order.chunks, order.family};
+                    if (plan.bounds.peak <= limit && (!best || plan.bounds.step < best->bounds.step))
+                        best = plan;
                 } catch (const Error&) {
                     // The family does not apply, which is told when all are looked at.
                 }
             }
+            if (!best || found >= wanted)
+                return;
+            {
+                const std::lock_guard lock(m_mutex);
+                if (isTried(*best))
+                    return;
+                m_tried.push_back(*best);
+            }
+            predictOne(*best);
+            ++found;
+            const std::lock_guard lock(m_mutex);
+            ++m_decided;
+            report();
         });
     }
 
     /// Under the mutex while threads run.
-    bool isTried(const Candidate& plan) const
+    bool isTried(const PlanCandidate& plan) const
     {
         return std::any_of(m_tried.begin(), m_tried.end(),
-                           [&](const Candidate& tried) { return tried.key() == plan.key(); });
+                           [&](const PlanCandidate& tried) { return tried.key() == plan.key(); });
     }
 
     /// Plans whose blocks are in the same order.
@@ -298,7 +281,7 @@ private:
 
     void boundThose(const Ordered& those)
     {
-        std::vector<Candidate> open;
+        std::vector<PlanCandidate> open;
         std::map<std::string, std::int64_t> refused;
         std::int64_t exceeding = 0, decided = 0;
         const Family& family = *those.order.family;
@@ -366,7 +349,7 @@ private:
             }
         }
         const std::lock_guard lock(m_mutex);
-        for (const Candidate& each : open)
+        for (const PlanCandidate& each : open)
             if (!isTried(each))
                 m_open.push_back(each);
         for (const auto& [reason, count] : refused)
@@ -385,7 +368,7 @@ private:
         return m_ranking.isLonger(bounds) && (!m_request.frontier || m_ranking.isBehind(bounds));
     }
 
-    void predictIfHopeful(Candidate& plan, Aim aim)
+    void predictIfHopeful(PlanCandidate& plan, Aim aim)
     {
         {
             const std::lock_guard lock(m_mutex);
@@ -410,7 +393,7 @@ private:
                             seconds(), m_result.considered, m_result.predicted, m_result.complete});
     }
 
-    void predictOne(const Candidate& plan)
+    void predictOne(const PlanCandidate& plan)
     {
         const PlanSetting& setting = m_settings.possible[plan.setting];
         try {
@@ -454,7 +437,7 @@ private:
         m_result.plans.resize(chosen.size());
         std::optional<StepShares> first;
         const auto take = [&](std::size_t i, std::optional<StepShares>& before) {
-            const Found& found = m_found[chosen[i]];
+            const RankedPlan& found = m_found[chosen[i]];
             m_result.plans[i] =
                 trainingPlanOf(m_request, m_settings.possible[found.setting], *found.family, found.chunks, before);
         };
@@ -479,16 +462,16 @@ private:
     const Clock::time_point m_began;
     PlanSettings m_settings;
     std::vector<PlanGroup> m_groups;
-    std::optional<Workload> m_model; ///< how it is cut depends on no degree
-    LayerPattern m_pattern;          ///< likewise
-    bool m_cutsSequences = false;    ///< a family
-    std::int64_t m_plans = 0;        ///< of the possible settings
-    std::vector<Candidate> m_tried;  ///< before the others
+    std::optional<Workload> m_model;    ///< how it is cut depends on no degree
+    LayerPattern m_pattern;             ///< likewise
+    bool m_cutsSequences = false;       ///< a family
+    std::int64_t m_plans = 0;           ///< of the possible settings
+    std::vector<PlanCandidate> m_tried; ///< before the others
     PlanResult m_result;
     std::atomic<bool> m_cut{false};
     std::mutex m_mutex; ///< of what follows, and of m_result while threads run
-    std::vector<Candidate> m_open;
-    std::vector<Found> m_found;
+    std::vector<PlanCandidate> m_open;
+    std::vector<RankedPlan> m_found;
     PlanRanking m_ranking;
     std::int64_t m_decided = 0; ///< plans
 };

@@ -2,7 +2,7 @@
 // Ten layers like Llama's, none of them of shapes that were measured, predicted from a grid of single operations beside
 // their own time, in one run on one thread. `error` is predicted over measured, in percent; `far` the share of the
 // prediction, in percent, that is of shapes far from all measured ones or of none. The grid is measured first and takes
-// up to a minute; the table is in resources/experiments/layers-by-rates.md.
+// up to a minute.
 #include "core/base/median.h"
 #include "core/cluster/cluster.h"
 #include "core/design/operationtimes.h"

@@ -51,6 +51,7 @@ class New(TypedDict, total=False):
     expert_parallel: int
     data_parallel: int
     overlap_exchanges: Value
+    expert_spread: Value
     recompute: Value
     offload: Value
     device: Value
@@ -122,6 +123,7 @@ class Predict(TypedDict, total=False):
     expert_parallel: int
     data_parallel: int
     overlap_exchanges: Value
+    expert_spread: Value
     recompute: Value
     offload: Value
     device: Value
@@ -387,6 +389,7 @@ class Devices(TypedDict, total=False):
     """Of `pipewright devices`."""
 
     measure: bool
+    operations: bool
     backend: Value
     devices: Value
     python: Value
