@@ -4,6 +4,7 @@
 #pragma once
 
 #include "app/command.h"
+#include "core/rates/operationrates.h"
 #include "core/search/tradeoffs.h"
 
 namespace pipewright::app {

@@ -293,9 +293,6 @@ public:
         std::vector<RatedShape> ordered(shapes.begin(), shapes.end());
         std::stable_sort(ordered.begin(), ordered.end(),
                          [](const RatedShape& a, const RatedShape& b) { return cost(a) < cost(b); });
-        double left = 0;
-        for (const RatedShape& shape : ordered)
-            left += cost(shape);
         const auto stream = m_backend.device(0).createStream();
         const auto operations = m_backend.device(0).createOperations(*stream);
         const Nanoseconds begin = steadyNow();

@@ -349,7 +349,8 @@ void Document::layOver()
         });
     // A small one is there within a frame, so that the lanes do not flicker.
     const QSignalBlocker blocker(this); // show() emits the signals once everything is up to date
-    m_laying.finishWithin(m_overlayPatience);
+    if (m_overlayPatience > 0)
+        m_laying.finishWithin(m_overlayPatience);
 }
 
 void Document::takePeaks()

@@ -70,7 +70,8 @@ void layer(benchmark::State& state)
     const ComputedLayer& computed = times.of(workload.layers[1]);
     const double predicted = computed.seconds.forward + computed.seconds.inputGrad + computed.seconds.weightGrad;
     double unmeasured = 0;
-    for (const OriginSeconds& pass : {computed.origins.forward, computed.origins.inputGrad, computed.origins.weightGrad})
+    for (const OriginSeconds& pass :
+         {computed.origins.forward, computed.origins.inputGrad, computed.origins.weightGrad})
         unmeasured += pass[std::size_t(RateOrigin::Nearest)] + pass[std::size_t(RateOrigin::Formula)];
 
     const StageMaths maths(workload, 1, 2, 1);

@@ -2,8 +2,8 @@
 // Autosave, recovery after a crash, and the list of recent files.
 #include "gui/designer/designer.h"
 #include "gui/designer/designfiles.h"
-#include "gui/designer/mainwindow.h"
 #include "gui/designer/footline.h"
+#include "gui/designer/mainwindow.h"
 #include "gui/designer/recentfiles.h"
 #include "gui/document/autosave.h"
 #include "gui/document/document.h"

@@ -3,8 +3,8 @@
 // through real mouse, wheel and key events.
 #include "core/predict/criticalpath.h"
 #include "gui/document/timelinelayout.h"
-#include "gui/timeline/minimap.h"
 #include "gui/timeline/laneplaces.h"
+#include "gui/timeline/minimap.h"
 #include "gui/timeline/timelinepainter.h"
 #include "gui/timeline/timelinestage.h"
 #include "gui/widgets/theme.h"

@@ -2,8 +2,8 @@
 // A recorded run laid over the design: the table of errors, causes, steps, notes and the report.
 #include "core/design/redesign.h"
 #include "core/families/family.h"
-#include "gui/designer/mainwindowfixture.h"
 #include "gui/designer/footline.h"
+#include "gui/designer/mainwindowfixture.h"
 #include "gui/designer/overlays.h"
 #include "gui/designer/windowactions.h"
 #include "gui/document/memberforecast.h"

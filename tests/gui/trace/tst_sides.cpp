@@ -3,8 +3,8 @@
 // which side it is.
 #include "core/base/beyondprediction.h"
 #include "core/program/transferorder.h"
-#include "gui/designer/mainwindowfixture.h"
 #include "gui/designer/footline.h"
+#include "gui/designer/mainwindowfixture.h"
 #include "gui/designer/sideswitch.h"
 #include "gui/document/timelinelayout.h"
 #include "gui/inspector/inspector.h"

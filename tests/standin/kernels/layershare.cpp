@@ -316,11 +316,11 @@ double boundOf(const std::vector<Work>& launches, const DeviceSpec& gpu, const A
     return time;
 }
 
-/// FLOPs that a layer needs: scores without masked ones.
+/// FLOPs that a layer needs: of attention's backward the four products of gradients, without the scores made again.
 double needed(const Layer& layer)
 {
     const double all = layer.forwardFlops + layer.inputGradFlops + layer.weightGradFlops;
-    return all - 0.5 * 3 * attentionCoreFlops(layer);
+    return all - 0.5 * attentionCoreFlops(layer);
 }
 
 std::string tablesOf(const PresetLibrary& presets)
