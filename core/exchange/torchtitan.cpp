@@ -3,6 +3,7 @@
 
 #include "core/exchange/layernames.h"
 #include "core/json/jsonvalue.h"
+#include "core/model/parallelism.h"
 
 #include <fmt/format.h>
 
