@@ -105,7 +105,12 @@ private Q_SLOTS:
         RELATION_HOLDS(brokenRelation(60, {}, [](const Question& question, Draw&) -> Answer {
             const Design& design = question.design;
             const Nanoseconds makespan = question.prediction.metrics.makespan;
-            const double used = modelFlopsUtilization(design, makespan);
+            // MFU counts attention as whole squares; what is computed leaves out what its mask does.
+            double computed = 0;
+            for (const Layer& layer : wholeLayersOf(*design.workload))
+                computed += layer.forwardFlops + layer.inputGradFlops + layer.weightGradFlops;
+            computed *= double(design.schedule.microbatches) * design.workload->shape.parallel.data;
+            const double used = modelFlopsUtilization(design, makespan) * computed / modelFlops(design);
             if (used > design.cluster.devices.front().efficiency)
                 return unequal("share of the peak", used, design.cluster.devices.front().efficiency);
             const ModelShape& shape = design.workload->shape;
