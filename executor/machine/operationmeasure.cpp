@@ -213,24 +213,20 @@ void addAttention(const RatedShape& shape, Calls& calls)
     const auto queries = static_cast<double>(sizes.queries()), keys = static_cast<double>(sizes.keys()),
                values = static_cast<double>(sizes.values()), outputs = static_cast<double>(sizes.outputs()),
                numbers = static_cast<double>(sizes.numbers());
-    if (shape.operation == RatedOperation::AttentionForward) {
-        kernels::GroupedAttentionForward call;
+    const auto withOperands = [&](auto call) {
         call.shape = sizes;
         call.query = calls.values(queries);
         call.key = calls.values(keys);
         call.value = calls.values(values);
         call.logSums = calls.wide(numbers);
         call.output = calls.values(outputs);
-        calls.add(call);
+        return call;
+    };
+    if (shape.operation == RatedOperation::AttentionForward) {
+        calls.add(withOperands(kernels::GroupedAttentionForward{}));
         return;
     }
-    kernels::GroupedAttentionInputGrad call;
-    call.shape = sizes;
-    call.query = calls.values(queries);
-    call.key = calls.values(keys);
-    call.value = calls.values(values);
-    call.logSums = calls.wide(numbers);
-    call.output = calls.values(outputs);
+    kernels::GroupedAttentionInputGrad call = withOperands(kernels::GroupedAttentionInputGrad{});
     call.outputGrad = calls.values(outputs);
     call.queryGrad = calls.values(queries);
     call.keyGrad = calls.values(keys);

@@ -33,7 +33,6 @@ public:
     QString change(Verdict verdict) const { return m_cells[verdict].changeText; } ///< empty where there is none
     QString caption(Verdict verdict) const;
     QString tip(Verdict verdict) const;
-    QToolButton* againstButton() const { return m_against; }
 
 protected:
     void resizeEvent(QResizeEvent* event) override;

@@ -120,11 +120,6 @@ QRectF MemoryPanel::plotArea() const
                   std::max(0, height() - headerHeight - bottom));
 }
 
-int MemoryPanel::compactHeight(int devices) const
-{
-    return headerHeight + bottom + devices * (lowestRow + gapOfRows);
-}
-
 bool MemoryPanel::fits(std::size_t rows) const
 {
     return rows > 1 && (plotArea().height() + gapOfRows) / static_cast<double>(rows) - gapOfRows >= lowestRow;

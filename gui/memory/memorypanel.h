@@ -31,8 +31,6 @@ public:
     QRectF plotOf(int device) const;    ///< null when it is not shown
     QRectF peakPlace(int device) const; ///< where a row's peak is written, clear of the limit's line
     double top() const;                 ///< bytes at the upper edge of a plot
-    /// The height in which this many devices have rows of the least readable height.
-    int compactHeight(int devices) const;
     /// In pixels of this widget, the same x as in the timeline above.
     double xOf(double time) const { return m_axis.xOf(time); }
     double yOf(double bytes) const; ///< in the chosen device's plot

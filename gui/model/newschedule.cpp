@@ -13,6 +13,7 @@
 #include "gui/document/document.h"
 #include "gui/model/parallelismfields.h"
 #include "gui/model/zerofields.h"
+#include "gui/widgets/choices.h"
 #include "gui/widgets/factlist.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/layouts.h"
@@ -49,29 +50,6 @@ QSpinBox* makeSpin(int from, int to, int value, const QString& name, QWidget* pa
     spin->setAccessibleName(name);
     spin->setFixedWidth(fieldWidth);
     return spin;
-}
-
-QComboBox* makeCombo(const QString& name, QWidget* parent)
-{
-    auto* combo = new QComboBox(parent);
-    combo->setAccessibleName(name);
-    combo->setFixedWidth(fieldWidth);
-    combo->setMaxVisibleItems(24);
-    return combo;
-}
-
-void fill(QComboBox* combo, const PresetLibrary& presets, PresetKind kind, const QString& preferred)
-{
-    for (const Preset& preset : presets.list(kind)) {
-        combo->addItem(QString::fromStdString(preset.title), QString::fromStdString(preset.name));
-        combo->setItemData(combo->count() - 1, QString::fromStdString(preset.origin), Qt::ToolTipRole);
-    }
-    combo->setCurrentIndex(std::max(0, combo->findData(preferred)));
-}
-
-std::string chosen(const QComboBox* combo)
-{
-    return combo->currentData().toString().toStdString();
 }
 
 void addRow(QFormLayout* form, const QString& text, QWidget* field)
@@ -139,16 +117,18 @@ QWidget* NewScheduleDialog::buildForm()
     form->setContentsMargins(0, 0, 0, 0);
     form->setHorizontalSpacing(16);
     form->setVerticalSpacing(9);
-    m_model = makeCombo(tr("Model"), widget);
-    fill(m_model, *m_presets, PresetKind::Model, QStringLiteral("llama-3-8b"));
+    m_model = makeChoice(tr("Model"), fieldWidth, widget);
+    addPresets(m_model, *m_presets, PresetKind::Model);
+    choose(m_model, QStringLiteral("llama-3-8b"));
     m_sequence = makeSpin(1, 1 << 22, 2048, tr("Sequence length"), widget);
     m_sequence->setSuffix(tr(" tokens"));
     m_microbatchSize = makeSpin(1, 1 << 16, 1, tr("Microbatch size"), widget);
     m_microbatchSize->setSuffix(tr(" seq"));
-    m_cluster = makeCombo(tr("Cluster"), widget);
-    fill(m_cluster, *m_presets, PresetKind::Cluster, QStringLiteral("h200-node"));
+    m_cluster = makeChoice(tr("Cluster"), fieldWidth, widget);
+    addPresets(m_cluster, *m_presets, PresetKind::Cluster);
+    choose(m_cluster, QStringLiteral("h200-node"));
     m_devices = makeSpin(1, maxDevices, 4, tr("Devices"), widget);
-    m_family = makeCombo(tr("Family"), widget);
+    m_family = makeChoice(tr("Family"), fieldWidth, widget);
     for (const Family& family : families())
         m_family->addItem(QString::fromUtf8(family.title.data(), static_cast<int>(family.title.size())),
                           QString::fromUtf8(family.name.data(), static_cast<int>(family.name.size())));
@@ -162,7 +142,7 @@ QWidget* NewScheduleDialog::buildForm()
     m_replicas = makeSpin(1, maxDevices, 1, tr("Replicas"), widget);
     m_replicas->setToolTip(tr("Copies of the pipeline, which share out the devices and the microbatches and sum their "
                               "gradients"));
-    m_zero = makeCombo(tr("States that copies share out"), widget);
+    m_zero = makeChoice(tr("States that copies share out"), fieldWidth, widget);
     addZeroLevels(*m_zero);
     m_chunks = makeSpin(0, 64, 0, tr("Chunks per device"), widget);
     m_chunks->setSpecialValueText(tr("the family's own"));
@@ -171,9 +151,9 @@ QWidget* NewScheduleDialog::buildForm()
     m_pieces = makeSpin(0, maxMicrobatches, 0, tr("Pieces"), widget);
     m_pieces->setSpecialValueText(tr("%1 per sequence").arg(defaultSequencePieces));
     m_pieces->setToolTip(tr("Seq1F1B: pieces of each microbatch's sequence; a divisor of the sequence"));
-    m_recompute = makeCombo(tr("Recomputed"), widget);
+    m_recompute = makeChoice(tr("Recomputed"), fieldWidth, widget);
     addRecomputes(*m_recompute);
-    m_layout = makeCombo(tr("Where the workers' blocks run"), widget);
+    m_layout = makeChoice(tr("Where the workers' blocks run"), fieldWidth, widget);
     m_layout->setToolTip(tr(
         "As a pipeline: stage j on device j, for all workers. Triangle: a device per stage and microbatch in flight. "
         "Sharded states: each stage's weights are kept once and sent to the device that works on the stage next."));
@@ -244,7 +224,7 @@ void NewScheduleDialog::chooseModelFile(const QString& path)
 void NewScheduleDialog::takeModel()
 {
     try {
-        const ModelShape shape = loadModel(chosen(m_model)).shape;
+        const ModelShape shape = loadModel(chosenIn(m_model)).shape;
         // The layers of a table are valid only for the microbatch with which they were measured.
         for (QWidget* field : {static_cast<QWidget*>(m_sequence), static_cast<QWidget*>(m_microbatchSize)})
             field->setEnabled(shape.architecture != Architecture::Table);
@@ -260,7 +240,7 @@ void NewScheduleDialog::takeModel()
 
 void NewScheduleDialog::takeFamily()
 {
-    const Family* family = findFamily(chosen(m_family));
+    const Family* family = findFamily(chosenIn(m_family));
     if (family) {
         m_description->setText(
             QString::fromUtf8(family->description.data(), static_cast<int>(family->description.size())));
@@ -287,14 +267,14 @@ NewScheduleDialog::Choice NewScheduleDialog::choice() const
 {
     Choice all;
     NewDesign& choice = all.design;
-    ModelFile model = loadModel(chosen(m_model));
+    ModelFile model = loadModel(chosenIn(m_model));
     ModelShape& shape = model.shape;
     shape.sequence = m_sequence->value();
     shape.microbatchSize = m_microbatchSize->value();
     shape.parallel = m_groups->value();
     choice.workload = makeWorkload(shape, Optimizer::AdamW, model.source);
-    choice.cluster = m_presets->cluster(chosen(m_cluster), m_devices->value(), shape.parallel.devicesPerStage());
-    choice.family = chosen(m_family);
+    choice.cluster = m_presets->cluster(chosenIn(m_cluster), m_devices->value(), shape.parallel.devicesPerStage());
+    choice.family = chosenIn(m_family);
     choice.microbatches = m_microbatches->value();
     choice.replicas = m_replicas->value();
     choice.zero.level = m_zero->currentData().toInt();

@@ -6,6 +6,7 @@
 #include "core/presets/presets.h"
 #include "gui/compare/noisefields.h"
 #include "gui/plan/filechoice.h"
+#include "gui/widgets/choices.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/layouts.h"
@@ -37,28 +38,6 @@ constexpr std::string_view megatronFamilies[] = {"1f1b", "interleaved-1f1b"};
 QString textOf(std::string_view text)
 {
     return QString::fromUtf8(text.data(), std::ssize(text));
-}
-
-std::string chosen(const QComboBox* combo)
-{
-    return combo->currentData().toString().toStdString();
-}
-
-QComboBox* makeCombo(const QString& name, QWidget* parent)
-{
-    auto* combo = new QComboBox(parent);
-    combo->setAccessibleName(name);
-    combo->setFixedWidth(fieldWidth);
-    combo->setMaxVisibleItems(24);
-    return combo;
-}
-
-void fill(QComboBox* combo, const PresetLibrary& presets, PresetKind kind)
-{
-    for (const Preset& preset : presets.list(kind)) {
-        combo->addItem(QString::fromStdString(preset.title), QString::fromStdString(preset.name));
-        combo->setItemData(combo->count() - 1, QString::fromStdString(preset.origin), Qt::ToolTipRole);
-    }
 }
 
 void addFile(QComboBox* combo, const QString& path)
@@ -95,16 +74,16 @@ std::int64_t devicesOf(const Design& design)
 } // namespace
 
 PlanFields::PlanFields(QWidget* parent)
-    : QWidget(parent), m_presets(std::make_unique<PresetLibrary>()), m_model(makeCombo(tr("Model"), this)),
-      m_cluster(makeCombo(tr("Cluster"), this)),
+    : QWidget(parent), m_presets(std::make_unique<PresetLibrary>()), m_model(makeChoice(tr("Model"), fieldWidth, this)),
+      m_cluster(makeChoice(tr("Cluster"), fieldWidth, this)),
       m_devices(makeCountField(tr("Devices"), 64, mostDevices, fieldWidth, this)),
       m_batch(makeCountField(tr("Batch"), 512, mostSequences, fieldWidth, this)),
       m_sequence(makeCountField(tr("Sequence"), 2048, mostTokens, fieldWidth, this)),
       m_top(makeCountField(tr("Plans in the list"), 10, mostListed, fieldWidth, this)),
       m_memoryLimit(new QLineEdit(this)), m_timeLimit(new DecimalField(this)),
-      m_framework(makeCombo(tr("Framework"), this)), m_familySet(makeCombo(tr("Families"), this)),
-      m_families(new QListWidget(this)), m_noisy(new QCheckBox(tr("the step when times vary, too"), this)),
-      m_noise(new NoiseFields(this))
+      m_framework(makeChoice(tr("Framework"), fieldWidth, this)),
+      m_familySet(makeChoice(tr("Families"), fieldWidth, this)), m_families(new QListWidget(this)),
+      m_noisy(new QCheckBox(tr("the step when times vary, too"), this)), m_noise(new NoiseFields(this))
 {
     auto* layout = makeLayout<QVBoxLayout>(this, {0, 0, 0, 0}, 14);
     layout->addWidget(buildFirst());
@@ -146,8 +125,8 @@ QWidget* PlanFields::buildFirst()
 {
     auto* body = new QWidget(this);
     QFormLayout* form = makeForm(body);
-    fill(m_model, *m_presets, PresetKind::Model);
-    fill(m_cluster, *m_presets, PresetKind::Cluster);
+    addPresets(m_model, *m_presets, PresetKind::Model);
+    addPresets(m_cluster, *m_presets, PresetKind::Cluster);
     widenList(m_model);
     widenList(m_cluster);
     const auto opens = [&](const QString& text, const QString& title, const QString& kinds, auto choose) {
@@ -266,7 +245,7 @@ QWidget* PlanFields::buildPins()
     static_assert(std::size(tips) == std::size(dimensions));
     for (std::size_t i = 0; i < std::size(dimensions); ++i) {
         const QString name = textOf(dimensions[i]).replace(QLatin1Char('_'), QLatin1Char(' '));
-        QComboBox* combo = makeCombo(tr("Pinned: %1").arg(name), this);
+        QComboBox* combo = makeChoice(tr("Pinned: %1").arg(name), fieldWidth, this);
         combo->addItem(tr("any"));
         combo->addItems(valuesOf(dimensions[i]));
         combo->setEditable(isNumber(dimensions[i]));
@@ -357,7 +336,7 @@ void PlanFields::takeModel()
         if (isOfDesign(m_model))
             model = {m_design->workload->shape, m_design->workload->source, {}};
         else
-            model = loadModel(chosen(m_model));
+            model = loadModel(chosenIn(m_model));
         note->setNote(proseText(model.notes), Tone::Dim);
         m_sequence->setEnabled(model.shape.architecture != Architecture::Table); // its layers hold for one length
         m_sequence->setValue(static_cast<int>(model.shape.sequence));
@@ -372,7 +351,7 @@ void PlanFields::takeCluster()
     NotedField* note = NotedField::around(m_cluster);
     try {
         const Nodes nodes =
-            isOfDesign(m_cluster) ? m_design->cluster.nodes : m_presets->cluster(chosen(m_cluster)).nodes;
+            isOfDesign(m_cluster) ? m_design->cluster.nodes : m_presets->cluster(chosenIn(m_cluster)).nodes;
         const int devices = m_devices->value();
         note->setNote({}, Tone::Plain);
         QString layout;
@@ -429,16 +408,16 @@ PlanRequest PlanFields::request() const
         request.shape = m_design->workload->shape;
         request.source = m_design->workload->source;
     } else {
-        ModelFile model = loadModel(chosen(m_model));
+        ModelFile model = loadModel(chosenIn(m_model));
         request.shape = std::move(model.shape);
         request.source = std::move(model.source);
     }
     if (m_sequence->isEnabled())
         request.shape.sequence = m_sequence->value();
-    if (const auto framework = frameworkNamed(chosen(m_framework)))
+    if (const auto framework = frameworkNamed(chosenIn(m_framework)))
         request.shape.framework = *framework;
-    request.cluster =
-        isOfDesign(m_cluster) ? planClusters(m_design->cluster, devicesOf(*m_design)) : planClusters(chosen(m_cluster));
+    request.cluster = isOfDesign(m_cluster) ? planClusters(m_design->cluster, devicesOf(*m_design))
+                                            : planClusters(chosenIn(m_cluster));
     request.devices = m_devices->value();
     request.batch = m_batch->value();
     request.top = m_top->value();

@@ -87,6 +87,21 @@ struct Scale {
     Bytes peak = 0;
 };
 
+/// Of plans that are predicted, or found so far: the shortest first.
+template<class Plan>
+Scale scaleOf(const std::vector<Plan>& plans, std::vector<Bytes>& peaks)
+{
+    Scale scale;
+    peaks.clear();
+    for (const Plan& plan : plans) {
+        peaks.push_back(plan.peak);
+        scale.longest = std::max(scale.longest, plan.step);
+        scale.peak = std::max(scale.peak, plan.peak);
+    }
+    scale.best = plans.empty() ? 0 : plans.front().step;
+    return scale;
+}
+
 std::vector<ValueCell> cellsOf(const Row& row, int rank, const Scale& scale)
 {
     std::vector<ValueCell> cells(PlanTable::columns);
@@ -156,16 +171,11 @@ void PlanTable::setResult(std::shared_ptr<const PlanResult> result, bool noisy)
 {
     m_result = std::move(result);
     setNoisy(noisy);
-    Scale scale;
     const std::vector<TrainingPlan>& plans = m_result->plans;
-    m_peaks.clear();
-    for (const TrainingPlan& plan : plans) {
-        m_peaks.push_back(plan.peak);
-        scale.longest = std::max({scale.longest, plan.step, plan.noisy.p95});
-        scale.peak = std::max(scale.peak, plan.peak);
-    }
+    Scale scale = scaleOf(plans, m_peaks);
+    for (const TrainingPlan& plan : plans)
+        scale.longest = std::max(scale.longest, plan.noisy.p95);
     m_largestPeak = scale.peak;
-    scale.best = plans.empty() ? 0 : plans.front().step;
     std::vector<std::vector<ValueCell>> rows;
     for (std::size_t i = 0; i < plans.size(); ++i) {
         const TrainingPlan& plan = plans[i];
@@ -194,15 +204,8 @@ void PlanTable::setFound(const std::vector<PlanFound>& plans, const std::vector<
 {
     m_result.reset();
     setNoisy(noisy);
-    Scale scale;
-    m_peaks.clear();
-    for (const PlanFound& plan : plans) {
-        m_peaks.push_back(plan.peak);
-        scale.longest = std::max(scale.longest, plan.step);
-        scale.peak = std::max(scale.peak, plan.peak);
-    }
+    const Scale scale = scaleOf(plans, m_peaks);
     m_largestPeak = scale.peak;
-    scale.best = plans.empty() ? 0 : plans.front().step;
     std::vector<std::vector<ValueCell>> rows;
     for (std::size_t i = 0; i < plans.size(); ++i) {
         const PlanFound& plan = plans[i];

@@ -12,6 +12,7 @@ class LaneMemory {
 public:
     void show(const MemoryContent& content);
     void clear() { m_devices.clear(); }
+    bool empty() const { return m_devices.empty(); }
     void paint(QPainter& painter, int device, const QRectF& area, const TimeAxis& axis, const Theme& theme,
                double scale) const;
     /// "GPU 1 at 658 ms: 68.9 GiB, predicted"; empty where it is not known.

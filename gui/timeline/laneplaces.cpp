@@ -49,6 +49,14 @@ int LanePlaces::memoryHeight(int device) const
     return height < leastWithMemory ? 0 : std::clamp(height * 2 / 5, 32, 80);
 }
 
+bool LanePlaces::showMemory() const
+{
+    for (int device = 0; device < m_strip.lanes(); ++device)
+        if (memoryHeight(device) > 0)
+            return true;
+    return false;
+}
+
 QRectF LanePlaces::memory(int device) const
 {
     const int height = memoryHeight(device);

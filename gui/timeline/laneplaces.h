@@ -37,6 +37,7 @@ public:
     QRect lane(int device) const; ///< header included
     QRectF blocks(int device) const;
     QRectF memory(int device) const; ///< of the device's memory over time, below its blocks
+    bool showMemory() const;         ///< any lane does
     QRectF idle(int device) const;   ///< of its idle time by cause, beside its blocks
     /// Width of the column of idle time, at the right of a viewport of this width.
     static int idleWidth(int viewport) { return viewport >= 720 ? 132 : viewport >= 460 ? 84 : 0; }

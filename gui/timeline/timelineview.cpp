@@ -55,6 +55,7 @@ void TimelineView::connectParts()
     connect(&d->lanes, &Lanes::changed, this, [this] {
         refreshMembers();
         d->scroll.updateBars();
+        followHeights();
         d->overlay.update();
         updateGeometry();
         viewport()->update();
@@ -167,9 +168,17 @@ void TimelineView::refreshCharts()
         preview() ? (isMemoryPending(previewDesign(), *shown) ? std::optional(pendingUntilDrop()) : std::nullopt)
                   : d->document.pendingMemory();
     content.present = preview() ? present : nullptr;
-    if (content.samples() <= mostMemorySamples || !isPreviewing())
+    if (!d->lanes.places().showMemory())
+        d->memory.clear(); // lanes that are too low do not copy curves
+    else if (content.samples() <= mostMemorySamples || !isPreviewing())
         d->memory.show(content);
     viewport()->update();
+}
+
+void TimelineView::followHeights()
+{
+    if (d->memory.empty() == d->lanes.places().showMemory())
+        refreshCharts();
 }
 
 const IdleBars& TimelineView::idle() const
@@ -210,6 +219,7 @@ void TimelineView::resizeEvent(QResizeEvent* event)
     QAbstractScrollArea::resizeEvent(event);
     d->overlay.fit(viewport()->rect());
     d->scroll.fitWidth();
+    followHeights();
     Q_EMIT lanesChanged(); // they share what height there is
     d->overlay.update();
 }

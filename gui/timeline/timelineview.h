@@ -185,6 +185,7 @@ private:
     void connectParts();
     void followDocument();
     void refreshMembers();
+    void followHeights(); ///< lanes became high enough for their memory, or too low
     void refreshCharts(); ///< memory and idle time in the lanes, of the drag's preview while there is one
     void reload();        ///< after the design changed
     void reloadOverlay(); ///< after the recording did, or which side is shown

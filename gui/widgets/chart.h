@@ -2,7 +2,7 @@
 // The only file that knows Qt Charts (deprecated upstream since 6.10, slow past a few points per pixel).
 // A Chart is a bare plot without legend, title and axis text; its plot area is set to the pixel, and captions are
 // painted over it. For static content: replacing a series costs milliseconds, so panels that follow a drag
-// (MemoryPanel, BubblePanel) paint themselves.
+// (MemoryPanel, the lanes) paint themselves.
 #pragma once
 
 #include <QColor>

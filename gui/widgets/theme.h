@@ -35,7 +35,7 @@ struct Theme {
     QColor idle;       ///< the hatch of idle time
     QColor chartFill;  ///< below a memory curve
     QColor persistent; ///< weights and optimizer below a memory curve
-    QColor waiting;    ///< bubble bars: warm-up and cool-down
+    QColor waiting;    ///< what is neither work nor state: overhead, workspace, bars of the overview
     QColor ink;        ///< letters on blocks, the same in both looks because the blocks are bright in both
     QColor texture;    ///< hatches and dots over a block's fill (ink, mostly transparent)
     QColor selection;  ///< frame of the selected block and dependency arrows

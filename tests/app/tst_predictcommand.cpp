@@ -474,54 +474,6 @@ private Q_SLOTS:
         const Outcome unknown = m_work.run(design.arg(4) + " --for abacus");
         QVERIFY2(unknown.code == 2 && unknown.errors.contains("is no backend"), qPrintable(unknown.errors));
     }
-
-    void ratesSayHowMuchOfTheTimeWasMeasured()
-    {
-        const QString words = "1f1b --devices 4 --microbatches 8 --model llama-3-70b --cluster b200-nodes "
-                              "--sequence 4096";
-        const QJsonArray stages = predictInline(words)["costs"].toObject()["rates"].toArray();
-        QCOMPARE(stages.size(), 4);
-        const QJsonObject forward = stages[1].toObject()["forward"].toObject();
-        QVERIFY(forward["measured_ns"].toDouble() > forward["interpolated_ns"].toDouble());
-        QVERIFY(m_work.run("predict " + words).output.contains("rates: "));
-        QVERIFY(!predictInline(words + " --efficiency 0.5")["costs"].toObject().contains("rates"));
-    }
-
-    /// Of rates those runs that were compared with them, of one efficiency others, and of given times none.
-    void howFarSuchPredictionsHaveBeenIsSaid()
-    {
-        const QString words = "1f1b --devices 4 --microbatches 8 --model llama-3-70b --cluster b200-nodes";
-        const QJsonObject rated = predictInline(words)["costs"].toObject();
-        QCOMPARE(rated["error"]["of"].toString(), QString("Megatron-LM on B200"));
-        QCOMPARE(rated["rates_from"][0]["name"].toString(), QString("b200-sxm"));
-        const QJsonObject formula = predictInline(words + " --efficiency 0.5")["costs"].toObject();
-        QVERIFY(formula["error"]["median"].toDouble() > rated["error"]["median"].toDouble());
-        QVERIFY(predictInline("1f1b --devices 4 --microbatches 8")["costs"].toObject()["error"].isNull());
-        QVERIFY(m_work.run("predict 1f1b --devices 4 --microbatches 8").output.contains("is not known"));
-    }
-
-    /// Those of the first rank's length within the error of ratios, and no others.
-    void familiesThatTheErrorDoesNotTellApartAreCalledAlike()
-    {
-        const QString words = "1f1b --devices 4 --microbatches 12 --families";
-        const QJsonObject ranked = predictInline(words);
-        const double most = 1 + ranked["error_of_schedules"]["median"].toDouble();
-        double first = 0;
-        int alike = 0, others = 0;
-        for (const QJsonValue entry : ranked["families"].toArray()) {
-            if (!entry["makespan_ns"].isDouble())
-                continue;
-            const double length = entry["makespan_ns"].toDouble();
-            if (first == 0) {
-                first = length;
-                continue;
-            }
-            QCOMPARE(entry["alike_with_first"].toBool(), length < most * first);
-            (entry["alike_with_first"].toBool() ? alike : others) += 1;
-        }
-        QVERIFY(alike > 0 && others > 0);
-        QVERIFY(m_work.run("predict " + words).output.contains("alike with the shortest: "));
-    }
 };
 
 PIPEWRIGHT_TEST(TestPredictCommand, QCoreApplication)

@@ -24,6 +24,7 @@ SOURCE, BUILD, ROOTS = "", "", False
 LEFT_OUT = 77  # the exit code of what cannot be tried here
 FIRST_COMMANDS = 10  # of README's "The same from the command line"
 OF_THE_SYSTEM = re.compile(r"^(ld-linux|lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s|expat)\.so)")
+PATIENCE = 200  # seconds for what the network brings; a slower one is a reason to leave the clean root out
 made = {}  # the packages by their kind, and what wheel.py said
 
 
@@ -343,7 +344,7 @@ class CleanRoots(Trial):
             if not os.path.exists(cls.base + ".complete"):
                 shutil.rmtree(cls.base, ignore_errors=True)
                 os.makedirs(os.path.dirname(cls.base), exist_ok=True)
-                run("debootstrap", "--variant=minbase", system["VERSION_CODENAME"], cls.base, timeout=1500)
+                run("timeout", str(PATIENCE), "debootstrap", "--variant=minbase", system["VERSION_CODENAME"], cls.base)
                 open(cls.base + ".complete", "w", encoding="utf-8").close()
         except (AssertionError, subprocess.TimeoutExpired) as error:
             raise unittest.SkipTest(f"debootstrap makes no root: {str(error)[-300:]}")
@@ -358,8 +359,10 @@ class CleanRoots(Trial):
             shutil.copy(os.path.join(SOURCE, path), given)
         with open(os.path.join(given, "script"), "w", encoding="utf-8") as file:
             file.write(f"set -e\nexport DEBIAN_FRONTEND=noninteractive HOME=/root LC_ALL=C.UTF-8\n"
-                       f"apt-get update -qq || {{ echo 'no packages can be had in the root'; exit {LEFT_OUT}; }}\n"
-                       "take() { apt-get install -y -qq --no-install-recommends \"$@\" >/dev/null; }\n" + script)
+                       f"timeout 60 apt-get update -qq || {{ echo 'no packages can be had in the root'; exit {LEFT_OUT}; }}\n"
+                       f"take() {{ timeout {PATIENCE} apt-get install -y -qq --no-install-recommends \"$@\" >/dev/null && return; "
+                       f"[ $? != 124 ] || {{ echo 'packages take over {PATIENCE} s to arrive in the root'; exit {LEFT_OUT}; }}; exit 1; }}\n"
+                       + script)
         inside = (f'trap "[ -n \\"\\$ready\\" ] || exit {LEFT_OUT}" EXIT\n' # what cannot be mounted here
                   'set -e; mount -t tmpfs none "$1"; mkdir "$1/up" "$1/work" "$1/root"\n'
                   'mount -t overlay overlay -o "lowerdir=$2,upperdir=$1/up,workdir=$1/work" "$1/root"\n'

@@ -11,7 +11,10 @@
 #include "testmain.h"
 
 #include <QApplication>
+#include <QFile>
 #include <QLabel>
+#include <QMessageBox>
+#include <QSignalSpy>
 #include <QTest>
 
 using namespace pipewright;
@@ -134,6 +137,27 @@ private Q_SLOTS:
         document.undoStack()->undo();
         document.undoStack()->undo();
         QVERIFY(document.design() == exampleDesign());
+    }
+
+    void aModelOrClusterThatCannotBeChangesNothingAndSaysWhy()
+    {
+        Fixture fixture;
+        QSignalSpy failed(&fixture.window.menus(), &DesignMenus::failed);
+        const QString broken = fixture.folder.filePath(QStringLiteral("config.json"));
+        QFile file(broken);
+        QVERIFY(file.open(QIODevice::WriteOnly) && file.write("{\"hidden_size\": ") > 0);
+        file.close();
+        fixture.window.menus().takeModel(broken);
+        fixture.window.menus().takeModel(fixture.folder.filePath(QStringLiteral("missing.json")));
+        fixture.window.menus().takeCluster(fixture.folder.filePath(QStringLiteral("missing.json")));
+        QCOMPARE(failed.count(), 3);
+        for (const QList<QVariant>& each : failed)
+            QVERIFY(!each.front().toString().isEmpty());
+        QVERIFY(fixture.document().design() == exampleDesign());
+        QCOMPARE(fixture.document().undoStack()->count(), 0);
+        for (QWidget* box : QApplication::topLevelWidgets()) // what the window said
+            if (qobject_cast<QMessageBox*>(box))
+                box->close();
     }
 
     void theRunIsABaselineOfItsOwn()

@@ -31,7 +31,6 @@
 #include <QImage>
 #include <QLabel>
 #include <QMouseEvent>
-#include <QPainter>
 #include <QSpinBox>
 #include <QTemporaryDir>
 #include <QTest>
@@ -336,33 +335,6 @@ private Q_SLOTS:
                 QCOMPARE(x, static_cast<int>(std::lround(panel.xOf(6'180'030))));
             }
         QCOMPARE(seen, 1);
-    }
-
-    void anIdleBarIsAsLongAsItsShare()
-    {
-        const Design design = exampleDesign();
-        const Prediction prediction = predict(design);
-        IdleBars bars;
-        bars.show(design, &prediction, nullptr, Side::Predicted);
-        const QRectF area(20, 10, 110, 60);
-        const auto& devices = prediction.metrics.devices;
-        for (int d = 0; d < std::ssize(devices); ++d) {
-            QImage image(150, 80, QImage::Format_RGB32);
-            image.fill(Theme::dark().lane);
-            QPainter painter(&image);
-            bars.paint(painter, d, area, Theme::dark(), 1);
-            painter.end();
-            const int y = static_cast<int>(area.center().y()) - 8; // in the bar
-            const double share = double(devices[d].idle) / double(prediction.metrics.makespan);
-            const int end = static_cast<int>(std::lround(bars.xOf(share, area.left(), area.width())));
-            const QRgb ground = Theme::dark().lane.rgb();
-            QVERIFY(end > 21);
-            QCOMPARE(image.pixel(19, y), ground);
-            QVERIFY(image.pixel(20, y) != ground && image.pixel(end - 1, y) != ground);
-            QCOMPARE(image.pixel(end, y), ground);
-            QCOMPARE(bars.percentLabel(d), percentText(share));
-            QVERIFY(!bars.mainCause(d).isEmpty());
-        }
     }
 
     void theChartsPlotIsWhereItWasPut()

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "gui/widgets/choices.h"
+
+#include <algorithm>
+
+namespace pipewright {
+
+QComboBox* makeChoice(const QString& name, int width, QWidget* parent)
+{
+    constexpr int mostVisible = 24;
+    auto* choice = new QComboBox(parent);
+    choice->setAccessibleName(name);
+    choice->setFixedWidth(width);
+    choice->setMaxVisibleItems(mostVisible);
+    return choice;
+}
+
+void addPresets(QComboBox* choice, const PresetLibrary& presets, PresetKind kind)
+{
+    for (const Preset& preset : presets.list(kind)) {
+        choice->addItem(QString::fromStdString(preset.title), QString::fromStdString(preset.name));
+        choice->setItemData(choice->count() - 1, QString::fromStdString(preset.origin), Qt::ToolTipRole);
+    }
+}
+
+void choose(QComboBox* choice, const QString& data)
+{
+    choice->setCurrentIndex(std::max(0, choice->findData(data)));
+}
+
+std::string chosenIn(const QComboBox* choice)
+{
+    return choice->currentData().toString().toStdString();
+}
+
+} // namespace pipewright
