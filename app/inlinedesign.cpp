@@ -86,6 +86,16 @@ InlineDesign::InlineDesign(CLI::App& command, bool acceptFile)
             "what that framework keeps in memory besides: properties of the model, each of which the design states "
             "(what the design states, else none)")
         ->type_name("megatron|torchtitan|deepspeed|none");
+    const auto takePrecision = [this](const std::string& name) {
+        m_precision = precisionNamed(name);
+        if (!m_precision)
+            throw Error("--precision", "\"" + name + "\" is not known", fmt::format("use one of {}", precisionNames));
+    };
+    m_command
+        .add_option_function<std::string>("--precision", takePrecision,
+                                          "of the matrix products in a model's layers; fp8 and nvfp4 are products of a "
+                                          "bf16 model (the model's own)")
+        ->type_name("fp32|bf16|fp8|nvfp4");
     m_costs.addTo(m_command);
     m_command
         .add_option("--scale", m_scale,
@@ -314,6 +324,7 @@ DesignRequest InlineDesign::request() const
     request.family = m_what;
     request.given = givenOptions(m_options);
     request.framework = m_framework;
+    request.precision = m_precision;
     if (m_costs.given()) {
         request.costsFrom = m_costs.read();
         request.uneven = m_costs.unevenness();
@@ -407,6 +418,8 @@ LocatedDesign InlineDesign::fullDesign(std::optional<UnevenEnds>& ends) const
         ends = takeCosts(m_costs, located.design);
     if (m_framework)
         located.design = withFramework(located.design, *m_framework);
+    if (m_precision)
+        located.design = withPrecision(located.design, *m_precision);
     return located;
 }
 

@@ -45,6 +45,7 @@ private:
     std::optional<Communication> m_communication;
     std::optional<OffloadChoice> m_offload;
     std::optional<FrameworkMemory> m_framework;
+    std::optional<Precision> m_precision;
 };
 
 } // namespace pipewright::app

@@ -50,6 +50,8 @@ struct PlanCommandOptions {
             ->type_name("KEY=VALUE");
         command.add_option("--framework", framework, "what a framework keeps besides: megatron, torchtitan, deepspeed")
             ->type_name("NAME");
+        command.add_option("--precision", precision, "of the layers' matrix products (default: the model's own)")
+            ->type_name("fp32|bf16|fp8|nvfp4");
         command.add_option("--time-limit", timeLimit, "stops with the best so far (default: none)")->type_name("T");
         command.add_option("--threads", threads, "default: as many as there are processors")->type_name("N");
         command.add_option("--seed", seed, "of the samples under noise")->type_name("N")->capture_default_str();
@@ -60,7 +62,8 @@ struct PlanCommandOptions {
             ->capture_default_str();
         command.add_flag("--json", json, "print one JSON object");
     }
-    std::string model, cluster, memoryLimit, families, pins, why, framework, timeLimit, output, progress = "auto";
+    std::string model, cluster, memoryLimit, families, pins, why, framework, precision, timeLimit, output,
+        progress = "auto";
     int devices = 0, batch = 0, top = 10, threads = 0;
     std::optional<int> sequence;
     std::uint64_t seed = 1;
@@ -95,6 +98,13 @@ PlanRequest requestOf(const PlanCommandOptions& given)
             throw Error("--framework", fmt::format("\"{}\" is no framework", given.framework),
                         "megatron, torchtitan, deepspeed or none");
         request.shape.framework = *framework;
+    }
+    if (!given.precision.empty()) {
+        const auto precision = precisionNamed(given.precision);
+        if (!precision)
+            throw Error("--precision", fmt::format("\"{}\" is not known", given.precision),
+                        fmt::format("use one of {}", precisionNames));
+        request.shape.setPrecision(*precision);
     }
     request.devices = given.devices;
     request.batch = given.batch;

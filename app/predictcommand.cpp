@@ -163,6 +163,8 @@ Json toJson(const Design& design, const Prediction& prediction, const OfMembers*
                               {"overlap", parallel.overlap},
                               {"expert_spread", parallel.expertSpread},
                               {"devices_in_all", program.devices.size() * members * parallel.data}};
+    if (design.workload)
+        object["precision"] = nameOf(design.workload->shape.precision());
     const FrameworkMemory framework = frameworkOf(design);
     if (framework != FrameworkMemory{})
         object["framework"] = {{"name", nameOf(framework)}, {"keeps", wordsOf(framework)}};
@@ -273,6 +275,11 @@ void print(const Design& design, const Prediction& prediction, const OfMembers* 
                   program.replicas() > 1 ? fmt::format("among {} replicas", program.replicas())
                                          : "over copies that are only counted");
     const FrameworkMemory framework = frameworkOf(design);
+    if (productsOf(design) != ProductType::Own)
+        printText(
+            "products in {}: those of the layers' matrices; attention's own, routers, embedding and head in bf16; "
+            "predicted, not trained here\n",
+            nameOf(productsOf(design)));
     if (framework != FrameworkMemory{})
         printText("memory as {} keeps it: {}\n", nameOf(framework), joined(wordsOf(framework), "; "));
     if (ofMembers)

@@ -28,8 +28,19 @@ bool sameContents(const std::shared_ptr<const Value>& a, const std::shared_ptr<c
 bool DeviceSpec::operator==(const DeviceSpec& other) const
 {
     return sameContents(group, other.group) && sameContents(rates, other.rates) && name == other.name
-           && memory == other.memory && peakFlops == other.peakFlops && memoryBandwidth == other.memoryBandwidth
-           && efficiency == other.efficiency && halfRateWidth == other.halfRateWidth;
+           && memory == other.memory && peakFlops == other.peakFlops && peakFp8 == other.peakFp8
+           && peakNvfp4 == other.peakNvfp4 && memoryBandwidth == other.memoryBandwidth && efficiency == other.efficiency
+           && halfRateWidth == other.halfRateWidth;
+}
+
+const double& DeviceSpec::peakOf(ProductType products) const
+{
+    switch (products) {
+    case ProductType::Own: break;
+    case ProductType::Fp8: return peakFp8;
+    case ProductType::Nvfp4: return peakNvfp4;
+    }
+    return peakFlops;
 }
 
 DeviceSpec asOneDevice(Cluster members)

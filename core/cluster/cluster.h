@@ -3,6 +3,7 @@
 // thread or a remote rank, as the backend decides.
 #pragma once
 
+#include "core/base/producttype.h"
 #include "core/base/units.h"
 
 #include <map>
@@ -20,9 +21,9 @@ struct OperationRates; // core/rates/operationrates.h
 struct DeviceSpec {
     std::string name;           ///< "H200 SXM"
     Bytes memory = 0;           ///< 0: no limit known
-    double peakFlops = 0;       ///< FLOP/s, dense, at the workload's precision
+    double peakFlops = 0;       ///< FLOP/s, dense, in the model's type
     double memoryBandwidth = 0; ///< bytes/s
-    double efficiency = 0.5;    ///< share of peakFlops that large matrix products reach end to end
+    double efficiency = 0.5;    ///< share of each peak that large matrix products reach end to end
     /// The narrower side of a weight matrix at which a product reaches half of `efficiency`; with a side of w it
     /// reaches w / (w + halfRateWidth) of it. 0: the width does not matter. For single devices, not for a group's
     /// members.
@@ -32,6 +33,9 @@ struct DeviceSpec {
     std::shared_ptr<const OperationRates> rates{};
     /// A group of devices that hold every stage of this one together; the numbers above are then asOneDevice()'s.
     std::shared_ptr<const Cluster> group{};
+    double peakFp8 = 0, peakNvfp4 = 0; ///< as peakFlops, of products in these; 0: it has none, or it is not known
+    const double& peakOf(ProductType products) const; ///< 0: not known
+    double& peakOf(ProductType products) { return const_cast<double&>(std::as_const(*this).peakOf(products)); }
     bool operator==(const DeviceSpec& other) const; ///< groups and rates by what they hold
 };
 

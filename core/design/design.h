@@ -39,4 +39,10 @@ struct Design {
     bool operator==(const Design& other) const;
 };
 
+/// What the products of its model multiply; Own without a model.
+inline ProductType productsOf(const Design& design)
+{
+    return design.workload ? design.workload->shape.products : ProductType::Own;
+}
+
 } // namespace pipewright

@@ -61,6 +61,10 @@ void checkRequest(const DesignRequest& request)
         throw Error("--tensor-parallel, --context-parallel, --expert-parallel, --data-parallel",
                     "are part of what a model costs on a machine, and none is given",
                     "give --model PRESET, or --device or --cluster");
+    if (request.precision && !request.costsFrom && (request.saved || passes > 0 || !modelOption))
+        throw Error("--precision",
+                    "says what a model computes with, and this design's times or bytes are not those of a model",
+                    "leave it out, or give --model, and neither times nor --saved");
     if (request.framework && request.saved)
         throw Error("--framework", "keeps more of a model than --saved says, and there is none",
                     "leave one of the two out");
@@ -155,6 +159,8 @@ Workload workloadOf(const DesignRequest& request, int stages, int pieces)
         shape.parallel = *request.parallel;
     if (request.framework)
         shape.framework = *request.framework;
+    if (request.precision)
+        shape.setPrecision(*request.precision);
     if (shape.sequence % pieces != 0)
         throw Error("--pieces", fmt::format("{} tokens cannot be cut into {} equal pieces", shape.sequence, pieces),
                     "use a divisor of --sequence");
@@ -415,6 +421,8 @@ Design withTheirCosts(const DesignRequest& request, const Design& from)
         design = withZero(design, zero);
     if (request.framework)
         design = withFramework(design, *request.framework);
+    if (request.precision)
+        design = withPrecision(design, *request.precision);
     design.name = request.name.empty() ? defaultName(request) : request.name;
     takeOverlapFactor(request, design.costs);
     return design;

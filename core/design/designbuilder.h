@@ -36,6 +36,7 @@ struct DesignRequest : FamilyOptions {
     std::optional<int> sequence, microbatchSize;
     std::optional<Parallelism> parallel;             ///< instead of the model's own
     std::optional<FrameworkMemory> framework;        ///< likewise
+    std::optional<Precision> precision;              ///< likewise
     NodeChange nodes;                                ///< of a cluster that is made of nodes
     std::optional<double> efficiency, halfRateWidth; ///< of the cluster's devices, in place of the presets'
     /// Which stages make their activations again; unset: those of `costsFrom`, or none.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/design/operationtimes.h"
 
-#include "core/design/ratedwork.h"
 #include "core/model/recomputedtensors.h"
 #include "core/rates/operationrates.h"
 
@@ -24,14 +23,20 @@ bool gathersRows(LayerKind kind)
     return false;
 }
 
+/// FLOPs of a product, and those that its narrow side costs besides.
+double widened(const ProductSize& product, double halfRateWidth)
+{
+    return product.flops()
+           * (1
+              + halfRateWidth
+                    / static_cast<double>(std::max<std::int64_t>(1, std::min(product.inner, product.columns))));
+}
+
 constexpr double updatedBytes = 1 << 30;
 
 } // namespace
 
-OperationTimes::OperationTimes(const DeviceSpec& device, DataType type, int gradientBytes)
-    : m_device(device), m_type(type), m_gradientBytes(gradientBytes)
-{
-}
+OperationTimes::OperationTimes(const DeviceSpec& device, const NumberTypes& types) : m_device(device), m_types(types) {}
 
 const ComputedLayer& OperationTimes::of(const Layer& layer)
 {
@@ -55,6 +60,23 @@ ComputedLayer OperationTimes::byFormula(const Layer& layer) const
     computed.seconds = {(layer.forwardFlops + device.halfRateWidth * layer.forwardFlopsPerWidth) / rate,
                         (layer.inputGradFlops + device.halfRateWidth * layer.inputGradFlopsPerWidth) / rate,
                         (layer.weightGradFlops + device.halfRateWidth * layer.weightGradFlopsPerWidth) / rate};
+    if (m_types.products != ProductType::Own) {
+        const double narrowRate = device.peakOf(m_types.products) * device.efficiency;
+        for (const ProductSize& product : layer.products) {
+            if (!product.narrow)
+                continue;
+            const double less = widened(product, device.halfRateWidth) * (1 / rate - 1 / narrowRate);
+            computed.seconds.forward -= less;
+            computed.seconds.inputGrad -= product.inputGrad ? less : 0;
+            computed.seconds.weightGrad -= product.weightGrad ? less : 0;
+        }
+        if (const Movements& casts = layer.moved[static_cast<std::size_t>(Movement::Cast)];
+            device.memoryBandwidth > 0) {
+            computed.seconds.forward += casts.forward.bytes / device.memoryBandwidth;
+            computed.seconds.inputGrad += casts.inputGrad.bytes / device.memoryBandwidth;
+            computed.seconds.weightGrad += casts.weightGrad.bytes / device.memoryBandwidth;
+        }
+    }
     if (gathersRows(layer.kind) && device.memoryBandwidth > 0) { // read and write the output, and the same back
         const double traffic = 2.0 * static_cast<double>(layer.outputBytes) / device.memoryBandwidth;
         computed.seconds.forward += traffic;
@@ -71,7 +93,8 @@ ComputedLayer OperationTimes::byFormula(const Layer& layer) const
 /// What counts where no table knows the operation.
 double OperationTimes::formulaRate(const RatedShape& shape) const
 {
-    const double rate = m_device.peakFlops * m_device.efficiency;
+    const bool narrow = m_types.products != ProductType::Own && shape.types.starts_with(nameOf(m_types.products));
+    const double rate = m_device.peakOf(narrow ? m_types.products : ProductType::Own) * m_device.efficiency;
     switch (shape.operation) {
     case RatedOperation::Product:
     case RatedOperation::GroupedProduct: { // a half-rate width is of the weight's narrower side
@@ -100,7 +123,7 @@ Rate OperationTimes::rateOf(const RatedShape& shape) const
 ComputedLayer OperationTimes::byRates(const Layer& layer) const
 {
     ComputedLayer computed;
-    for (const RatedWork& work : ratedWork(layer, m_type, m_gradientBytes)) {
+    for (const RatedWork& work : ratedWork(layer, m_types)) {
         const Rate rate = rateOf(work.shape);
         if (work.amount <= 0 || rate.perSecond <= 0)
             continue;

@@ -7,6 +7,7 @@
 
 #include "core/cluster/cluster.h"
 #include "core/design/membertimes.h"
+#include "core/design/ratedwork.h"
 #include "core/model/workload.h"
 
 #include <vector>
@@ -21,8 +22,8 @@ struct ComputedLayer {
 
 class OperationTimes {
 public:
-    /// `gradientBytes`: of one number in the sums that weight gradients are added to. The device stays where it is.
-    OperationTimes(const DeviceSpec& device, DataType type, int gradientBytes);
+    /// The device stays where it is. Precondition: it has a peak for the products of the model.
+    OperationTimes(const DeviceSpec& device, const NumberTypes& types);
 
     const DeviceSpec& device() const { return m_device; }
     /// The layer's computing in the three passes. The reference stays good until the next call.
@@ -44,8 +45,7 @@ private:
     double formulaRate(const RatedShape& shape) const;
 
     const DeviceSpec& m_device;
-    DataType m_type;
-    int m_gradientBytes;
+    NumberTypes m_types;
     std::vector<Known> m_known;
     ComputedLayer m_last;
 };

@@ -12,7 +12,17 @@ struct Types {
     std::string_view product, summed; ///< "bf16", "bf16+fp32"
 };
 
-Types typesOf(DataType type, int gradientBytes)
+Types narrowTypes(ProductType products)
+{
+    switch (products) {
+    case ProductType::Own: break;
+    case ProductType::Fp8: return {"fp8", "fp8+fp32"};
+    case ProductType::Nvfp4: return {"nvfp4", "nvfp4+fp32"};
+    }
+    return {};
+}
+
+Types ownTypes(DataType type, int gradientBytes)
 {
     const bool narrow = gradientBytes < bytesOf(DataType::Fp32);
     switch (type) {
@@ -77,12 +87,17 @@ void addMoved(const MovedByKind& moved, std::vector<RatedWork>& work)
 
 } // namespace
 
-std::vector<RatedWork> ratedWork(const Layer& layer, DataType type, int gradientBytes)
+NumberTypes typesOf(const Workload& workload)
 {
-    const Types types = typesOf(type, gradientBytes);
+    return {workload.shape.dataType, workload.shape.products, workload.state.gradient};
+}
+
+std::vector<RatedWork> ratedWork(const Layer& layer, const NumberTypes& numbers)
+{
+    const Types types = ownTypes(numbers.own, numbers.gradientBytes), narrow = narrowTypes(numbers.products);
     std::vector<RatedWork> work;
     for (const ProductSize& size : layer.products)
-        addProduct(size, types, work);
+        addProduct(size, size.narrow ? narrow : types, work);
     for (const AttentionSize& size : layer.attentions)
         addAttention(size, types, work);
     addMoved(layer.moved, work);
@@ -94,8 +109,7 @@ std::vector<RatedShape> ratedShapesOf(const Design& design)
     std::set<RatedShape> shapes;
     if (design.workload)
         for (const Layer& layer : design.workload->layers)
-            for (const RatedWork& work :
-                 ratedWork(layer, design.workload->shape.dataType, design.workload->state.gradient))
+            for (const RatedWork& work : ratedWork(layer, typesOf(*design.workload)))
                 shapes.insert(work.shape);
     return {shapes.begin(), shapes.end()};
 }
@@ -103,7 +117,7 @@ std::vector<RatedShape> ratedShapesOf(const Design& design)
 std::vector<RatedShape> ratedGrid(DataType type, int gradientBytes)
 {
     std::vector<RatedShape> shapes;
-    const Types types = typesOf(type, gradientBytes);
+    const Types types = ownTypes(type, gradientBytes);
     for (const double rows : {128., 1024., 8192.})
         for (const double inner : {128., 512., 2048., 8192.})
             for (const double columns : {128., 512., 2048., 8192.}) {

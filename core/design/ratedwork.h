@@ -19,8 +19,15 @@ struct RatedWork {
     Op pass = Op::F;   ///< F, I or W
 };
 
-/// `gradientBytes`: of one number in the sums that weight gradients are added to.
-std::vector<RatedWork> ratedWork(const Layer& layer, DataType type, int gradientBytes);
+/// The types of the numbers that a model's operations work with.
+struct NumberTypes {
+    DataType own = DataType::Fp32;
+    ProductType products = ProductType::Own;
+    int gradientBytes = 4; ///< of one number in the sums that weight gradients are added to
+};
+NumberTypes typesOf(const Workload& workload);
+
+std::vector<RatedWork> ratedWork(const Layer& layer, const NumberTypes& types);
 
 /// The shapes of all layers of a design, each once, in the order of RatedShape. Empty without a model, and of tables of
 /// layers, which do not say what they compute. O(layers).

@@ -39,8 +39,7 @@ std::vector<PassOrigins> rateOrigins(const Design& design)
     const std::vector<int>& deviceOfStage = design.schedule.deviceOfStage;
     std::size_t stage = 0;
     for (const std::span<const Layer> layers : layersOfStages(workload, design.layersPerStage)) {
-        OperationTimes times(devices[static_cast<std::size_t>(deviceOfStage[stage++])], workload.shape.dataType,
-                             workload.state.gradient);
+        OperationTimes times(devices[static_cast<std::size_t>(deviceOfStage[stage++])], typesOf(workload));
         PassOrigins& sum = origins.emplace_back();
         for (const Layer& layer : layers) {
             sum.add(times.of(layer).origins);

@@ -85,6 +85,10 @@ Design withOffload(const Design& base, std::vector<bool> ofStage);
 /// The same with other degrees of parallelism. Their costs are known only by formula.
 Design withParallelism(const Design& base, const Parallelism& parallel);
 
+/// The same with numbers of other types, and their bytes of state unless the design states others. Throws Error without
+/// a model, and where times were given or measured with numbers of one type.
+Design withPrecision(const Design& base, const Precision& precision);
+
 /// The same with what another framework keeps besides, and its bytes of state unless the design states others. Throws
 /// Error without a model.
 Design withFramework(const Design& base, const FrameworkMemory& framework);

@@ -94,6 +94,15 @@ Design withParallelism(const Design& base, const Parallelism& parallel)
     return design;
 }
 
+Design withPrecision(const Design& base, const Precision& precision)
+{
+    if (!base.workload)
+        return withModel(base, {}); // refuses
+    ModelShape shape = base.workload->shape;
+    shape.setPrecision(precision);
+    return shape == base.workload->shape ? base : withModel(base, shape);
+}
+
 Design withFramework(const Design& base, const FrameworkMemory& framework)
 {
     if (!base.workload || base.layersPerStage.empty())
@@ -132,6 +141,10 @@ Design withModel(const Design& base, const ModelShape& shape)
 {
     if (!base.workload || base.layersPerStage.empty())
         throw Error("model", "the design has costs but no model", "make the design from a model");
+    if (shape.products != base.workload->shape.products && !isFormula(base))
+        throw Error("model.products",
+                    "the times are given or measured, and no formula says what other products make of them",
+                    "measure a run with such products, or take a formula's times");
     if (shape.dataType != base.workload->shape.dataType && base.costs.sourceOrigin() == CostOrigin::Measured)
         throw Error("model.data_type",
                     "the times were measured with numbers of one type, and no formula says what another makes of them",

@@ -177,9 +177,10 @@ void fillBytes(const Workload& workload, std::span<const Layer> layers, Recomput
 /// `attention`: the attention of a layer of the model. `heldElsewhere`: how many parameters another stage of the device
 /// has, which updates them.
 void fillTimes(std::span<const Layer> layers, const Layer& attention, OperationTimes& times, const MemberTimes& members,
-               std::int64_t heldElsewhere, const StateBytesPerParameter& state, Recompute recompute, const Zero& zero,
+               std::int64_t heldElsewhere, const Workload& workload, Recompute recompute, const Zero& zero,
                StageCosts& stage)
 {
+    const StateBytesPerParameter& state = workload.state;
     using Seconds = MemberTimes::Seconds;
     constexpr double Seconds::*passes[] = {&Seconds::forward, &Seconds::inputGrad, &Seconds::weightGrad};
     Seconds work, exchanged;
@@ -253,6 +254,11 @@ void fillTimes(std::span<const Layer> layers, const Layer& attention, OperationT
                         + 2 * static_cast<double>(stage.optimizerState));
     if (times.device().rates) // frameworks clear all gradients, and clip those that they update: a norm and a factor
         touched += own * (1 + 3 * share) * static_cast<double>(stage.allGradients());
+    if (workload.shape.framework.narrowInputs) // the new weights are read, and written in the products' type
+        for (const Layer& layer : layers)
+            if (layer.narrowParameters > 0)
+                touched += static_cast<double>(layer.narrowParameters)
+                           * (state.parameter + narrowCopies * bytesOf32(workload.shape.products) / 32.);
     const double memoryRate = times.memoryRate();
     stage.update = toNanoseconds(memoryRate > 0 ? touched / memoryRate : 0);
     // What --overlap-exchanges hides of the sum, the last backward hides, and of the new parameters the first forward.
@@ -268,7 +274,8 @@ void fillTimes(std::span<const Layer> layers, const Layer& attention, OperationT
                                              : toNanoseconds(members.exposed(gathered, work.forward));
 }
 
-const DeviceSpec& deviceOf(const Cluster& cluster, const std::vector<int>& deviceOfStage, std::size_t stage)
+const DeviceSpec& deviceOf(const Cluster& cluster, const std::vector<int>& deviceOfStage, std::size_t stage,
+                           ProductType products)
 {
     const int device = deviceOfStage[stage];
     if (device < 0 || device >= std::ssize(cluster.devices))
@@ -279,6 +286,14 @@ const DeviceSpec& deviceOf(const Cluster& cluster, const std::vector<int>& devic
     if (!(spec.peakFlops > 0) || !(spec.efficiency > 0))
         throw Error(fmt::format("device {}", device), "no rate is known, so no time can be computed",
                     "set peak_flops and efficiency");
+    if (products != ProductType::Own && spec.group)
+        throw Error("model.products",
+                    fmt::format("groups of devices of their own share out no products in {}", nameOf(products)),
+                    "use --precision bf16, or --tensor-parallel instead of a group");
+    if (!(spec.peakOf(products) > 0))
+        throw Error(fmt::format("device {}", device),
+                    fmt::format("{} has no products in {}, or their rate is not known", spec.name, nameOf(products)),
+                    fmt::format("use --precision bf16, or set peak_{}_flops", nameOf(products)));
     return spec;
 }
 
@@ -398,13 +413,13 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
         for (OperationTimes& known : times)
             if (known.device() == device)
                 return known;
-        return times.emplace_back(device, workload.shape.dataType, workload.state.gradient);
+        return times.emplace_back(device, typesOf(workload));
     };
     Layer attention;
     if (workload.shape.experts > 0)
         describeLayer(attentionGraph(memberShape(workload.shape)), 1, attention);
     for (std::size_t stage = 0; stage < stages.size(); ++stage) {
-        const DeviceSpec& device = deviceOf(cluster, deviceOfStage, stage);
+        const DeviceSpec& device = deviceOf(cluster, deviceOfStage, stage, workload.shape.products);
         const Recompute again = recomputeOf(choices, stage);
         if (device.group && !(parallel == Parallelism{}))
             throw Error(fmt::format("device {}", deviceOfStage[stage]),
@@ -416,7 +431,7 @@ Costs formulaCosts(const Workload& workload, const std::vector<int>& layersPerSt
                         "what frameworks keep besides is not known of a cluster's own groups of devices",
                         "use none, or degrees of parallelism on a cluster of single devices");
         if (!device.group)
-            fillTimes(stages[stage], attention, timesOn(device), members, heldElsewhere[stage], workload.state, again,
+            fillTimes(stages[stage], attention, timesOn(device), members, heldElsewhere[stage], workload, again,
                       choices.zero, costs.stages[stage]);
         else
             shareOut(workload, static_cast<int>(stages[stage].data() - workload.layers.data()), layersPerStage[stage],

@@ -51,6 +51,11 @@ ExportedText deepspeedConfig(const Design& given)
         throw Error("model", "a configuration has the size of a batch, and this design has no model",
                     "give the design a model");
     const ModelShape& shape = design.workload->shape;
+    if (shape.products != ProductType::Own)
+        result.diagnostics.push_back(
+            {Severity::Warning, "model.products",
+             fmt::format("products in {} are not written into {}", nameOf(shape.products), "DeepSpeed's configuration"),
+             "use Transformer Engine's layers in your model"});
     const Schedule& schedule = design.schedule;
     const std::int64_t data = shape.parallel.data;
     nlohmann::ordered_json config;

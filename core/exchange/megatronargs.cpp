@@ -47,6 +47,11 @@ void addBatch(const Design& design, Arguments& arguments)
     arguments.add("micro-batch-size", shape.microbatchSize);
     arguments.add("global-batch-size", shape.microbatchSize * design.schedule.microbatches * shape.parallel.data);
     arguments.addIf(shape.dataType == DataType::Bf16, "bf16");
+    switch (shape.products) { // the usual formats; which scales they have (--fp8-recipe) goes by the device
+    case ProductType::Own: break;
+    case ProductType::Fp8: arguments.add("fp8-format", "hybrid"); break;
+    case ProductType::Nvfp4: arguments.add("fp4-format", "e2m1"); break;
+    }
 }
 
 /// What copies share out and what is made again; what it says is no longer warned of.
@@ -157,7 +162,8 @@ bool saysAllOf(ModelShape shape)
     said(&ModelShape::experts, &ModelShape::expertsPerToken, &ModelShape::sharedExperts, &ModelShape::expertFfn,
          &ModelShape::denseLayers, &ModelShape::queryLatent, &ModelShape::keyValueLatent, &ModelShape::rotaryHeadSize,
          &ModelShape::valueHeadSize);
-    said(&ModelShape::sequence, &ModelShape::microbatchSize, &ModelShape::dataType, &ModelShape::parallel);
+    said(&ModelShape::sequence, &ModelShape::microbatchSize, &ModelShape::dataType, &ModelShape::products,
+         &ModelShape::parallel);
     said(&ModelShape::vocabulary, &ModelShape::attention, &ModelShape::framework); // the tokenizer's, the job's
     return known && shape == none;
 }

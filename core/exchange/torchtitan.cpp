@@ -134,6 +134,12 @@ ExportedText torchtitanConfig(const Design& given, const std::string& csv)
     const Design design = exportable(given, result.diagnostics);
     const Schedule& schedule = design.schedule;
     warnAboutPlacement(schedule, "torchtitan", result.diagnostics);
+    if (design.workload && design.workload->shape.products != ProductType::Own)
+        result.diagnostics.push_back(
+            {Severity::Warning, "model.products",
+             fmt::format("products in {} are not written into {}", nameOf(design.workload->shape.products),
+                         "a configuration of torchtitan"),
+             "add its Float8 or MX converter to your configuration"});
     const auto modules = moduleNames(design, ModuleNaming::Torchtitan, result.diagnostics);
     result.diagnostics.push_back({Severity::Note, "torchtitan",
                                   fmt::format("written for torchtitan {} and its source after that", torchtitanVersion),

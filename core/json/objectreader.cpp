@@ -121,10 +121,12 @@ bool ObjectReader::read(std::string_view key, std::string& field, Presence prese
     return value != nullptr;
 }
 
-void ObjectReader::read(std::string_view key, bool& field, Presence presence)
+bool ObjectReader::read(std::string_view key, bool& field, Presence presence)
 {
-    if (const Json* value = find(key, presence, &Json::is_boolean, "true or false"))
+    const Json* value = find(key, presence, &Json::is_boolean, "true or false");
+    if (value != nullptr)
         field = value->get<bool>();
+    return value != nullptr;
 }
 
 void ObjectReader::read(std::string_view key, std::int64_t& field, std::int64_t low, std::int64_t high,

@@ -46,9 +46,9 @@ public:
     ObjectReader(const LocatedJson& document, const nlohmann::ordered_json& value, std::string pointer,
                  Diagnostics& diagnostics);
 
-    /// Whether there is a text, which may be empty.
+    /// Whether there is one; a text may be empty.
     bool read(std::string_view key, std::string& field, Presence presence = Presence::Optional);
-    void read(std::string_view key, bool& field, Presence presence = Presence::Optional);
+    bool read(std::string_view key, bool& field, Presence presence = Presence::Optional);
     void read(std::string_view key, int& field, std::int64_t low, std::int64_t high,
               Presence presence = Presence::Optional);
     void read(std::string_view key, std::int64_t& field, std::int64_t low, std::int64_t high,

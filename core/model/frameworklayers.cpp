@@ -97,6 +97,8 @@ Bytes heldByFramework(const ModelShape& shape, std::span<const Layer> layersOfSt
     for (const Layer& layer : layersOfStage) {
         if (framework.gatheredSequence && shape.parallel.sequence && layer.kind == LayerKind::Head)
             held += allTokens(shape);
+        if (framework.narrowInputs && layer.narrowParameters > 0)
+            held += narrowCopies * ((layer.narrowParameters * bytesOf32(shape.products) + 31) / 32);
         if (!framework.gradientPlaceholders || !isBlock(layer.kind))
             continue;
         for (const LayerParameter& parameter : layer.parameterTensors)

@@ -27,6 +27,7 @@ std::vector<std::string> wordsOf(const FrameworkMemory& framework)
     say(framework.loss == FrameworkMemory::Loss::InPlace, "a loss that overwrites the logits by their gradient");
     say(framework.loss == FrameworkMemory::Loss::Plain, "a loss with fp32 copies of logits and gradients");
     say(framework.wideParameters, "parameters in fp32, without master copies");
+    say(framework.narrowInputs, "narrow copies of what products in FP8 or NVFP4 read");
     say(framework.narrowGradients, "gradients summed in the model's type");
     say(framework.vocabularyMultiple > 1,
         fmt::format("a vocabulary padded to multiples of {}", framework.vocabularyMultiple));

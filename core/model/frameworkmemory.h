@@ -37,6 +37,9 @@ struct FrameworkMemory {
     bool expertsWeightedEarly = false; ///< before their second product, so that combining keeps no outputs
     /// Context-parallel members that exchange heads for tokens keep the result of attention both ways.
     bool attentionInBothLayouts = false;
+    /// What products in a narrower type (producttype.h) read is kept in that type, and their weights are cast once a
+    /// step and held besides. Else the wide values are kept, and cast again whenever a product reads them.
+    bool narrowInputs = false;
     /// Held all the time: workspaces of matrix libraries, buffers of communication that the framework allocates.
     Bytes buffers = 0;
     /// Of what the framework's allocator reserves of a device, the share that no tensor uses at the peak; 0: not known.
@@ -65,7 +68,8 @@ inline constexpr Bytes libraryWorkspace = Bytes(32) << 20;
 
 inline constexpr std::array frameworks{
     FrameworkFacts{"none", {}},
-    // Megatron-LM with Transformer Engine: cross entropy fused by the latter, --make-vocab-size-divisible-by 128,
+    // Megatron-LM with Transformer Engine: cross entropy fused by the latter, which also keeps what FP8 products read,
+    // --make-vocab-size-divisible-by 128,
     // gradients added to fp32 sums by the products, context parallelism by all-to-all.
     FrameworkFacts{"megatron",
                    {.loss = FrameworkMemory::Loss::InPlace,
@@ -75,6 +79,7 @@ inline constexpr std::array frameworks{
                     .gatheredSequence = true,
                     .expertsWeightedEarly = true,
                     .attentionInBothLayouts = true,
+                    .narrowInputs = true,
                     .buffers = 2 * libraryWorkspace,
                     .cached = 0.06}}, // SimuMax's "mem_factor" of 0.94; its measured rows have 0.03 to 0.09
     // FSDP's mixed precision: fp32 parameters and gradients, no master copies; the loss of torchtitan's models.

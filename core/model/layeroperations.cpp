@@ -33,8 +33,8 @@ public:
             if (node.leaf != Leaf::None)
                 continue;
             switch (operationOf(node).work) {
-            case Work::None:
-            case Work::Product: break;
+            case Work::None: break;
+            case Work::Product: addCasts(t); break;
             case Work::Attention: addRotation(node); break;
             case Work::Traffic: addTraffic(t); break;
             }
@@ -77,6 +77,44 @@ private:
         return isRemade(m_graph, tensor) && std::all_of(users.begin(), users.end(), [&](int user) {
                    return operationOf(m_graph.node(user)).isElementwise();
                });
+    }
+
+    /// Read wide, and written narrow in two copies. What makes a value element by element writes it narrow at once.
+    /// The weights of frameworks that hold narrow ones are cast by the update.
+    void addCasts(int product)
+    {
+        const Node& node = m_graph.node(product);
+        if (!node.narrow)
+            return;
+        const double narrow = narrowCopies * bytesOf32(m_graph.products) / 32.;
+        const auto cast = [&](std::int64_t count) {
+            return static_cast<double>(count) * (m_graph.bytesPerElement + narrow);
+        };
+        const auto count = [&](int tensor) {
+            return m_graph.node(tensor).betweenProducts ? m_elements(tensor) / m_tokensOver : m_elements(tensor);
+        };
+        Movements& casts = moved(Movement::Cast);
+        const int read = node.operands[0];
+        if (m_castOperands.insert(read).second && !isMadeByElements(read))
+            casts.forward.add(cast(count(read)));
+        const std::vector<int>& users = m_consumers[static_cast<std::size_t>(product)];
+        if (!std::all_of(users.begin(), users.end(),
+                         [&](int user) { return operationOf(m_graph.node(user)).isElementwise(); }))
+            casts.inputGrad.add(cast(count(product)));
+        if (!m_graph.keepsNarrow) {
+            const std::int64_t weights = m_graph.node(node.operands[1]).count();
+            casts.forward.add(cast(weights));
+            casts.inputGrad.add(cast(weights));
+            casts.weightGrad.add(cast(count(read)));
+        }
+    }
+
+    /// By a norm, an activation or a product of elements.
+    bool isMadeByElements(int tensor) const
+    {
+        const Node& node = m_graph.node(tensor);
+        return node.leaf == Leaf::None && operationOf(node).work == Work::Traffic
+               && operationOf(node).copies == Copies::AsRead;
     }
 
     void addRotation(const Node& attention)
@@ -159,6 +197,7 @@ private:
     std::int64_t m_tokensOver;
     FilledElements m_elements;
     std::vector<std::vector<int>> m_consumers;
+    std::set<int> m_castOperands;
     MovedByKind m_moved{};
 };
 
@@ -228,6 +267,7 @@ std::vector<ProductSize> productsOf(const TensorGraph& graph)
         size.columns += node.shape.back();
         size.rows = elements(t) / node.shape.back();
         size.experts = elements.inSlots(t) ? weight.shape.front() : 0;
+        size.narrow = node.narrow;
         size.inputGrad = needsGradient(graph, node.operands[0]);
         size.weightGrad = weight.leaf == Leaf::Parameter;
     }

@@ -25,6 +25,8 @@ public:
             const Node& node = m_graph.node(t);
             if (node.leaf == Leaf::Parameter)
                 addParameter(node);
+            if (node.narrow)
+                m_layer.narrowParameters += m_graph.node(node.operands[1]).count();
             if (node.leaf != Leaf::None)
                 continue;
             keep(t);
@@ -34,8 +36,8 @@ public:
         keepStream();
         if (const Node& last = m_graph.nodes().back(); operationOf(last).name == "hand_over")
             m_layer.outputBytes = divided(last.operands[0], m_elements(last.operands[0])) * m_graph.bytesPerElement;
-        for (const auto& [tensor, saved] : m_keptValues)
-            m_kept.values.emplace(tensor, m_layer.saved[saved].name);
+        for (const auto& [kept, saved] : m_keptValues)
+            m_kept.values.emplace(kept.first, m_layer.saved[saved].name);
         for (int t = 0; t < m_graph.size(); ++t)
             m_kept.elements.push_back(m_elements(t));
         return std::move(m_kept);
@@ -95,14 +97,22 @@ private:
     {
         const Node& node = m_graph.node(tensor);
         const Operation& operation = operationOf(node);
+        const bool narrow = node.narrow && m_graph.keepsNarrow;
         for (const KeptForm& form : operation.keeps) {
             const std::string name = node.part + "." + std::string(form.name);
             switch (form.what) {
-            case KeptForm::What::Operand: keepValue(node.operands[std::size_t(form.operand)], form, name); break;
-            case KeptForm::What::Result: keepValue(tensor, form, name); break;
-            case KeptForm::What::ResultGrad: keepGradient(tensor, name); break;
+            case KeptForm::What::Operand:
+                keepValue(node.operands[std::size_t(form.operand)], form, name, narrow);
+                break;
+            case KeptForm::What::Result: keepValue(tensor, form, name, false); break;
+            case KeptForm::What::ResultGrad: keepGradient(tensor, name, narrow); break;
             }
         }
+        // A kernel that goes over the scores tile by tile reads its result again; where the projection keeps a copy of
+        // its own, nobody else holds it.
+        if (m_graph.keepsNarrow && operation.work == Work::Attention && node.attribute("stored") == 0)
+            m_layer.saved.push_back(
+                {node.part + ".output", divided(tensor, m_elements(tensor)), m_graph.bytesPerElement});
         if (!operation.own)
             return;
         for (SavedTensor own : operation.own(m_graph, node)) {
@@ -112,19 +122,20 @@ private:
         }
     }
 
-    void keepValue(int tensor, const KeptForm& form, const std::string& name)
+    void keepValue(int tensor, const KeptForm& form, const std::string& name, bool narrow)
     {
         if (m_graph.node(tensor).leaf == Leaf::Parameter || (form.unlessRemade && isRemade(m_graph, tensor)))
             return;
-        if (const auto known = m_keptValues.find(tensor); known != m_keptValues.end()) {
+        if (const auto known = m_keptValues.find({tensor, narrow}); known != m_keptValues.end()) {
             if (form.lifetime == Lifetime::UntilWeightGrad)
                 m_layer.saved[known->second].lifetime = form.lifetime;
             return;
         }
-        m_keptValues.emplace(tensor, m_layer.saved.size());
+        m_keptValues.emplace(std::pair(tensor, narrow), m_layer.saved.size());
         m_layer.saved.push_back({name, divided(tensor, m_elements(tensor)),
                                  form.bytesPerElement > 0 ? form.bytesPerElement : m_graph.bytesPerElement,
-                                 form.lifetime, false, form.readByLaterPieces});
+                                 form.lifetime, false, form.readByLaterPieces,
+                                 narrow ? bytesOf32(m_graph.products) : 0});
     }
 
     /// The last tensor whose gradient is this one's too.
@@ -138,10 +149,10 @@ private:
         return tensor;
     }
 
-    void keepGradient(int tensor, const std::string& name)
+    void keepGradient(int tensor, const std::string& name, bool narrow)
     {
         const int of = sameGradient(tensor);
-        if (const auto known = m_keptGradients.find(of); known != m_keptGradients.end()) {
+        if (const auto known = m_keptGradients.find({of, narrow}); known != m_keptGradients.end()) {
             m_kept.gradients.emplace(tensor, known->second);
             return;
         }
@@ -150,13 +161,14 @@ private:
                                        [&](const SavedTensor& saved) { return saved.name == name; });
         LayerTensors::Gradient kept{name, 0};
         if (same == m_layer.saved.end()) {
-            m_layer.saved.push_back({name, count, m_graph.bytesPerElement, Lifetime::FromInputGrad});
+            m_layer.saved.push_back({name, count, m_graph.bytesPerElement, Lifetime::FromInputGrad, false, false,
+                                     narrow ? bytesOf32(m_graph.products) : 0});
         } else { // of products that are computed as one
             kept.first = same->elements;
             same->elements += count;
         }
         m_kept.gradients.emplace(tensor, kept);
-        m_keptGradients.emplace(of, std::move(kept));
+        m_keptGradients.emplace(std::pair(of, narrow), std::move(kept));
     }
 
     /// A layer that ends in a loss has no output: the values that arrive stay in a tensor that it keeps, its own if
@@ -164,7 +176,7 @@ private:
     void keepStream()
     {
         if (operationOf(m_graph.nodes().back()).name != "cross_entropy" || m_graph.node(0).leaf != Leaf::Received
-            || m_keptValues.contains(0))
+            || m_keptValues.contains({0, false}))
             return;
         m_layer.saved.push_back({"head.stream", divided(0, m_elements(0)), m_graph.bytesPerElement});
     }
@@ -218,8 +230,8 @@ private:
     std::int64_t m_tokensOver;
     Layer& m_layer;
     FilledElements m_elements;
-    std::map<int, std::size_t> m_keptValues;
-    std::map<int, LayerTensors::Gradient> m_keptGradients;
+    std::map<std::pair<int, bool>, std::size_t> m_keptValues; ///< by tensor, and whether in the products' type
+    std::map<std::pair<int, bool>, LayerTensors::Gradient> m_keptGradients; ///< likewise
     LayerTensors m_kept;
 };
 

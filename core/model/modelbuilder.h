@@ -31,6 +31,7 @@ private:
         bool bias = false;
         Width width = Width::Own;
         Start start = Start::Normal;
+        bool wide = false; ///< in the model's type where other products of a layer are narrower
     };
 
     int received();
@@ -41,6 +42,7 @@ private:
               Width width, Attributes attributes = {});
     int parameter(const std::string& name, Shape shape, std::string part, Start start = Start::Normal);
     int linear(const Product& product, int x);
+    int narrowed(int product); ///< says so where the model's products are
     int norm(const std::string& name, const char* part, int x, Width width = Width::Model);
     Attributes epsilon() const;
     int dropout(const char* name, const char* part, int x);
@@ -78,6 +80,7 @@ private:
 
     const ModelShape& m_shape;
     int m_segments, m_segment = 0;
+    bool m_inLayer = false; ///< not in the ends
     std::string m_prefix;
     std::vector<LayerSkip> m_skips;
     std::vector<int> m_streams; ///< the input of every layer, with skip connections only

@@ -17,6 +17,8 @@ ModelBuilder::ModelBuilder(const ModelShape& shape, const StateBytesPerParameter
 {
     m_graph.name = shape.name;
     m_graph.bytesPerElement = bytesOf(shape.dataType);
+    m_graph.products = shape.products;
+    m_graph.keepsNarrow = shape.products != ProductType::Own && shape.framework.narrowInputs;
     m_graph.stateBytesPerParameter = state.parameter + state.gradient + state.optimizer;
 }
 
@@ -49,7 +51,9 @@ TensorGraph ModelBuilder::build(const LayerRange& range)
         m_segment = static_cast<int>(std::int64_t(index) * m_segments / m_shape.layers);
         x = withSkips(index, x);
         m_prefix = fmt::format("{}.", index);
+        m_inLayer = true;
         x = layer(index, x);
+        m_inLayer = false;
     }
     if (range.head) {
         x = withSkips(range.first + range.count, x);
@@ -121,7 +125,15 @@ int ModelBuilder::linear(const Product& product, int x)
                                            product.part + ".weight", product.start)};
     if (product.bias)
         operands.push_back(parameter(product.name + ".bias", {product.outputs}, product.part + ".bias", Start::Zero));
-    return apply(product.name, "linear", std::move(operands), product.part, product.width);
+    const int made = apply(product.name, "linear", std::move(operands), product.part, product.width);
+    return product.wide ? made : narrowed(made);
+}
+
+int ModelBuilder::narrowed(int product)
+{
+    if (m_inLayer && m_shape.products != ProductType::Own)
+        m_graph.describeNarrow(product);
+    return product;
 }
 
 Attributes ModelBuilder::epsilon() const

@@ -50,7 +50,13 @@ int ModelBuilder::experts(int x)
         routing["scale"] = m_shape.routerScale;
     if (m_shape.routerBalance != 0)
         routing["balance"] = m_shape.routerBalance;
-    std::vector<int> routed{linear({"router", "router", h, e, m_shape.routerBias && m_shape.expertBias}, x)};
+    std::vector<int> routed{linear({.name = "router",
+                                    .part = "router",
+                                    .inputs = h,
+                                    .outputs = e,
+                                    .bias = m_shape.routerBias && m_shape.expertBias,
+                                    .wide = true},
+                                   x)};
     if (m_shape.routerBias && !m_shape.expertBias) { // added for the choice of experts alone, without a gradient
         routed.push_back(parameter("router.correction", {e}, "router.correction", Start::Zero));
         m_graph.describeParameter(routed.back(), "router.correction", Start::Zero, false);
@@ -63,7 +69,7 @@ int ModelBuilder::experts(int x)
             from, parameter(name + ".weight", {e, outputs, inputs}, std::string(part) + ".weight", start)};
         if (m_shape.expertBias)
             operands.push_back(parameter(name + ".bias", {e, outputs}, std::string(part) + ".bias", Start::Zero));
-        return apply(name, "expert_linear", std::move(operands), part, Width::Own);
+        return narrowed(apply(name, "expert_linear", std::move(operands), part, Width::Own));
     };
     const int gate = product("experts.gate", "experts.fc1", sent, h, f, Start::Normal);
     const int up = product("experts.up", "experts.fc1", sent, h, f, Start::Normal);

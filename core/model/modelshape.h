@@ -3,6 +3,7 @@
 // and work are computed from them. Or a table of layers whose times and bytes are known: measured, or given.
 #pragma once
 
+#include "core/base/producttype.h"
 #include "core/base/units.h"
 #include "core/model/frameworkmemory.h"
 
@@ -164,6 +165,7 @@ struct ModelShape {
     std::int64_t sequence = 64;
     std::int64_t microbatchSize = 4; ///< sequences per microbatch
     DataType dataType = DataType::Fp32;
+    ProductType products = ProductType::Own; ///< of a bf16 transformer's layers; predicted, not trained here
     /// bf16 on devices without bf16 arithmetic, such as the host: each layer is computed in fp32 copies, whose memory
     /// counts.
     bool widened = false;
@@ -238,6 +240,12 @@ struct ModelShape {
     }
     /// Parameters of one expert.
     std::int64_t expertElements() const { return 3 * hidden * expertFfn + (expertBias ? 2 * expertFfn + hidden : 0); }
+    Precision precision() const { return {dataType == DataType::Bf16, products}; }
+    void setPrecision(const Precision& precision)
+    {
+        dataType = precision.narrowModel ? DataType::Bf16 : DataType::Fp32;
+        products = precision.products;
+    }
     bool operator==(const ModelShape&) const = default;
 };
 

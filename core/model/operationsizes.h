@@ -15,6 +15,7 @@ struct ProductSize {
     std::int64_t rows = 0, inner = 0, columns = 0;
     std::int64_t experts = 0;                   ///< that share the rows, in one call; 0: a plain product
     bool inputGrad = false, weightGrad = false; ///< whether these passes have a product for it too
+    bool narrow = false;                        ///< multiplies the model's ProductType
     double flops() const
     {
         return 2.0 * static_cast<double>(rows) * static_cast<double>(inner) * static_cast<double>(columns);
@@ -60,14 +61,16 @@ enum class Movement : std::uint8_t {
     Elementwise, ///< norms, activations, sums, rotations
     Permutation, ///< of tokens, to experts and back
     Loss,        ///< of the logits
+    Cast,        ///< to the narrower type that products multiply
 };
-inline constexpr int movementCount = 3;
+inline constexpr int movementCount = 4;
 constexpr std::string_view nameOf(Movement movement) ///< empty behind the last one
 {
     switch (movement) {
     case Movement::Elementwise: return "elementwise";
     case Movement::Permutation: return "permutation";
     case Movement::Loss: return "loss";
+    case Movement::Cast: return "cast";
     }
     return {};
 }

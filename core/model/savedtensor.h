@@ -21,7 +21,9 @@ struct SavedTensor {
     Lifetime lifetime = Lifetime::UntilInputGrad;
     bool ofAttentionCore = false;   ///< scores, softmax and their dropout: what selective recomputation makes again
     bool readByLaterPieces = false; ///< keys and values, where sequences come in pieces
-    Bytes bytes() const { return elements * bytesPerElement; }
+    int bytesOf32 =
+        0; ///< of 32 elements with their scales, where products read a narrower type; 0: bytesPerElement each
+    Bytes bytes() const { return bytesOf32 > 0 ? (elements * bytesOf32 + 31) / 32 : elements * bytesPerElement; }
     bool operator==(const SavedTensor&) const = default;
 };
 

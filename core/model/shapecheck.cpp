@@ -92,6 +92,12 @@ Diagnostics checkShape(const ModelShape& shape)
         wrong.push_back({Severity::Error, "model.framework.cached",
                          fmt::format("{} is no share of what is reserved", shape.framework.cached),
                          "0: not known; less than 1"});
+    if (shape.products != ProductType::Own
+        && (shape.dataType != DataType::Bf16 || shape.architecture == Architecture::Classifier
+            || shape.architecture == Architecture::Table))
+        wrong.push_back({Severity::Error, "model.products",
+                         fmt::format("products in {} are those of transformers in bf16", nameOf(shape.products)),
+                         "leave it out, or write \"data_type\": \"bf16\""});
     if (shape.widened && shape.dataType != DataType::Bf16)
         wrong.push_back({Severity::Error, "model.widened", "fp32 values need no wider copies", "leave it out"});
     if (!shape.fullAttentionLayers.empty() && (shape.fullAttentionEvery > 0 || shape.window == 0))
@@ -221,6 +227,8 @@ Diagnostics whyNotRunnable(const ModelShape& shape)
         reasons.push_back({Severity::Error, "model.parallel",
                            "groups of devices and recomputation are predicted, not trained: " + textOf(shape.parallel),
                            "make the design without them"});
+    need(shape.products == ProductType::Own, "products", "products in FP8 and NVFP4 are predicted, not trained here",
+         "use bf16: --precision bf16");
     if (const std::optional<Diagnostic> why = whyNotAllocated(shape.framework))
         reasons.push_back(*why);
     if (shape.architecture == Architecture::Table) {
@@ -276,9 +284,10 @@ bool isRunnable(const ModelShape& shape)
 
 bool hasKnownPasses(const ModelShape& shape)
 {
-    if (shape.framework == FrameworkMemory{})
+    if (shape.framework == FrameworkMemory{} && shape.products == ProductType::Own)
         return isRunnable(shape);
     ModelShape plain = shape;
+    plain.products = ProductType::Own;
     plain.framework = {};
     return isRunnable(plain);
 }

@@ -41,6 +41,7 @@ struct Node {
     /// A value of the model's width between matrix products: tensor-parallel members have it whole, or split its
     /// tokens.
     bool betweenProducts = false;
+    bool narrow = false; ///< a product that multiplies TensorGraph::products
 
     double elements() const;
     std::int64_t count() const { return static_cast<std::int64_t>(elements()); }
@@ -55,7 +56,9 @@ class TensorGraph {
 public:
     std::string name;
     int bytesPerElement = 4;
-    int stateBytesPerParameter = 4; ///< per parameter element on a device: value, gradient, optimizer state
+    ProductType products = ProductType::Own; ///< of narrow nodes
+    bool keepsNarrow = false;                ///< what these read is kept so (FrameworkMemory::narrowInputs)
+    int stateBytesPerParameter = 4;          ///< per parameter element on a device: value, gradient, optimizer state
 
     /// These append a node and return its tensor. They throw Error (where = the node's name): a name that is
     /// taken, operands that do not fit, a missing attribute.
@@ -67,6 +70,7 @@ public:
 
     /// What a model's description says of a node besides (Node::part).
     void describe(int tensor, std::string part, bool betweenProducts);
+    void describeNarrow(int tensor) { m_nodes[static_cast<std::size_t>(tensor)].narrow = true; }
     void describeParameter(int tensor, std::string part, LayerParameter::Start start, bool trained = true);
 
     const std::vector<Node>& nodes() const { return m_nodes; }

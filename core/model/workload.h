@@ -65,6 +65,7 @@ struct Layer {
     Nanoseconds forwardTime = 0, inputGradTime = 0, weightGradTime = 0, backwardTime = 0; ///< of a table; then no FLOPs
     std::int64_t parameters = 0;                  ///< held by this layer (a tied head holds a copy of the embedding)
     std::vector<LayerParameter> parameterTensors; ///< the same, by tensor, if not divided among devices; not of a table
+    std::int64_t narrowParameters = 0;            ///< of these, what products in ModelShape::products read
     std::int64_t frozenParameters = 0;            ///< of these, without gradient and optimizer state; of a table
     std::int64_t expertParameters = 0;            ///< of these, shared out over expert-parallel copies
     std::int64_t sharedParameters = 0;            ///< of these, tied to another layer's

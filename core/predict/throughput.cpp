@@ -30,10 +30,11 @@ double modelFlops(const Design& design)
 double modelFlopsUtilization(const Design& design, Nanoseconds makespan)
 {
     double peak = 0;
+    const ProductType products = productsOf(design);
     for (std::size_t device = 0; device < design.schedule.order.size(); ++device) {
-        if (device >= design.cluster.devices.size() || !(design.cluster.devices[device].peakFlops > 0))
+        if (device >= design.cluster.devices.size() || !(design.cluster.devices[device].peakOf(products) > 0))
             return 0;
-        peak += design.cluster.devices[device].peakFlops;
+        peak += design.cluster.devices[device].peakOf(products);
     }
     if (makespan <= 0 || !(peak > 0) || !design.workload)
         return 0;

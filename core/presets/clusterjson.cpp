@@ -60,6 +60,10 @@ nlohmann::ordered_json deviceToJson(const DeviceSpec& device)
     }
     json["memory"] = exactSize(device.memory);
     json["peak_flops"] = plainNumber(device.peakFlops);
+    if (device.peakFp8 > 0)
+        json["peak_fp8_flops"] = plainNumber(device.peakFp8);
+    if (device.peakNvfp4 > 0)
+        json["peak_nvfp4_flops"] = plainNumber(device.peakNvfp4);
     json["memory_bandwidth"] = plainNumber(device.memoryBandwidth);
     json["efficiency"] = plainNumber(device.efficiency);
     if (device.halfRateWidth > 0)
@@ -90,6 +94,8 @@ DeviceSpec readDevice(ObjectReader& reader, std::span<const DeviceSpec> known, c
     }
     reader.readSize("memory", device.memory);
     reader.readRate("peak_flops", device.peakFlops);
+    reader.readRate("peak_fp8_flops", device.peakFp8);
+    reader.readRate("peak_nvfp4_flops", device.peakNvfp4);
     reader.readRate("memory_bandwidth", device.memoryBandwidth);
     reader.readRate("efficiency", device.efficiency);
     reader.readRate("half_rate_width", device.halfRateWidth);

@@ -203,6 +203,7 @@ template<class Framework, class Visit>
 void forEachFlag(Framework& framework, Visit visit)
 {
     visit("wide_parameters", framework.wideParameters);
+    visit("narrow_inputs", framework.narrowInputs);
     visit("narrow_gradients", framework.narrowGradients);
     visit("whole_vocabulary_gradients", framework.wholeVocabularyGradients);
     visit("gradient_placeholders", framework.gradientPlaceholders);
@@ -226,9 +227,18 @@ FrameworkMemory readFramework(ObjectReader&& reader)
     FrameworkMemory framework;
     reader.readName("loss", framework.loss);
     reader.read("vocabulary_multiple", framework.vocabularyMultiple, 1, 1 << 20);
-    forEachFlag(framework, [&reader](const char* key, bool& value) { reader.read(key, value); });
+    bool saysInputs = false;
+    forEachFlag(framework, [&](const char* key, bool& value) {
+        saysInputs = (reader.read(key, value) && &value == &framework.narrowInputs) || saysInputs;
+    });
     reader.readSize("buffers", framework.buffers);
     reader.readRate("cached", framework.cached);
+    for (const FrameworkFacts& facts : frameworks) { // older files say all but this of a preset
+        FrameworkMemory full = framework;
+        full.narrowInputs = facts.keeps.narrowInputs;
+        if (!saysInputs && full == facts.keeps)
+            framework = full;
+    }
     reader.finish();
     return framework;
 }
@@ -346,6 +356,8 @@ nlohmann::ordered_json shapeToJson(const ModelShape& shape)
         json["sequence_pieces"] = shape.sequencePieces;
     json["microbatch_size"] = shape.microbatchSize;
     json["data_type"] = nameIn(dataTypes, shape.dataType);
+    if (shape.products != ProductType::Own)
+        json["products"] = nameOf(shape.products);
     json["attention"] = nameIn(attentionMemories, shape.attention);
     // Both shapes are visited in the same order: first the defaults, then the differences.
     std::vector<std::int64_t> usual;
@@ -389,6 +401,7 @@ ModelShape readShape(ObjectReader& reader)
     reader.read("sequence_pieces", shape.sequencePieces, 1, 1 << 20);
     reader.read("microbatch_size", shape.microbatchSize, 1, anySize, Presence::Required);
     reader.readName("data_type", shape.dataType, dataTypes, Presence::Required);
+    reader.readName("products", shape.products);
     reader.readName("attention", shape.attention, attentionMemories);
     forEachOption(shape, OptionReader{reader});
     readNumbers(reader, shape);

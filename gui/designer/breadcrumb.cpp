@@ -34,7 +34,7 @@ QString modelText(const Design& design)
         return QString::fromStdString(shape.name);
     return QStringLiteral("%1 · %2 · %3")
         .arg(QString::fromStdString(shape.name), tokensText(shape.sequence),
-             shape.dataType == DataType::Bf16 ? QStringLiteral("bf16") : QStringLiteral("fp32"));
+             QString::fromStdString(std::string(nameOf(shape.precision()))));
 }
 
 QString clusterText(const Design& design)

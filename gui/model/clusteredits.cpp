@@ -94,7 +94,7 @@ void ModelWindow::setDeviceValue(int device, int column, const QString& text)
         switch (column) {
         case 1: spec.name = text.toStdString(); break;
         case 2: spec.memory = text.isEmpty() ? 0 : parseSize(value, "memory"); break;
-        case 3: spec.peakFlops = parseFlops(value, "peak rate"); break;
+        case 3: spec.peakOf(productsOf(m_document.design())) = parseFlops(value, "peak rate"); break;
         case 4: spec.efficiency = parseShare(text); break;
         case 5: spec.memoryBandwidth = parseBandwidth(value, "memory bandwidth"); break;
         case halfRateColumn:

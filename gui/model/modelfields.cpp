@@ -86,8 +86,11 @@ ModelFields::ModelFields(QWidget* parent)
     m_microbatches = count(right, tr("Microbatches"), 1, maxMicrobatches, {});
     m_microbatches->setToolTip(tr("Of a step. Another number makes the family's schedule anew"));
     addNamedRow(right, tr("Precision"), m_precision);
-    m_precision->addItem(tr("bf16"), static_cast<int>(DataType::Bf16));
-    m_precision->addItem(tr("fp32"), static_cast<int>(DataType::Fp32));
+    for (const char* name : {"bf16", "fp32", "fp8", "nvfp4"})
+        m_precision->addItem(QString::fromLatin1(name));
+    m_precision->setToolTip(
+        tr("Of the matrix products in the layers. With fp8 and nvfp4 the rest of the model is bf16; "
+           "such designs are predicted, not trained here."));
     addNamedRow(right, tr("Framework"), m_framework);
     for (const FrameworkFacts& facts : frameworks)
         m_framework->addItem(QString::fromUtf8(facts.name.data(), qsizetype(facts.name.size())));
@@ -131,8 +134,9 @@ ModelFields::ModelFields(QWidget* parent)
     });
     connect(m_precision, &QComboBox::activated, this, [this] {
         ModelShape shape = m_shape;
-        shape.dataType = static_cast<DataType>(m_precision->currentData().toInt());
-        if (shape.dataType != m_shape.dataType)
+        if (const auto chosen = precisionNamed(m_precision->currentText().toStdString()))
+            shape.setPrecision(*chosen);
+        if (shape != m_shape)
             Q_EMIT shapeWanted(shape, tr("Train in %1").arg(m_precision->currentText()));
     });
     connect(m_framework, &QComboBox::activated, this, [this] {
@@ -253,7 +257,8 @@ void ModelFields::setDesign(const Design& design, const Prediction* prediction)
     }
     const QSignalBlocker quiet(m_microbatches), quietPrecision(m_precision), quietPreset(m_preset);
     m_microbatches->setValue(design.schedule.microbatches / std::max(1, design.schedule.sequencePieces));
-    m_precision->setCurrentIndex(m_precision->findData(static_cast<int>(m_shape.dataType)));
+    m_precision->setCurrentIndex(
+        m_precision->findText(QString::fromStdString(std::string(nameOf(m_shape.precision())))));
     m_precision->setEnabled(known && !table);
     showFramework(m_shape.framework);
     m_framework->setEnabled(known && !table);

@@ -174,6 +174,7 @@ void ModelWindow::fillDevices()
 {
     const Design& design = m_document.design();
     const bool formula = QString::fromStdString(design.costs.source).startsWith(QLatin1String("formula"));
+    const ProductType products = productsOf(design); // whose peak counts, and is shown
     std::vector<std::vector<ValueCell>> rows;
     for (std::size_t i = 0; i < design.cluster.devices.size(); ++i) {
         const DeviceSpec& spec = design.cluster.devices[i];
@@ -188,7 +189,7 @@ void ModelWindow::fillDevices()
                         {QString::fromStdString(spec.name), true, {}, false},
                         {spec.memory > 0 ? quantityText(exactSize(spec.memory)) : QString(), true,
                          over ? tr("The peak of this schedule is above it") : tr("Empty: not known"), true, over},
-                        {quantityText(formatFlops(spec.peakFlops)), true, unused},
+                        {quantityText(formatFlops(spec.peakOf(products))), true, unused},
                         {percentText(spec.efficiency), true, unused},
                         {quantityText(formatBandwidth(spec.memoryBandwidth)), true, unused}});
         const GpuShare* share = i < design.cluster.gpus.size() ? &design.cluster.gpus[i] : nullptr;

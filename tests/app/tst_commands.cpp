@@ -111,6 +111,14 @@ private Q_SLOTS:
         QTest::newRow("a degree that divides nothing")
             << "predict 1f1b --devices 2 --microbatches 2 --model llama-3-8b --tensor-parallel 3"
             << "32 heads cannot be shared out over 3 members";
+        QTest::newRow("a precision nobody knows")
+            << "predict 1f1b --devices 2 --microbatches 2 --model llama-3-8b --precision fp9"
+            << "--precision: error: \"fp9\" is not known (use one of fp32, bf16, fp8, nvfp4)";
+        QTest::newRow("a precision without a model") << "predict 1f1b --devices 2 --microbatches 2 --precision fp8"
+                                                     << "--precision: error: says what a model";
+        QTest::newRow("a precision that the device does not have")
+            << "predict 1f1b --devices 2 --microbatches 2 --model llama-3-8b --cluster a100-nodes --precision fp8"
+            << "has no products in fp8";
         QTest::newRow("a framework nobody knows")
             << "predict 1f1b --devices 2 --microbatches 2 --model llama-3-8b --framework megatrom"
             << "--framework: error: \"megatrom\" is not known (use one of none, megatron, torchtitan, deepspeed)";

@@ -66,7 +66,7 @@ void layer(benchmark::State& state)
     const Workload workload = makeWorkload(layerOf(state.range(0), state.range(1)), Optimizer::AdamW, "bench");
     DeviceSpec device{"host", 0, flopsPeak, bytesPeak, 1};
     device.rates = measured();
-    OperationTimes times(device, DataType::Fp32, 4);
+    OperationTimes times(device, NumberTypes{DataType::Fp32});
     const ComputedLayer& computed = times.of(workload.layers[1]);
     const double predicted = computed.seconds.forward + computed.seconds.inputGrad + computed.seconds.weightGrad;
     double unmeasured = 0;

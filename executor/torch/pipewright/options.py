@@ -14,6 +14,7 @@ class New(TypedDict, total=False):
 
     sharding: Value
     framework: Literal["megatron", "torchtitan", "deepspeed", "none"]
+    precision: Literal["fp32", "bf16", "fp8", "nvfp4"]
     costs_from: Value
     costs_of: Value
     busy_machine: bool
@@ -80,6 +81,7 @@ class Predict(TypedDict, total=False):
 
     sharding: Value
     framework: Literal["megatron", "torchtitan", "deepspeed", "none"]
+    precision: Literal["fp32", "bf16", "fp8", "nvfp4"]
     costs_from: Value
     costs_of: Value
     busy_machine: bool
@@ -332,6 +334,7 @@ class Plan(TypedDict, total=False):
     pin: Value
     why: Value
     framework: Value
+    precision: Literal["fp32", "bf16", "fp8", "nvfp4"]
     time_limit: Value
     threads: int
     seed: int

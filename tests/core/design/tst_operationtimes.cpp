@@ -69,14 +69,14 @@ private Q_SLOTS:
                                               tableOf(RatedOperation::Product, "NT", "bf16+fp32", 0.125)});
         Layer layer;
         layer.products = {{10, 20, 30, 0, true, true}, {10, 20, 30, 0, false, true}};
-        OperationTimes times(device, DataType::Bf16, 4);
+        OperationTimes times(device, NumberTypes{DataType::Bf16});
         const ComputedLayer& computed = times.of(layer);
         const double flops = 2.0 * 10 * 20 * 30;
         QVERIFY(near(computed.seconds.forward, 2 * flops / 0.5e12));
         QVERIFY(near(computed.seconds.inputGrad, flops / 0.25e12));
         QVERIFY(near(computed.seconds.weightGrad, 2 * flops / 0.125e12));
         // Sums in bf16 were not measured: the efficiency counts, and it is said.
-        OperationTimes narrow(device, DataType::Bf16, 2);
+        OperationTimes narrow(device, NumberTypes{DataType::Bf16, ProductType::Own, 2});
         QVERIFY(near(narrow.of(layer).seconds.weightGrad, 2 * flops / 0.5e12));
         QVERIFY(near(narrow.of(layer).origins.weightGrad[std::size_t(RateOrigin::Formula)], 2 * flops / 0.5e12));
         QCOMPARE(computed.origins.weightGrad[std::size_t(RateOrigin::Formula)], 0.0);
@@ -94,7 +94,7 @@ private Q_SLOTS:
                                               shaped("NT", "bf16+fp32", {30, 10, 20})});
         Layer layer;
         layer.products = {{10, 20, 30, 0, true, true}};
-        OperationTimes times(device, DataType::Bf16, 4);
+        OperationTimes times(device, NumberTypes{DataType::Bf16});
         const PassOrigins& origins = times.of(layer).origins;
         for (const OriginSeconds& pass : {origins.forward, origins.inputGrad, origins.weightGrad})
             QVERIFY(pass[std::size_t(RateOrigin::Measured)] > 0);
@@ -106,7 +106,7 @@ private Q_SLOTS:
                                               tableOf(RatedOperation::AttentionBackward, "causal", "bf16", 0.25)});
         Layer layer;
         layer.attentions = {{1, 8, 2, 16, 12, 64, 64, 0, true}};
-        OperationTimes times(device, DataType::Bf16, 4);
+        OperationTimes times(device, NumberTypes{DataType::Bf16});
         const double half = 2.0 * 8 * 64 * 32 * (16 + 12);
         QVERIFY(near(times.of(layer).seconds.forward, half / 0.5e12));
         QVERIFY(near(times.of(layer).attentionCore, half / 0.5e12));
@@ -123,7 +123,7 @@ private Q_SLOTS:
         ModelShape shape = PresetLibrary().model("llama-3-8b");
         const auto attention = [&] { // the only work of I that W has none of
             const Layer layer = layersOf(shape)[1];
-            OperationTimes times(device, DataType::Bf16, 4);
+            OperationTimes times(device, NumberTypes{DataType::Bf16});
             const ComputedLayer& computed = times.of(layer);
             return std::pair(computed.attentionCore, computed.seconds.inputGrad - computed.seconds.weightGrad);
         };
@@ -171,7 +171,7 @@ private Q_SLOTS:
         const DeviceSpec device = deviceWith({table});
         Layer layer;
         layer.products = {{400, 20, 30, 4, false, false}};
-        OperationTimes times(device, DataType::Bf16, 4);
+        OperationTimes times(device, NumberTypes{DataType::Bf16});
         QVERIFY(near(times.of(layer).origins.forward[std::size_t(RateOrigin::Measured)], 2.0 * 400 * 20 * 30 / 0.5e12));
     }
 
@@ -183,7 +183,7 @@ private Q_SLOTS:
         Layer layer;
         layer.moved[std::size_t(Movement::Elementwise)].forward = {3000, 3};
         layer.moved[std::size_t(Movement::Loss)].inputGrad = {5000, 1};
-        OperationTimes times(device, DataType::Bf16, 4);
+        OperationTimes times(device, NumberTypes{DataType::Bf16});
         QVERIFY(near(times.of(layer).seconds.forward, 3e-6 + 3000 / 0.5e12));
         QVERIFY(near(times.of(layer).seconds.inputGrad, 5000 / 1e9)); // by the data sheet
         QVERIFY(near(times.memoryRate(), 0.5e12));

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The numbers that the matrix products of transformer layers multiply, where those are narrower than the model's own.
+// What is between products stays in the model's type, and so do routers, embedding, head and attention's own products,
+// as Transformer Engine and torchao have it. Sums are fp32.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace pipewright {
+
+enum class ProductType : std::uint8_t {
+    Own,   ///< the model's
+    Fp8,   ///< E4M3 or E5M2
+    Nvfp4, ///< E2M1
+};
+inline constexpr std::array allProductTypes{ProductType::Own, ProductType::Fp8, ProductType::Nvfp4};
+
+constexpr std::string_view nameOf(ProductType type) ///< as in files; empty behind the last one
+{
+    switch (type) {
+    case ProductType::Own: return "own";
+    case ProductType::Fp8: return "fp8";
+    case ProductType::Nvfp4: return "nvfp4";
+    }
+    return {};
+}
+
+/// Of 32 numbers with their scales. FP8 has a byte of scale for 32 numbers (OCP MX) or four for 128 (DeepSeek-V3, arXiv
+/// 2412.19437, section 3.3); where a whole tensor has one scale it is this 3 % too much. NVFP4 has one byte for 16.
+/// Precondition: not Own.
+constexpr int bytesOf32(ProductType type)
+{
+    return type == ProductType::Nvfp4 ? 18 : 33;
+}
+
+/// What a product reads comes in two copies, one for each direction in which it is read: for the forward, and for the
+/// gradient of the other operand.
+inline constexpr int narrowCopies = 2;
+
+/// What --precision names: the type of the products, of a bf16 model but for fp32.
+struct Precision {
+    bool narrowModel = true; ///< bf16, not fp32
+    ProductType products = ProductType::Own;
+};
+constexpr std::string_view nameOf(const Precision& precision)
+{
+    return precision.products != ProductType::Own ? nameOf(precision.products)
+           : precision.narrowModel                ? "bf16"
+                                                  : "fp32";
+}
+inline constexpr std::string_view precisionNames = "fp32, bf16, fp8, nvfp4";
+/// Nothing: no such name.
+constexpr std::optional<Precision> precisionNamed(std::string_view name)
+{
+    if (name == "fp32")
+        return Precision{false, ProductType::Own};
+    if (name == "bf16")
+        return Precision{};
+    for (const ProductType type : allProductTypes)
+        if (type != ProductType::Own && nameOf(type) == name)
+            return Precision{true, type};
+    return std::nullopt;
+}
+
+} // namespace pipewright

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Products in FP8 and NVFP4: what they keep and hold, how long they take, and where they are refused.
+#include "core/design/designbuilder.h"
+#include "core/design/redesign.h"
+#include "core/files/designfile.h"
+#include "core/model/frameworklayers.h"
+#include "core/model/transformer.h"
+#include "core/predict/throughput.h"
+#include "core/presets/presets.h"
+#include "errorof.h"
+#include "testmain.h"
+
+#include <QTest>
+
+using namespace pipewright;
+using test::errorOf;
+
+namespace {
+
+/// A decoder of the shape of Llama 3 8B: 8 layers of 4096 values, 32 heads and 8 of keys, gated MLPs 14336 wide.
+ModelShape llama(ProductType products, std::string_view framework)
+{
+    ModelShape shape = PresetLibrary().model("llama-3-8b");
+    shape.layers = 8;
+    shape.sequence = 8192;
+    shape.microbatchSize = 1;
+    shape.products = products;
+    shape.framework = *frameworkNamed(framework);
+    return shape;
+}
+
+const Layer& blockOf(const Workload& workload)
+{
+    return workload.layers.at(1);
+}
+
+Bytes kept(const Layer& layer, Lifetime lifetime)
+{
+    Bytes sum = 0;
+    for (const SavedTensor& tensor : layer.saved)
+        sum += tensor.lifetime == lifetime ? tensor.bytes() : 0;
+    return sum;
+}
+
+Workload workloadOf(const ModelShape& shape)
+{
+    return makeWorkload(shape, Optimizer::AdamW, "a test");
+}
+
+Design made(const char* cluster, std::optional<Precision> precision, const char* model = "llama-3-8b")
+{
+    DesignRequest request;
+    request.family = "1f1b";
+    request.devices = 4;
+    request.microbatches = 8;
+    request.model = model;
+    request.cluster = cluster;
+    request.precision = precision;
+    return makeDesign(request);
+}
+
+bool contains(const std::string& text, std::string_view part)
+{
+    return text.find(part) != std::string::npos;
+}
+
+} // namespace
+
+class PrecisionTest : public QObject {
+    Q_OBJECT
+
+private Q_SLOTS:
+    void aNameIsAPrecision()
+    {
+        for (const std::string_view name : {"fp32", "bf16", "fp8", "nvfp4"})
+            QCOMPARE(nameOf(*precisionNamed(name)), name);
+        QVERIFY(!precisionNamed("own") && !precisionNamed("") && !precisionNamed("fp16"));
+    }
+
+    // Per token, in values: the inputs of both norms and of attention (queries, keys, values and its result) stay wide,
+    // as do gate and factor of the MLP; what the four products read is kept with 33 bytes for 32 values.
+    void megatronKeepsWhatProductsReadNarrow()
+    {
+        constexpr std::int64_t tokens = 8192, hidden = 4096, heads = 32, keys = 8, headSize = 128, ffn = 14336;
+        const Workload wide = workloadOf(llama(ProductType::Own, "megatron")),
+                       narrow = workloadOf(llama(ProductType::Fp8, "megatron"));
+        const std::int64_t read = tokens * (hidden + heads * headSize + hidden + ffn);
+        QCOMPARE(kept(blockOf(wide), Lifetime::UntilWeightGrad), 2 * read);
+        QCOMPARE(kept(blockOf(narrow), Lifetime::UntilWeightGrad), read * 33 / 32);
+        // The result of attention is kept wide besides.
+        QCOMPARE(kept(blockOf(narrow), Lifetime::UntilInputGrad) - kept(blockOf(wide), Lifetime::UntilInputGrad),
+                 2 * tokens * heads * headSize);
+        const std::int64_t gradients = tokens * ((heads + 2 * keys) * headSize + hidden + 2 * ffn + hidden);
+        QCOMPARE(kept(blockOf(wide), Lifetime::FromInputGrad), 2 * gradients);
+        QCOMPARE(kept(blockOf(narrow), Lifetime::FromInputGrad), gradients * 33 / 32);
+    }
+
+    void othersKeepWideValuesAndCastAgain()
+    {
+        const Layer wide = blockOf(workloadOf(llama(ProductType::Own, "torchtitan"))),
+                    narrow = blockOf(workloadOf(llama(ProductType::Fp8, "torchtitan")));
+        QVERIFY(wide.saved == narrow.saved);
+        const Movements &kept =
+                            blockOf(workloadOf(llama(ProductType::Fp8, "megatron"))).moved[std::size_t(Movement::Cast)],
+                        &again = narrow.moved[std::size_t(Movement::Cast)];
+        constexpr double bytes = 2 + 2 * 33. / 32;
+        QCOMPARE(kept.forward.bytes, bytes * 8192 * 4096); // of the projection alone: norms and the MLP write narrow
+        QCOMPARE(again.forward.bytes - kept.forward.bytes, bytes * static_cast<double>(narrow.narrowParameters));
+        QCOMPARE(kept.weightGrad.bytes, 0.);
+        QVERIFY(again.weightGrad.bytes > 0);
+    }
+
+    // Two copies of every weight of the layers' matrices; norms, embedding and head have none.
+    void weightsAreHeldTwiceMore()
+    {
+        for (const auto& [type, bytes] : {std::pair{ProductType::Fp8, 33}, std::pair{ProductType::Nvfp4, 18}}) {
+            const ModelShape shape = llama(type, "megatron"), plain = llama(ProductType::Own, "megatron");
+            const std::vector<Layer> layers = workloadOf(shape).layers;
+            constexpr std::int64_t matrices = 4096 * (4096 + 2 * 1024) + 4096 * 4096 + 3 * 4096 * 14336;
+            QCOMPARE(layers.at(1).narrowParameters, matrices);
+            QCOMPARE(layers.front().narrowParameters + layers.back().narrowParameters, std::int64_t(0));
+            QCOMPARE(heldByFramework(shape, layers) - heldByFramework(plain, workloadOf(plain).layers),
+                     Bytes(8 * 2 * (matrices * bytes / 32)));
+        }
+    }
+
+    void routersStayWide()
+    {
+        ModelShape shape = PresetLibrary().model("mixtral-8x7b");
+        shape.products = ProductType::Fp8;
+        int wide = 0, narrow = 0;
+        for (const ProductSize& product : workloadOf(shape).layers.at(1).products)
+            (product.narrow ? narrow : wide) += 1;
+        QCOMPARE(wide, 1);
+        QCOMPARE(narrow, 4); // qkv, projection and two of experts
+    }
+
+    // A block of four alike: its products at the device's other peak, all else as before, and the casts by bandwidth.
+    void productsTakeTheirOwnPeak()
+    {
+        const Design wide = made("h100-node", precisionNamed("bf16")),
+                     narrow = made("h100-node", precisionNamed("fp8"));
+        const DeviceSpec& device = narrow.cluster.devices.front();
+        QCOMPARE(device.peakOf(ProductType::Fp8), 1979e12);
+        constexpr std::size_t stage = 1;
+        double flops = 0, casts = 0;
+        const int first = narrow.layersPerStage[0], count = narrow.layersPerStage[stage];
+        for (int layer = first; layer < first + count; ++layer) {
+            for (const ProductSize& product : narrow.workload->layers[std::size_t(layer)].products)
+                flops += product.narrow ? product.flops() : 0;
+            casts += narrow.workload->layers[std::size_t(layer)].moved[std::size_t(Movement::Cast)].forward.bytes;
+        }
+        const double less =
+            flops / device.efficiency * (1 / device.peakFlops - 1 / device.peakFp8) - casts / device.memoryBandwidth;
+        QVERIFY(std::abs(static_cast<double>(wide.costs.stages[stage].forward - narrow.costs.stages[stage].forward)
+                         - less * 1e9)
+                <= 2);
+        QVERIFY(less > 0);
+        // Of the peak of its products, so never above one.
+        QVERIFY(modelFlopsUtilization(narrow, 1'000'000'000) < modelFlopsUtilization(wide, 1'000'000'000));
+    }
+
+    void aFileKeepsIt()
+    {
+        const Design design = made("b200-nodes", precisionNamed("nvfp4"));
+        const Design again = designFromJson(designToJson(design), "a test");
+        QCOMPARE(again.workload->shape.products, ProductType::Nvfp4);
+        QCOMPARE(again.cluster.devices.front().peakNvfp4, 9000e12);
+        QVERIFY(again == design);
+        QVERIFY(withPrecision(design, *precisionNamed("bf16")).workload->shape
+                == made("b200-nodes", precisionNamed("bf16")).workload->shape);
+    }
+
+    void whatCannotBeIsSaid()
+    {
+        QVERIFY(contains(errorOf([] { made("a100-nodes", precisionNamed("fp8")); }), "has no products in fp8"));
+        QVERIFY(contains(errorOf([] { made("h100-nodes", precisionNamed("nvfp4")); }), "has no products in nvfp4"));
+        const Design design = made("h100-nodes", precisionNamed("fp8"));
+        QVERIFY(!whyNotRunnable(design.workload->shape).empty());
+        Design given = made("h100-nodes", precisionNamed("bf16"));
+        given.costs.source = "given";
+        QVERIFY(contains(errorOf([&] { withPrecision(given, *precisionNamed("fp8")); }), "no formula says"));
+        ModelShape shape = llama(ProductType::Fp8, "none");
+        shape.dataType = DataType::Fp32;
+        QVERIFY(hasErrors(checkShape(shape)));
+    }
+};
+
+PIPEWRIGHT_TEST(PrecisionTest, NoApplication)
+#include "tst_precision.moc"
