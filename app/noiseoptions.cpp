@@ -9,9 +9,6 @@
 
 namespace pipewright::app {
 
-namespace {
-
-/// "5%" or "0.05".
 double parseShare(const std::string& text, const std::string& where)
 {
     if (text.empty())
@@ -22,12 +19,11 @@ double parseShare(const std::string& text, const std::string& where)
     if (unit == "%")
         share /= 100;
     if (end == text.c_str() || (!unit.empty() && unit != "%") || !(share >= 0 && share <= 1))
-        throw Error(where, "\"" + text + "\" is no spread",
-                    "write a share of the time up to 100%, such as 5%; or measured");
+        throw Error(where, "\"" + text + "\" is no share",
+                    where == "--spread" ? "write a share of the time up to 100%, such as 5%; or measured"
+                                        : "write a share up to 100%, such as 5%");
     return share;
 }
-
-} // namespace
 
 NoiseOptions::NoiseOptions(CLI::App& command, const std::string& by)
 {
@@ -41,7 +37,8 @@ NoiseOptions::NoiseOptions(CLI::App& command, const std::string& by)
         .add_option("--device-spread", m_deviceSpread, "the same of devices, all of whose blocks are slower together")
         ->type_name("SHARE");
     command.add_option("--samples", m_samples, "steps sampled (400)")->type_name("N")->check(CLI::Range(1, 100'000));
-    command.add_option("--by", m_by, by + ": makespan, median or p95")->type_name("WHAT");
+    if (!by.empty())
+        command.add_option("--by", m_by, by + ": makespan, median or p95")->type_name("WHAT");
 }
 
 std::optional<SpreadOptions> NoiseOptions::noise(std::uint64_t seed, const Costs& costs) const

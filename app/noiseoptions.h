@@ -11,9 +11,13 @@
 
 namespace pipewright::app {
 
+/// "5%" or "0.05"; empty: 0. Throws Error at `where`.
+double parseShare(const std::string& text, const std::string& where);
+
 class NoiseOptions {
 public:
-    /// `by`: the help text of --by. The command's --seed also seeds the samples.
+    /// `by`: the help text of --by; empty: nothing is ranked by it, and there is no such option. The command's --seed
+    /// also seeds the samples.
     NoiseOptions(CLI::App& command, const std::string& by);
 
     /// Nothing when no spread was given. Throws Error for an invalid one, or one that needs spreads which the costs do

@@ -10,11 +10,13 @@
 #include "core/files/designfile.h"
 #include "core/plan/plan.h"
 #include "core/plan/planclusters.h"
+#include "core/plan/plandifference.h"
 #include "core/presets/modelfile.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <memory>
 #include <thread>
@@ -24,7 +26,7 @@ namespace pipewright::app {
 namespace {
 
 struct PlanCommandOptions {
-    explicit PlanCommandOptions(CLI::App& command) : noise(command, "for the times under noise that are shown")
+    explicit PlanCommandOptions(CLI::App& command) : noise(command, {})
     {
         command.add_option("--model", model, "preset, Hugging Face config.json, model file")
             ->required()
@@ -48,6 +50,11 @@ struct PlanCommandOptions {
         command.add_option("--pin", pins, "fixes dimensions: tensor=8,recompute=full")->type_name("KEY=VALUE,…");
         command.add_option("--why", why, "says where plans with this stand, or why there are none")
             ->type_name("KEY=VALUE");
+        command
+            .add_option("--what-if", whatIf,
+                        "also plans with these changes, and says the difference between the two lists: "
+                        "devices=96, batch, sequence, cluster=h200-nodes, memory_limit, slow_node=10%")
+            ->type_name("KEY=VALUE,…");
         command.add_option("--framework", framework, "what a framework keeps besides: megatron, torchtitan, deepspeed")
             ->type_name("NAME");
         command.add_option("--precision", precision, "of the layers' matrix products (default: the model's own)")
@@ -62,13 +69,14 @@ struct PlanCommandOptions {
             ->capture_default_str();
         command.add_flag("--json", json, "print one JSON object");
     }
-    std::string model, cluster, memoryLimit, families, pins, why, framework, precision, timeLimit, output,
+    std::string model, cluster, memoryLimit, families, pins, why, whatIf, framework, precision, timeLimit, output,
         progress = "auto";
     int devices = 0, batch = 0, top = 10, threads = 0;
     std::optional<int> sequence;
     std::uint64_t seed = 1;
     bool force = false, json = false;
     NoiseOptions noise;
+    double slowNode = 0; ///< the share by which one node is slower, of --what-if; 0: none is
 };
 
 std::vector<std::string> listOf(const std::string& text)
@@ -113,6 +121,10 @@ PlanRequest requestOf(const PlanCommandOptions& given)
     for (const std::string& each : listOf(given.pins))
         pin(request, each, "--pin");
     request.cluster = planClusters(given.cluster);
+    if (given.slowNode > 0) {
+        request.cluster = withSlowNode(request.cluster, given.slowNode);
+        (void)request.cluster(1, 1); // a cluster without nodes is no fault of a plan
+    }
     if (!given.memoryLimit.empty())
         request.memoryLimit = parseSize(given.memoryLimit, "--memory-limit");
     if (!given.timeLimit.empty())
@@ -121,6 +133,41 @@ PlanRequest requestOf(const PlanCommandOptions& given)
         given.threads > 0 ? given.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     request.noise = given.noise.noise(given.seed, Costs{});
     return request;
+}
+
+/// The options with the changes of --what-if.
+PlanCommandOptions changed(PlanCommandOptions options)
+{
+    const std::string where = "--what-if", hint = "KEY=VALUE with devices, batch, sequence, cluster, memory_limit or "
+                                                  "slow_node";
+    for (const std::string& each : listOf(options.whatIf)) {
+        const std::size_t at = each.find('=');
+        const std::string key = each.substr(0, at), value = at == std::string::npos ? "" : each.substr(at + 1);
+        const auto number = [&] {
+            int found = 0;
+            const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), found);
+            if (error != std::errc() || end != value.data() + value.size() || found < 1)
+                throw Error(where, fmt::format("\"{}\" changes nothing", each), hint);
+            return found;
+        };
+        if (value.empty())
+            throw Error(where, fmt::format("\"{}\" changes nothing", each), hint);
+        if (key == "devices")
+            options.devices = number();
+        else if (key == "batch")
+            options.batch = number();
+        else if (key == "sequence")
+            options.sequence = number();
+        else if (key == "cluster")
+            options.cluster = value;
+        else if (key == "memory_limit")
+            options.memoryLimit = value;
+        else if (key == "slow_node")
+            options.slowNode = parseShare(value, where);
+        else
+            throw Error(where, fmt::format("\"{}\" is nothing that can be changed", key), hint);
+    }
+    return options;
 }
 
 /// findPlans(), with its progress shown.
@@ -180,10 +227,11 @@ void addPlanCommand(CLI::App& program, int& exitCode)
     command.callback([options, &exitCode] {
         checkProgressStyle(options->progress);
         PlanRequest request = requestOf(*options);
+        PlanRequest changedRequest = requestOf(options->whatIf.empty() ? *options : changed(*options));
         if (!options->output.empty())
             prepareFolder(options->output, options->force);
         const std::atomic<bool>* const cancelled = cancelOnSignals(); // an interruption returns the best so far
-        request.isStopped = [cancelled] { return cancelled->load(); };
+        request.isStopped = changedRequest.isStopped = [cancelled] { return cancelled->load(); };
         const PlanResult result = findShowing(request, options->progress);
         std::vector<std::string> files;
         if (!options->output.empty())
@@ -199,6 +247,13 @@ void addPlanCommand(CLI::App& program, int& exitCode)
             object["answer"] = answerJson(options->why, with, result);
             if (!options->json)
                 printAnswer(options->why, with, result);
+        }
+        if (!options->whatIf.empty() && !cancelled->load()) {
+            const PlanResult other = findShowing(changedRequest, options->progress);
+            const PlanDifference difference = differenceOf({request, result}, {changedRequest, other});
+            object["what_if"] = whatIfJson(options->whatIf, difference, other);
+            if (!options->json)
+                printWhatIf(options->whatIf, difference, result.complete && other.complete);
         }
         if (options->json)
             printJson(object);

@@ -150,6 +150,34 @@ void printAnswer(const std::string& fixed, const PlanResult& with, const PlanRes
               scheduleText(*best.family, best.chunks), memory.empty() ? "" : ", ", memory, best.why);
 }
 
+Json whatIfJson(const std::string& changes, const PlanDifference& difference, const PlanResult& other)
+{
+    Json object{{"changes", changes}, {"list", toJson(other, {}, false)}};
+    const auto sides = [](const auto& before, const auto& after) { return Json{{"before", before}, {"after", after}}; };
+    const auto orNull = [](auto value) { return value > 0 ? Json(value) : Json(); };
+    object["step_ns"] = sides(orNull(difference.stepBefore), orNull(difference.stepAfter));
+    object["tokens_per_second"] =
+        sides(orNull(difference.tokensPerSecondBefore), orNull(difference.tokensPerSecondAfter));
+    object["moves"] = Json::array();
+    const auto side = [&](const PlanMove::Side& of) {
+        return Json{{"place", of.place ? Json(*of.place) : Json()}, {"step_ns", orNull(of.step)}, {"why", of.why}};
+    };
+    for (const PlanMove& move : difference.moves)
+        object["moves"].push_back({{"plan", planName(move.setting, *move.family, move.chunks)},
+                                   {"before", side(move.before)},
+                                   {"after", side(move.after)}});
+    return object;
+}
+
+void printWhatIf(const std::string& changes, const PlanDifference& difference, bool complete)
+{
+    printText("\nwhat if {}:\n", changes);
+    for (const std::string& line : differenceText(difference))
+        printText("  {}\n", line);
+    if (!complete)
+        printText("  not both lists are complete: others may be shorter\n");
+}
+
 std::string mostlyBecause(const PlanResult& result)
 {
     const auto reasons = byCount(result.reasons);

@@ -24,17 +24,25 @@ std::vector<Layer> kindsOf(const LayerPattern& pattern, const Workload& workload
     return kinds;
 }
 
-/// Of stages of these layers, a model of their own.
+/// Of stages of these layers on a device, a model of their own.
 Costs costsOfStages(const Workload& workload, const std::vector<Layer>& layers, const std::vector<int>& layersPerStage,
-                    const Cluster& cluster, const std::vector<Recompute>& recompute, const Zero& zero)
+                    const Cluster& cluster, int device, const std::vector<Recompute>& recompute, const Zero& zero)
 {
     Workload model;
     model.shape = workload.shape;
     model.optimizer = workload.optimizer;
     model.state = workload.state;
     model.layers = layers;
-    return formulaCosts(model, layersPerStage, cluster, std::vector<int>(layersPerStage.size(), 0), nullptr, nullptr,
-                        {recompute, zero});
+    return formulaCosts(model, layersPerStage, cluster, std::vector<int>(layersPerStage.size(), device), nullptr,
+                        nullptr, {recompute, zero});
+}
+
+/// A device that computes and copies no slower than any other.
+int fastestOf(const Cluster& cluster)
+{
+    const auto slower = [](const DeviceSpec& a, const DeviceSpec& b) { return a.peakFlops < b.peakFlops; };
+    return static_cast<int>(std::max_element(cluster.devices.begin(), cluster.devices.end(), slower)
+                            - cluster.devices.begin());
 }
 
 /// As many parameters as so many layers have.
@@ -76,10 +84,20 @@ LayerPattern patternOf(const Workload& workload)
 
 bool LayerCosts::holdFor(const ModelShape& shape, const Cluster& cluster)
 {
-    return shape.architecture != Architecture::Table && !shape.autograd && !cluster.devices.empty()
-           && cluster.devices.front().group == nullptr
-           && std::all_of(cluster.devices.begin(), cluster.devices.end(),
-                          [&](const DeviceSpec& device) { return device == cluster.devices.front(); });
+    if (shape.architecture == Architecture::Table || shape.autograd || cluster.devices.empty())
+        return false;
+    const DeviceSpec& fastest = cluster.devices[static_cast<std::size_t>(fastestOf(cluster))];
+    return fastest.group == nullptr
+           && std::all_of(cluster.devices.begin(), cluster.devices.end(), [&](DeviceSpec device) {
+                  if (device.memoryBandwidth > fastest.memoryBandwidth)
+                      return false;
+                  if (device == fastest)
+                      return true;
+                  device.name = fastest.name;
+                  device.peakFlops = fastest.peakFlops;
+                  device.memoryBandwidth = fastest.memoryBandwidth;
+                  return !device.rates && device == fastest;
+              });
 }
 
 LayerCosts::LayerCosts(const LayerCosts& whole, const LayerPattern& pattern, const Workload& workload,
@@ -92,13 +110,31 @@ LayerCosts::LayerCosts(const LayerCosts& whole, const LayerPattern& pattern, con
 void LayerCosts::costKinds(const std::vector<Layer>& kinds, const Workload& workload, const Cluster& cluster,
                            std::span<const Recompute> recomputes)
 {
+    std::vector<int> examples{fastestOf(cluster)}; // of each speed
+    for (int d = 0; d < std::ssize(cluster.devices); ++d) {
+        const auto known = std::find_if(examples.begin(), examples.end(), [&](int example) {
+            return cluster.devices[static_cast<std::size_t>(example)] == cluster.devices[static_cast<std::size_t>(d)];
+        });
+        m_speedOfDevice.push_back(static_cast<std::uint8_t>(known - examples.begin()));
+        if (known == examples.end())
+            examples.push_back(d);
+    }
+    for (const int device : examples)
+        m_kinds.push_back(kindsOn(device, kinds, workload, cluster, recomputes));
+}
+
+LayerCosts::Kinds LayerCosts::kindsOn(int device, const std::vector<Layer>& kinds, const Workload& workload,
+                                      const Cluster& cluster, std::span<const Recompute> recomputes)
+{
+    Kinds all;
+    m_whyNot.clear();
     // Every kind of layer alone, and twice; once for each kind of recomputation.
     std::vector<Layer> layers;
     std::vector<int> layersPerStage;
     std::vector<Recompute> again;
     for (const Recompute& recompute : recomputes) {
         m_whyNot.emplace_back();
-        m_kinds.emplace_back();
+        all.emplace_back();
         try {
             checkRecompute(workload.shape, {recompute});
         } catch (const Error& error) {
@@ -113,12 +149,12 @@ void LayerCosts::costKinds(const std::vector<Layer>& kinds, const Workload& work
             }
     }
     if (!layers.empty())
-        m_links = costsOfStages(workload, layers, layersPerStage, cluster, again, {});
+        m_links = costsOfStages(workload, layers, layersPerStage, cluster, device, again, {});
     std::size_t stage = 0;
-    for (std::size_t r = 0; r < m_kinds.size(); ++r)
+    for (std::size_t r = 0; r < all.size(); ++r)
         for (std::size_t k = 0; k < kinds.size() && m_whyNot[r].empty(); ++k, stage += 2) {
             const StageCosts &one = m_links.stages[stage], &two = m_links.stages[stage + 1];
-            Kind& kind = m_kinds[r].emplace_back();
+            Kind& kind = all[r].emplace_back();
             kind.alone = one;
             for (const Op op : allOps)
                 for (const BlockPart& part : one.parts[indexOf(op)])
@@ -131,6 +167,7 @@ void LayerCosts::costKinds(const std::vector<Layer>& kinds, const Workload& work
             kind.addsFromInputGrad = two.savedFromInputGrad - one.savedFromInputGrad;
         }
     m_links.stages.clear();
+    return all;
 }
 
 LayerCosts::LayerCosts(const LayerPattern& pattern, const Workload& workload, const Cluster& cluster, int pipeline,
@@ -154,7 +191,8 @@ LayerCosts::LayerCosts(const LayerPattern& pattern, const Workload& workload, co
     for (const int count : m_runs)
         layers.push_back(timesParameters(kinds[m_repeated], count));
     for (const Zero& zero : zeros) {
-        const Costs costs = costsOfStages(workload, layers, std::vector<int>(layers.size(), 1), cluster, {}, zero);
+        const Costs costs =
+            costsOfStages(workload, layers, std::vector<int>(layers.size(), 1), cluster, fastestOf(cluster), {}, zero);
         State& state = m_states.emplace_back();
         for (std::size_t k = 0; k < kinds.size(); ++k) {
             const StageCosts& one = costs.stages[k];
@@ -181,7 +219,7 @@ Nanoseconds LayerCosts::work(std::size_t recompute) const
 {
     Nanoseconds sum = 0;
     for (const std::uint8_t k : m_kindOfLayer) {
-        const StageCosts& layer = m_kinds[recompute][k].alone;
+        const StageCosts& layer = m_kinds.front()[recompute][k].alone;
         sum += layer.forward + std::min(layer.backward, layer.inputGrad + layer.weightGrad) - 4;
     }
     return std::max<Nanoseconds>(0, sum);
@@ -190,8 +228,10 @@ Nanoseconds LayerCosts::work(std::size_t recompute) const
 Bytes LayerCosts::keptByForward(std::size_t recompute) const
 {
     Bytes sum = 0;
-    for (const std::uint8_t k : m_kindOfLayer)
-        sum += m_kinds[recompute][k].alone.savedUntilInputGrad + m_kinds[recompute][k].alone.savedUntilWeightGrad;
+    for (const std::uint8_t k : m_kindOfLayer) {
+        const StageCosts& layer = m_kinds.front()[recompute][k].alone;
+        sum += layer.savedUntilInputGrad + layer.savedUntilWeightGrad;
+    }
     return sum;
 }
 
@@ -203,47 +243,57 @@ Bytes LayerCosts::states(std::size_t zero) const
     return sum;
 }
 
+LayerCosts::Stage LayerCosts::stageOf(const std::vector<Kind>& kinds, LayerRun layers) const
+{
+    Stage stage;
+    StageCosts& of = stage.costs;
+    of.forward = of.inputGrad = of.weightGrad = of.backward = 0;
+    std::size_t before = none;
+    for (int layer = layers.first; layer < layers.second; ++layer) {
+        const std::size_t k = m_kindOfLayer[static_cast<std::size_t>(layer)];
+        const Kind& kind = kinds[k];
+        of.forward += kind.alone.forward;
+        of.inputGrad += kind.alone.inputGrad;
+        of.weightGrad += kind.alone.weightGrad;
+        of.backward += kind.alone.backward;
+        const bool again = k == before;
+        of.savedUntilInputGrad += again ? kind.addsUntilInputGrad : kind.alone.savedUntilInputGrad;
+        of.savedUntilWeightGrad += again ? kind.addsUntilWeightGrad : kind.alone.savedUntilWeightGrad;
+        of.savedFromInputGrad += again ? kind.addsFromInputGrad : kind.alone.savedFromInputGrad;
+        of.workspaceForward = std::max(of.workspaceForward, kind.alone.workspaceForward);
+        of.workspaceInputGrad = std::max(of.workspaceInputGrad, kind.alone.workspaceInputGrad);
+        of.workspaceWeightGrad = std::max(of.workspaceWeightGrad, kind.alone.workspaceWeightGrad);
+        of.workspaceBackward = std::max(of.workspaceBackward, kind.alone.workspaceBackward);
+        for (const Op op : allOps)
+            stage.exchange[indexOf(op)] += kind.exchange[indexOf(op)];
+        before = k;
+    }
+    of.output = kinds[m_kindOfLayer[static_cast<std::size_t>(layers.second - 1)]].alone.output;
+    return stage;
+}
+
 KindCosts LayerCosts::kinds(const FlatOrder& order, std::span<const int> layersPerStage, std::size_t recompute) const
 {
     KindCosts costs(order.kinds());
-    const std::vector<Kind>& kinds = m_kinds[recompute];
     int layer = 0;
     Bytes output = 0; // of the stage before
+    std::vector<Stage> ofSpeed(m_kinds.size());
     for (int stage = 0; stage < order.stages; ++stage) {
-        StageCosts of;
-        of.forward = of.inputGrad = of.weightGrad = of.backward = 0;
-        std::array<Nanoseconds, opCount> exchange{};
-        const int end = layer + layersPerStage[static_cast<std::size_t>(stage)];
-        const Nanoseconds rounding = end - layer;
-        const bool isInputKept = kinds[m_kindOfLayer[static_cast<std::size_t>(layer)]].readsInput;
-        for (std::size_t before = none; layer < end; ++layer) {
-            const std::size_t k = m_kindOfLayer[static_cast<std::size_t>(layer)];
-            const Kind& kind = kinds[k];
-            of.forward += kind.alone.forward;
-            of.inputGrad += kind.alone.inputGrad;
-            of.weightGrad += kind.alone.weightGrad;
-            of.backward += kind.alone.backward;
-            const bool again = k == before;
-            of.savedUntilInputGrad += again ? kind.addsUntilInputGrad : kind.alone.savedUntilInputGrad;
-            of.savedUntilWeightGrad += again ? kind.addsUntilWeightGrad : kind.alone.savedUntilWeightGrad;
-            of.savedFromInputGrad += again ? kind.addsFromInputGrad : kind.alone.savedFromInputGrad;
-            of.workspaceForward = std::max(of.workspaceForward, kind.alone.workspaceForward);
-            of.workspaceInputGrad = std::max(of.workspaceInputGrad, kind.alone.workspaceInputGrad);
-            of.workspaceWeightGrad = std::max(of.workspaceWeightGrad, kind.alone.workspaceWeightGrad);
-            of.workspaceBackward = std::max(of.workspaceBackward, kind.alone.workspaceBackward);
-            for (const Op op : allOps)
-                exchange[indexOf(op)] += kind.exchange[indexOf(op)];
-            before = k;
-        }
+        const int begin = layer, end = layer += layersPerStage[static_cast<std::size_t>(stage)];
+        const Nanoseconds rounding = end - begin;
+        for (std::size_t speed = 0; speed < m_kinds.size(); ++speed)
+            ofSpeed[speed] = stageOf(m_kinds[speed][recompute], {begin, end});
+        const bool isInputKept = m_kinds.front()[recompute][m_kindOfLayer[static_cast<std::size_t>(begin)]].readsInput;
         const Bytes input = isInputKept ? output : 0;
-        of.output = kinds[m_kindOfLayer[static_cast<std::size_t>(end - 1)]].alone.output;
         for (int replica = 0; replica < order.replicas(); ++replica) {
             const std::vector<int>& placement = order.deviceOfStage[static_cast<std::size_t>(replica)];
             const int here = placement[static_cast<std::size_t>(stage)];
+            const Stage& ofDevice = ofSpeed[m_speedOfDevice[static_cast<std::size_t>(here)]];
+            const StageCosts& of = ofDevice.costs;
             const auto at = [&](Op op) { return order.kindOf(op, stage, replica); };
             const auto set = [&](Op op, Nanoseconds time, Bytes kept, Bytes freed, Bytes workspace) {
                 costs.time[at(op)] = std::max<Nanoseconds>(0, time - rounding);
-                costs.exchange[at(op)] = exchange[indexOf(op)];
+                costs.exchange[at(op)] = ofDevice.exchange[indexOf(op)];
                 costs.kept[at(op)] = kept;
                 costs.freed[at(op)] = freed;
                 costs.workspace[at(op)] = workspace;
@@ -263,7 +313,7 @@ KindCosts LayerCosts::kinds(const FlatOrder& order, std::span<const int> layersP
                 }
             }
         }
-        output = of.output;
+        output = ofSpeed.front().costs.output;
     }
     return costs;
 }

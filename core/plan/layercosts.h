@@ -29,7 +29,8 @@ LayerPattern patternOf(const Workload& workload);
 
 class LayerCosts {
 public:
-    /// Whether these bounds hold: one kind of device, and layers that are costed by formula one by one.
+    /// Whether these bounds hold: devices that differ in their speed alone, and layers that are costed by formula one
+    /// by one.
     static bool holdFor(const ModelShape& shape, const Cluster& cluster);
 
     /// `workload`: the model of `pattern.repeated` layers. `recomputes` and `zeros`: those that are asked for later.
@@ -43,7 +44,7 @@ public:
     /// Why the model cannot be recomputed so; empty: it can.
     const std::string& whyNot(std::size_t recompute) const { return m_whyNot[recompute]; }
 
-    /// One microbatch's work in all layers, and what its forward leaves behind.
+    /// One microbatch's work in all layers, on the fastest device, and what its forward leaves behind.
     Nanoseconds work(std::size_t recompute) const;
     Bytes keptByForward(std::size_t recompute) const;
     /// Of all layers, each on one device.
@@ -83,8 +84,20 @@ private:
         std::vector<Held> ofKind;     ///< of layer
         std::vector<Exchanges> ofRun; ///< by m_runs
     };
+    /// By recomputation, by kind of layer.
+    using Kinds = std::vector<std::vector<Kind>>;
+    Kinds kindsOn(int device, const std::vector<Layer>& layers, const Workload& workload, const Cluster& cluster,
+                  std::span<const Recompute> recomputes);
+    /// What a block of a stage takes, but its transfers.
+    struct Stage {
+        StageCosts costs;
+        std::array<Nanoseconds, opCount> exchange{};
+    };
+    Stage stageOf(const std::vector<Kind>& kinds, LayerRun layers) const;
+
     std::vector<std::uint8_t> m_kindOfLayer;
-    std::vector<std::vector<Kind>> m_kinds; ///< by recomputation, by kind of layer
+    std::vector<Kinds> m_kinds;                ///< by speed, the fastest devices' first
+    std::vector<std::uint8_t> m_speedOfDevice; ///< in m_kinds
     std::vector<std::string> m_whyNot;
     std::vector<State> m_states; ///< by Zero
     std::size_t m_repeated = 0;  ///< the kind of which there are most

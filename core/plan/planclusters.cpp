@@ -68,4 +68,32 @@ PlanClusters planClusters(const Cluster& cluster, std::int64_t has)
     });
 }
 
+PlanClusters withSlowNode(PlanClusters clusters, double slower)
+{
+    if (!(slower > 0 && slower < 1))
+        throw Error("slow_node", fmt::format("a node that is {:.3g} % slower", 100 * slower),
+                    "above 0 % and below 100 %, such as slow_node=10%");
+    return madeOnce([clusters = std::move(clusters), slower](int devices, std::int64_t members) {
+        Cluster made = *clusters(devices, members);
+        if (made.nodes.devices == 0)
+            throw Error("slow_node", fmt::format("{} states no nodes", made.name),
+                        "choose a cluster of nodes, such as h100-nodes");
+        const std::int64_t onNode = (made.nodes.devices + members - 1) / members;
+        for (std::int64_t d = 0; d < std::min<std::int64_t>(onNode, devices); ++d) {
+            DeviceSpec& device = made.devices[static_cast<std::size_t>(d)];
+            if (device.rates || device.group)
+                throw Error("slow_node",
+                            fmt::format("what a slower {} reaches is not known: it has measured rates or "
+                                        "is a group",
+                                        device.name),
+                            "choose a cluster whose devices state their peak rate");
+            device.peakFlops *= 1 - slower;
+            device.memoryBandwidth *= 1 - slower;
+            device.name += fmt::format(", {:.3g} % slower", 100 * slower);
+        }
+        made.name += fmt::format(", a node {:.3g} % slower", 100 * slower);
+        return made;
+    });
+}
+
 } // namespace pipewright

@@ -21,4 +21,9 @@ PlanClusters planClusters(const std::string& presetOrFile);
 /// nodes; throws Error otherwise. Plans of more devices need nodes.
 PlanClusters planClusters(const Cluster& cluster, std::int64_t has);
 
+/// The same whose first node's devices compute and copy at rates that are lower by this share: the pipeline devices
+/// that have a member there, as slow as their slowest member. Throws Error for a share that is none; the clusters do
+/// where what they state is no node, or no peak rate.
+PlanClusters withSlowNode(PlanClusters clusters, double slower);
+
 } // namespace pipewright

@@ -83,7 +83,7 @@ PlanSettings settingsOf(const PlanSpace& space, const ModelShape& shape)
     const std::int64_t pinned = std::int64_t{space.tensor.value_or(1)} * space.context.value_or(1)
                                 * space.pipeline.value_or(1) * space.data.value_or(1);
     if (space.devices % pinned != 0) {
-        ++result.byShape[fmt::format("degrees: the pinned ones, {} together, do not divide {} devices", pinned,
+        ++result.byShape[fmt::format("degrees: those that are fixed, {} together, do not divide {} devices", pinned,
                                      space.devices)];
         return result;
     }

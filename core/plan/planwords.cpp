@@ -38,6 +38,13 @@ std::string scheduleText(const Family& family, int chunks)
     return family.chunksSelectable ? fmt::format("{}, {} chunks", family.title, chunks) : std::string(family.title);
 }
 
+std::string planName(const PlanSetting& setting, const Family& family, int chunks)
+{
+    const std::string memory = memoryText(setting);
+    return fmt::format("{}, {} × {}, {}{}{}", degreesText(setting), setting.microbatches, setting.microbatchSize,
+                       scheduleText(family, chunks), memory.empty() ? "" : ", ", memory);
+}
+
 StepShares sharesOf(const Design& design, const Prediction& prediction)
 {
     StepShares shares;

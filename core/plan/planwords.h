@@ -18,6 +18,9 @@ std::string degreesText(const PlanSetting& setting); ///< "tensor 8, pipeline 4,
 std::string memoryText(const PlanSetting& setting);  ///< "ZeRO 3, freed, recompute full"; empty: nothing is done for it
 std::string scheduleText(const Family& family, int chunks); ///< "Interleaved 1F1B, 4 chunks"
 
+/// "tensor 8, data 2, 16 × 1, Interleaved 1F1B, 4 chunks, ZeRO 1": the plan in one line.
+std::string planName(const PlanSetting& setting, const Family& family, int chunks);
+
 /// The parts of a step: they add up to it.
 struct StepShares {
     Nanoseconds step = 0;

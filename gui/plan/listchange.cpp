@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/plan/listchange.h"
 
-#include "gui/plan/plandetails.h"
-#include "gui/widgets/words.h"
-
-#include <QLocale>
 #include <QObject>
 #include <QStringList>
 
@@ -19,7 +15,9 @@ bool samePins(const PlanSpace& a, const PlanSpace& b)
            && a.reshard == b.reshard && a.recompute == b.recompute;
 }
 
-QStringList changesOf(const PlanRequest& a, const PlanRequest& b)
+} // namespace
+
+QString changesText(const PlanRequest& a, const PlanRequest& b)
 {
     QStringList changes;
     const auto from = [&](const QString& text, const auto& was, const auto& is) {
@@ -40,34 +38,17 @@ QStringList changesOf(const PlanRequest& a, const PlanRequest& b)
         changes << QObject::tr("other families");
     if (!samePins(a, b))
         changes << QObject::tr("other pins");
-    return changes;
+    return changes.join(QStringLiteral(", "));
 }
 
-} // namespace
-
-ListBefore listBefore(const PlanRequest& request, const PlanResult& result)
+QString changeText(const QString& changes, const PlanDifference& difference, bool complete)
 {
-    const TrainingPlan& best = result.plans.front();
-    return {request, best.step, best.tokensPerSecondPerDevice * request.devices,
-            planText(best.setting, *best.family, best.chunks), result.complete};
-}
-
-QString changeText(const ListBefore& before, const ListBefore& now)
-{
-    const QStringList changes = changesOf(before.request, now.request);
-    if (changes.isEmpty() || before.step <= 0 || before.tokensPerSecond <= 0)
-        return {};
-    QString text = QObject::tr("Against the list before (%1): the best step goes from %2 to %3, %4; tokens a second of "
-                               "all devices from %5 to %6, %7; predicted.")
-                       .arg(changes.join(QStringLiteral(", ")), durationText(before.step), durationText(now.step),
-                            signedPercent(static_cast<double>(now.step) / static_cast<double>(before.step) - 1),
-                            rateText(before.tokensPerSecond), rateText(now.tokensPerSecond),
-                            signedPercent(now.tokensPerSecond / before.tokensPerSecond - 1));
-    if (before.plan != now.plan)
-        text += QObject::tr(" The best was %1.").arg(before.plan);
-    if (!before.complete || !now.complete)
-        text += QObject::tr(" Not both lists are complete.");
-    return text;
+    QStringList lines{QObject::tr("Against the list before (%1), predicted:").arg(changes)};
+    for (const std::string& line : differenceText(difference))
+        lines << QString::fromStdString(line);
+    if (!complete)
+        lines << QObject::tr("Not both lists are complete.");
+    return lines.join(QLatin1Char('\n'));
 }
 
 } // namespace pipewright

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What another model, cluster, number of devices or limit does to the best plan: the difference to the list before.
+// What another model, cluster, number of devices or limit does to the list: the difference to the one before.
 #pragma once
 
-#include "core/plan/plan.h"
+#include "core/plan/plandifference.h"
 
 #include <QString>
+
+#include <memory>
 
 namespace pipewright {
 
 /// What is remembered of a list.
 struct ListBefore {
     PlanRequest request;
-    Nanoseconds step = 0; ///< of the best
-    double tokensPerSecond = 0;
-    QString plan;
-    bool complete = false;
+    std::shared_ptr<const PlanResult> result;
 };
-/// Precondition: the list has a plan.
-ListBefore listBefore(const PlanRequest& request, const PlanResult& result);
 
-/// "64 → 96 devices: the best step goes from …"; empty where the same was asked for.
-QString changeText(const ListBefore& before, const ListBefore& now);
+/// "64 → 96 devices"; empty where the same was asked for.
+QString changesText(const PlanRequest& before, const PlanRequest& now);
+
+/// "Against the list before (64 → 96 devices): …", a line for each plan that entered or left the best.
+QString changeText(const QString& changes, const PlanDifference& difference, bool complete);
 
 } // namespace pipewright

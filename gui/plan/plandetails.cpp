@@ -63,14 +63,7 @@ QString wholeText(std::int64_t count)
 
 QString planText(const PlanSetting& setting, const Family& family, int chunks)
 {
-    QString text = QStringLiteral("%1, %2 × %3, %4")
-                       .arg(wordsOf(degreesText(setting)))
-                       .arg(setting.microbatches)
-                       .arg(setting.microbatchSize)
-                       .arg(wordsOf(scheduleText(family, chunks)));
-    if (const std::string memory = memoryText(setting); !memory.empty())
-        text += QStringLiteral(", ") + wordsOf(memory);
-    return text;
+    return wordsOf(planName(setting, family, chunks));
 }
 
 QString answerText(const QString& pin, const PlanResult& with, const PlanResult& all)

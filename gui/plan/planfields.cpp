@@ -80,7 +80,7 @@ PlanFields::PlanFields(QWidget* parent)
       m_batch(makeCountField(tr("Batch"), 512, mostSequences, fieldWidth, this)),
       m_sequence(makeCountField(tr("Sequence"), 2048, mostTokens, fieldWidth, this)),
       m_top(makeCountField(tr("Plans in the list"), 10, mostListed, fieldWidth, this)),
-      m_memoryLimit(new QLineEdit(this)), m_timeLimit(new DecimalField(this)),
+      m_memoryLimit(new QLineEdit(this)), m_timeLimit(new DecimalField(this)), m_slowNode(new DecimalField(this)),
       m_framework(makeChoice(tr("Framework"), fieldWidth, this)),
       m_familySet(makeChoice(tr("Families"), fieldWidth, this)), m_families(new QListWidget(this)),
       m_noisy(new QCheckBox(tr("the step when times vary, too"), this)), m_noise(new NoiseFields(this))
@@ -168,12 +168,21 @@ QWidget* PlanFields::buildLimits()
     m_timeLimit->setButtonSymbols(QAbstractSpinBox::NoButtons);
     m_timeLimit->setFont(Theme::numbers());
     m_timeLimit->setAccessibleName(tr("Time limit"));
+    m_slowNode->setRange(0, 90);
+    m_slowNode->setDecimals(0);
+    m_slowNode->setSpecialValueText(tr("none"));
+    m_slowNode->setSuffix(tr("\u00a0% slower"));
+    m_slowNode->setButtonSymbols(QAbstractSpinBox::NoButtons);
+    m_slowNode->setFont(Theme::numbers());
+    m_slowNode->setAccessibleName(tr("Slow node"));
     m_framework->addItem(tr("as the model states"));
     for (const FrameworkFacts& facts : frameworks)
         m_framework->addItem(textOf(facts.name), textOf(facts.name));
     addRow(*form, tr("Memory"), m_memoryLimit, tr("Of a device, such as 60GiB; empty: all that it has"),
            "--memory-limit");
     addRow(*form, tr("Framework"), m_framework, tr("What a training framework keeps in memory besides"), "--framework");
+    addRow(*form, tr("Slow node"), m_slowNode,
+           tr("What if one node's devices were slower by so much? Press Plan again for the difference"), "slow_node");
     addRow(*form, tr("Time"), m_timeLimit, tr("Of the search, which then ends with the best so far"), "--time-limit");
     addRow(*form, tr("Listed"), m_top, tr("Plans in the list; those on the frontier of step and memory come besides"),
            "--top");
@@ -418,6 +427,10 @@ PlanRequest PlanFields::request() const
         request.shape.framework = *framework;
     request.cluster = isOfDesign(m_cluster) ? planClusters(m_design->cluster, devicesOf(*m_design))
                                             : planClusters(chosenIn(m_cluster));
+    if (m_slowNode->value() > 0) {
+        request.cluster = withSlowNode(request.cluster, m_slowNode->value() / 100);
+        (void)request.cluster(1, 1); // a cluster without nodes is no fault of a plan
+    }
     request.devices = m_devices->value();
     request.batch = m_batch->value();
     request.top = m_top->value();

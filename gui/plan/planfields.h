@@ -62,6 +62,7 @@ public:
     QSpinBox* top() const { return m_top; }
     QLineEdit* memoryLimit() const { return m_memoryLimit; }
     QDoubleSpinBox* timeLimit() const { return m_timeLimit; }
+    QDoubleSpinBox* slowNode() const { return m_slowNode; } ///< percent; 0: none is
     QComboBox* framework() const { return m_framework; }
     QComboBox* familySet() const { return m_familySet; }
     QListWidget* families() const { return m_families; }
@@ -95,7 +96,7 @@ private:
     QSpinBox* m_sequence;
     QSpinBox* m_top;
     QLineEdit* m_memoryLimit;
-    QDoubleSpinBox* m_timeLimit;
+    QDoubleSpinBox *m_timeLimit, *m_slowNode;
     QComboBox* m_framework;
     QComboBox* m_familySet;
     QListWidget* m_families;

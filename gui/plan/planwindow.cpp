@@ -25,6 +25,7 @@
 #include <QScrollBar>
 
 #include <algorithm>
+#include <utility>
 
 namespace pipewright {
 
@@ -44,7 +45,7 @@ PlanWindow::PlanWindow(Document& document, QWidget* parent)
       m_button(new QPushButton(tr("Plan"), this)), m_copy(new QPushButton(tr("Copy"), this)),
       m_export(new QPushButton(tr("Export"), this)), m_open(new QPushButton(tr("Open as design"), this)),
       m_exports(new QMenu(this)), m_search(new PlanWork(this)), m_unpinned(new PlanWork(this)),
-      m_question(new PlanWork(this))
+      m_question(new PlanWork(this)), m_difference(new PlanWork(this))
 {
     onThemeChange(this, [this] {
         setState(state(), m_bad);
@@ -79,6 +80,14 @@ PlanWindow::PlanWindow(Document& document, QWidget* parent)
         sayAnswer(answerText(m_asked, *with, *m_result));
     });
     connect(m_question, &PlanWork::refused, this, [this](const Diagnostics& why) { sayAnswer(proseText(why), true); });
+    connect(m_difference, &PlanWork::differs, this, [this](const PlanDifference& difference) {
+        m_details->setChange(changeText(m_changes, difference, m_bothComplete));
+        Q_EMIT compared();
+    });
+    connect(m_difference, &PlanWork::refused, this, [this](const Diagnostics& why) {
+        m_details->setChange(tr("The difference to the list before is not known: %1").arg(proseText(why)));
+        Q_EMIT compared();
+    });
     takeDesign();
     refreshButtons();
     setState(tr("Choose a model, a cluster and a batch, and press Plan."));
@@ -115,6 +124,7 @@ void PlanWindow::start()
         return;
     m_unpinned->drop();
     m_question->drop();
+    m_difference->drop();
     m_result.reset();
     PlanRequest request;
     try {
@@ -158,6 +168,7 @@ void PlanWindow::hideEvent(QHideEvent* event)
     cancel();
     m_unpinned->stop();
     m_question->stop();
+    m_difference->stop();
 }
 
 void PlanWindow::follow(const PlanProgress& now)
@@ -224,10 +235,7 @@ void PlanWindow::settle(std::shared_ptr<const PlanResult> result)
         const Design& best = m_result->plans.front().design;
         m_costs->setText(tr("All numbers are predicted. Costs: %1.").arg(QString::fromStdString(best.costs.source)));
         m_costs->setToolTip(QString::fromStdString(originsText(best, {Op::F, Op::B, Op::I, Op::W})));
-        ListBefore now = listBefore(m_request, *m_result);
-        if (m_before)
-            m_details->setChange(changeText(*m_before, now));
-        m_before = std::move(now);
+        askDifference();
     }
     showResult();
     end();
@@ -289,6 +297,18 @@ void PlanWindow::askPinCosts()
     unpinned.noise.reset();
     m_details->setPinCosts(tr("What the pins cost: looking for the best without them …"));
     m_unpinned->start(std::move(unpinned));
+}
+
+void PlanWindow::askDifference()
+{
+    ListBefore now{m_request, m_result};
+    const std::optional<ListBefore> before = std::exchange(m_before, now);
+    m_changes = before ? changesText(before->request, now.request) : QString();
+    if (m_changes.isEmpty())
+        return;
+    m_bothComplete = before->result->complete && now.result->complete;
+    m_details->setChange(tr("Against the list before (%1): looking where its plans stand …").arg(m_changes));
+    m_difference->compare(*before, std::move(now));
 }
 
 void PlanWindow::ask(const QString& text)

@@ -66,6 +66,7 @@ public:
 Q_SIGNALS:
     void finished(); ///< the search ended: found, refused or cancelled
     void answered(); ///< a question, or what the pins cost
+    void compared(); ///< with the list before
 
 protected:
     void hideEvent(QHideEvent* event) override;
@@ -81,6 +82,7 @@ private:
     void refuse(const Diagnostics& why);
     void end();
     void askPinCosts();
+    void askDifference();
     void sayAnswer(const QString& text, bool bad = false);
     void showFound();
     void showResult();
@@ -110,10 +112,13 @@ private:
     FoundPlans m_found;
     std::shared_ptr<const PlanResult> m_result;
     std::optional<ListBefore> m_before; ///< the last list that had a plan
-    QString m_asked;                    ///< the question under way
+    QString m_changes;                  ///< between the last two lists
+    bool m_bothComplete = false;
+    QString m_asked; ///< the question under way
     PlanWork* m_search;
     PlanWork* m_unpinned; ///< the best without the pins
     PlanWork* m_question;
+    PlanWork* m_difference; ///< between the last two lists
 };
 
 } // namespace pipewright

@@ -22,6 +22,7 @@ struct PlanWork::Channel {
     std::optional<PlanProgress> progress;
     std::vector<PlanFound> found;
     std::shared_ptr<const PlanResult> result;
+    std::optional<PlanDifference> difference;
     std::optional<Diagnostics> refused;
 };
 
@@ -36,33 +37,50 @@ PlanWork::~PlanWork()
     drop();
 }
 
-void PlanWork::start(PlanRequest request)
+void PlanWork::run(std::function<void(Channel&)> work)
 {
     drop();
     m_channel = std::make_shared<Channel>();
     m_timer.start();
-    QThreadPool::globalInstance()->start([channel = m_channel, request = std::move(request)]() mutable {
-        request.isStopped = [channel] { return channel->stopped.load(); };
-        request.progress = [channel](const PlanProgress& now) {
-            const std::lock_guard lock(channel->mutex);
-            channel->progress = now;
-        };
-        request.found = [channel](const PlanFound& plan) {
-            const std::lock_guard lock(channel->mutex);
-            channel->found.push_back(plan);
-        };
-        std::shared_ptr<const PlanResult> result;
+    QThreadPool::globalInstance()->start([channel = m_channel, work = std::move(work)] {
         std::optional<Diagnostics> refused;
         try {
-            result = std::make_shared<const PlanResult>(findPlans(request));
+            work(*channel);
         } catch (const Error& error) {
             refused = error.diagnostics();
         } catch (const std::exception& error) {
             refused = Diagnostics{{Severity::Error, {}, error.what(), {}}};
         }
         const std::lock_guard lock(channel->mutex);
-        channel->result = std::move(result);
         channel->refused = std::move(refused);
+    });
+}
+
+void PlanWork::start(PlanRequest request)
+{
+    run([request = std::move(request)](Channel& channel) mutable {
+        request.isStopped = [&channel] { return channel.stopped.load(); };
+        request.progress = [&channel](const PlanProgress& now) {
+            const std::lock_guard lock(channel.mutex);
+            channel.progress = now;
+        };
+        request.found = [&channel](const PlanFound& plan) {
+            const std::lock_guard lock(channel.mutex);
+            channel.found.push_back(plan);
+        };
+        auto result = std::make_shared<const PlanResult>(findPlans(request));
+        const std::lock_guard lock(channel.mutex);
+        channel.result = std::move(result);
+    });
+}
+
+void PlanWork::compare(ListBefore before, ListBefore now)
+{
+    run([before = std::move(before), now = std::move(now)](Channel& channel) mutable {
+        now.request.isStopped = [&channel] { return channel.stopped.load(); };
+        PlanDifference difference = differenceOf({before.request, *before.result}, {now.request, *now.result});
+        const std::lock_guard lock(channel.mutex);
+        channel.difference = std::move(difference);
     });
 }
 
@@ -90,23 +108,27 @@ void PlanWork::read()
     std::optional<PlanProgress> progress;
     std::vector<PlanFound> plans;
     std::shared_ptr<const PlanResult> result;
+    std::optional<PlanDifference> difference;
     std::optional<Diagnostics> why;
     {
         const std::lock_guard lock(channel->mutex);
         progress.swap(channel->progress);
         plans.swap(channel->found);
         result = channel->result;
+        difference.swap(channel->difference);
         why = channel->refused;
     }
     if (!plans.empty())
         Q_EMIT found(plans);
     if (progress && m_channel == channel)
         Q_EMIT progressed(*progress);
-    if (m_channel != channel || (!result && !why))
+    if (m_channel != channel || (!result && !difference && !why))
         return; // a slot began another search, or this one goes on
     drop();
     if (result)
         Q_EMIT finished(result);
+    else if (difference)
+        Q_EMIT differs(*difference);
     else
         Q_EMIT refused(*why);
 }

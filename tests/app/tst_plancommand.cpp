@@ -72,6 +72,26 @@ private Q_SLOTS:
                  qPrintable(none.output));
     }
 
+    void aChangeIsAnsweredByTheDifferenceOfTwoLists()
+    {
+        const QJsonObject both = m_work.run(m_command + " --json --what-if devices=4").json();
+        const QJsonObject answer = both["what_if"].toObject();
+        QCOMPARE(answer["changes"].toString(), "devices=4");
+        const QJsonObject four =
+            m_work.run(QString(m_command).replace("--devices 8", "--devices 4") + " --json").json();
+        QCOMPARE(answer["list"].toObject()["plans"], four["plans"]);
+        QCOMPARE(answer["step_ns"].toObject()["before"], both["plans"][0]["step_ns"]);
+        QCOMPARE(answer["step_ns"].toObject()["after"], four["plans"][0]["step_ns"]);
+        QCOMPARE(answer["moves"][0]["after"]["place"].toInt(-1), 0);
+        const Outcome slow = m_work.run(m_command + " --what-if slow_node=10%,cluster=h200-nodes");
+        for (const char* part :
+             {"what if slow_node=10%,cluster=h200-nodes:", "the best step: ", "tokens a second of all devices: "})
+            QVERIFY2(slow.output.contains(part), qPrintable(slow.output));
+        for (const char* wrong : {"devices=none", "devices", "devices=", "heads=3", "slow_node=2", "slow_node=100%",
+                                  "cluster=nowhere", "cluster=h100-node,slow_node=10%"})
+            QCOMPARE(m_work.run(m_command + " --what-if " + wrong).code, 2);
+    }
+
     void noPlanIsAFinding()
     {
         const Outcome outcome = m_work.run(m_command + " --memory-limit 1MiB");

@@ -322,7 +322,6 @@ class Plan(TypedDict, total=False):
     spread: Value
     device_spread: Value
     samples: Value
-    by: Value
     model: Value
     cluster: Value
     devices: int
@@ -333,6 +332,7 @@ class Plan(TypedDict, total=False):
     families: Value
     pin: Value
     why: Value
+    what_if: Value
     framework: Value
     precision: Literal["fp32", "bf16", "fp8", "nvfp4"]
     time_limit: Value

@@ -3,6 +3,7 @@
 #include "core/plan/plan.h"
 #include "core/plan/planbounds.h"
 #include "core/plan/planclusters.h"
+#include "core/plan/plandifference.h"
 #include "core/predict/predict.h"
 #include "core/presets/presets.h"
 #include "errorof.h"
@@ -193,6 +194,75 @@ private Q_SLOTS:
         request.families = {"1f1b", "zb-h1"};
         request.microbatchSize = 1;
         compare(request);
+    }
+
+    void andWithASlowNode()
+    {
+        PlanRequest request = small();
+        request.cluster = withSlowNode(
+            [of = request.cluster](int devices, std::int64_t members) {
+                Cluster nodes = *of(devices, members);
+                nodes.nodes.devices = 2; // of 4 in all
+                return std::make_shared<const Cluster>(std::move(nodes));
+            },
+            0.25);
+        QVERIFY(request.cluster(4, 1)->devices[1].peakFlops < request.cluster(4, 1)->devices[2].peakFlops);
+        QCOMPARE(request.cluster(4, 1)->devices[1], request.cluster(2, 2)->devices[0]);
+        QCOMPARE(request.cluster(2, 2)->devices[1], request.cluster(4, 1)->devices[2]);
+        request.microbatchSize = 1;
+        request.families = {"1f1b", "interleaved-1f1b", "zb-v", "gpipe", "dualpipe-v"};
+        compare(request);
+        const auto refusal = [&](const char* cluster, double slower) {
+            return errorOf([&] { (void)withSlowNode(planClusters(cluster), slower)(1, 1); });
+        };
+        QVERIFY(refusal("h100-node", 0.1).find("states no nodes") != std::string::npos);
+        QVERIFY(refusal("b200-nodes", 0.1).find("measured rates") != std::string::npos);
+        QVERIFY(refusal("h100-nodes", 1).find("100 % slower") != std::string::npos);
+    }
+
+    void twoListsDifferByWhatLeadsEntersAndLeaves()
+    {
+        PlanRequest before = small(), after = small();
+        before.devices = 8;
+        before.batch = after.batch = 12;
+        after.devices = 6;
+        after.memoryLimit = Bytes{60} << 30;
+        const PlanResult eight = findPlans(before), six = findPlans(after);
+        const PlanDifference difference = differenceOf({before, eight}, {after, six});
+        QCOMPARE(difference.stepBefore, eight.plans.front().step);
+        QCOMPARE(difference.stepAfter, six.plans.front().step);
+        QCOMPARE(difference.tokensPerSecondAfter, six.plans.front().tokensPerSecondPerDevice * 6);
+        QVERIFY(difference.leaderBefore() != nullptr && difference.leaderAfter() != nullptr);
+        std::vector<std::size_t> places;
+        bool isImpossible = false, isSlower = false;
+        for (const PlanMove& move : difference.moves) {
+            QVERIFY(move.before.place || move.after.place);
+            if (move.after.place)
+                places.push_back(*move.after.place);
+            for (const auto& [side, result] : {std::pair(&move.before, &eight), std::pair(&move.after, &six)}) {
+                QVERIFY(!side->why.empty());
+                isImpossible = isImpossible || side->step == 0;
+                if (side->place)
+                    QCOMPARE(side->step, result->plans[*side->place].step);
+                else if (side->step > 0) { // what is not among the best is no shorter
+                    QVERIFY(side->step >= result->plans.front().step);
+                    isSlower = true;
+                }
+            }
+        }
+        QCOMPARE(places, (std::vector<std::size_t>{0, 1, 2, 3}));
+        QVERIFY(isImpossible && isSlower);
+        // The same question has no difference.
+        for (const PlanMove& move : differenceOf({before, eight}, {before, eight}).moves)
+            QVERIFY(move.before.place && move.before.place == move.after.place);
+        // What a list was not asked for it does not hold.
+        PlanRequest pinned = before;
+        pinned.recompute = Recompute::Full;
+        const PlanResult full = findPlans(pinned);
+        const PlanDifference pins = differenceOf({before, eight}, {pinned, full});
+        QCOMPARE(pins.leaderBefore()->after.step, Nanoseconds{0});
+        QCOMPARE(pins.leaderBefore()->after.why, std::string("recompute=full is pinned"));
+        QVERIFY(pins.leaderAfter()->before.step > eight.plans.front().step);
     }
 
     void theResultDoesNotDependOnThreads()
