@@ -2,12 +2,12 @@
 #include "app/cancel.h"
 #include "app/command.h"
 #include "app/noiseoptions.h"
+#include "app/planfolder.h"
 #include "app/plantext.h"
 #include "app/progress.h"
 #include "app/terminal.h"
 
 #include "core/base/units.h"
-#include "core/files/designfile.h"
 #include "core/plan/plan.h"
 #include "core/plan/planclusters.h"
 #include "core/plan/plandifference.h"
@@ -17,8 +17,8 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <memory>
+#include <optional>
 #include <thread>
 
 namespace pipewright::app {
@@ -63,6 +63,8 @@ struct PlanCommandOptions {
         command.add_option("--threads", threads, "default: as many as there are processors")->type_name("N");
         command.add_option("--seed", seed, "of the samples under noise")->type_name("N")->capture_default_str();
         command.add_option("-o,--output", output, "folder for a design per plan")->type_name("FOLDER");
+        command.add_flag("--resume", resume,
+                         "go on with the plan of this folder that was stopped, killed or ran out of time");
         command.add_flag("--force", force, "replace designs in the folder");
         command.add_option("--progress", progress, "auto, bar, json (lines on standard error) or none")
             ->type_name("STYLE")
@@ -74,7 +76,7 @@ struct PlanCommandOptions {
     int devices = 0, batch = 0, top = 10, threads = 0;
     std::optional<int> sequence;
     std::uint64_t seed = 1;
-    bool force = false, json = false;
+    bool force = false, resume = false, json = false;
     NoiseOptions noise;
     double slowNode = 0; ///< the share by which one node is slower, of --what-if; 0: none is
 };
@@ -192,31 +194,6 @@ PlanResult findShowing(PlanRequest request, const std::string& style)
     return findPlans(request);
 }
 
-/// Before the search, so that nothing it found is lost to a folder that cannot be written, or must not be.
-void prepareFolder(const std::string& folder, bool force)
-{
-    std::error_code error;
-    std::filesystem::create_directories(folder, error);
-    if (error)
-        throw Error(folder, "cannot be made: " + error.message(), "name another folder with -o");
-    if (!force && !std::filesystem::is_empty(folder, error))
-        throw Error(folder, "is not empty, and designs in it would be replaced", "name another folder, or add --force");
-}
-
-std::vector<std::string> writeDesigns(const PlanResult& result, const std::string& folder, bool force)
-{
-    std::vector<std::string> files;
-    for (std::size_t i = 0; i < result.plans.size(); ++i) {
-        const TrainingPlan& plan = result.plans[i];
-        files.push_back((std::filesystem::path(folder)
-                         / fmt::format("{:02}-{}-tensor{}-pipeline{}-data{}.json", i + 1, plan.family->name,
-                                       plan.setting.tensor, plan.setting.pipeline, plan.setting.data))
-                            .string());
-        writeDesign(plan.design, files.back(), force);
-    }
-    return files;
-}
-
 } // namespace
 
 void addPlanCommand(CLI::App& program, int& exitCode)
@@ -228,17 +205,26 @@ void addPlanCommand(CLI::App& program, int& exitCode)
         checkProgressStyle(options->progress);
         PlanRequest request = requestOf(*options);
         PlanRequest changedRequest = requestOf(options->whatIf.empty() ? *options : changed(*options));
+        std::optional<PlanFolder> folder;
         if (!options->output.empty())
-            prepareFolder(options->output, options->force);
+            folder.emplace(options->output, options->force, options->resume, request);
+        else if (options->resume)
+            throw Error("--resume", "goes on with the plan of a folder", "name it with -o");
         const std::atomic<bool>* const cancelled = cancelOnSignals(); // an interruption returns the best so far
         request.isStopped = changedRequest.isStopped = [cancelled] { return cancelled->load(); };
-        const PlanResult result = findShowing(request, options->progress);
-        std::vector<std::string> files;
-        if (!options->output.empty())
-            files = writeDesigns(result, options->output, options->force);
+        PlanRequest first = request;
+        if (folder) {
+            first.resumed = folder->resumed();
+            first.save = [&folder](const PlanState& state) { folder->save(state); };
+        }
+        const PlanResult result = findShowing(first, options->progress);
+        const std::vector<std::string> files = folder ? folder->write(result) : std::vector<std::string>();
         Json object = toJson(result, files, request.noise.has_value());
-        if (!options->json)
+        if (!options->json) {
             print(result, request);
+            if (folder && !(result.complete && result.frontierComplete))
+                printText("The same command with --resume goes on from here.\n");
+        }
         if (!options->why.empty()) {
             PlanRequest fixed = request;
             pin(fixed, options->why, "--why");

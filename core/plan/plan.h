@@ -21,6 +21,8 @@
 
 namespace pipewright {
 
+struct PlanState; // planstate.h
+
 struct PlanRequest : PlanSpace {
     ModelShape shape; ///< parallel, microbatchSize and sequencePieces are the plans'
     std::string source;
@@ -37,6 +39,12 @@ struct PlanRequest : PlanSpace {
     std::function<void(const struct PlanProgress&)> progress;
     /// Likewise, for each plan that is among the best or on the frontier when it is predicted.
     std::function<void(const struct PlanFound&)> found;
+    /// What an interrupted search for the same had worked out; null: nothing. Best plans are those of a search that was
+    /// never interrupted; so is the frontier where its tolerance is 0.
+    std::shared_ptr<const PlanState> resumed;
+    /// Called likewise every `saveEvery`, less often where it takes long, and once more when the search is stopped.
+    std::function<void(const PlanState&)> save;
+    std::chrono::milliseconds saveEvery{5000};
 };
 
 struct PlanProgress {

@@ -22,7 +22,7 @@ struct PlanCandidate {
     std::int32_t chunks = 1;
     const Family* family = nullptr;
     bool done = false; ///< predicted
-    auto key() const { return std::tie(setting, family, chunks); }
+    auto key() const { return std::tuple(setting, family, chunks); }
 };
 
 /// A predicted one.

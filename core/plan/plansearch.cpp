@@ -5,7 +5,7 @@
 #include "core/plan/flatorder.h"
 #include "core/plan/planbounds.h"
 #include "core/plan/plangroup.h"
-#include "core/plan/planranking.h"
+#include "core/plan/plantally.h"
 #include "core/plan/planwords.h"
 #include "core/plan/trainingplan.h"
 #include "core/predict/predict.h"
@@ -18,7 +18,6 @@
 #include <limits>
 #include <mutex>
 #include <thread>
-#include <tuple>
 #include <utility>
 
 namespace pipewright {
@@ -35,10 +34,6 @@ public:
     {
         check();
         m_settings = settingsOf(m_request, m_request.shape);
-        for (const auto& [reason, count] : m_settings.byShape)
-            refuse(m_result.refused.shape, reason, count);
-        for (const auto& [reason, count] : m_settings.byBatch)
-            refuse(m_result.refused.batch, reason, count);
         m_groups = groupsOf(m_settings.possible);
         if (!m_settings.possible.empty()) {
             m_model = workloadOf(m_request, {.zero = {}, .recompute = {}});
@@ -47,27 +42,32 @@ public:
         const std::vector<PlanOrder> most = orders({.pipeline = 2, .zero = {}, .recompute = {}});
         m_cutsSequences =
             std::any_of(most.begin(), most.end(), [](const PlanOrder& order) { return order.family->cutsSequences; });
+        std::int64_t plans = 0;
         for (const PlanSetting& setting : m_settings.possible)
-            m_plans += static_cast<std::int64_t>(orders(setting).size());
-        m_result.considered += m_plans;
-        m_ranking.top = static_cast<std::size_t>(m_request.top);
-        m_ranking.tolerance = m_result.frontierTolerance = m_result.considered > exactUpTo ? frontierTolerance : 0;
+            plans += static_cast<std::int64_t>(orders(setting).size());
+        m_tally.emplace(m_request, m_settings, plans, m_began);
         inParallel(m_groups.size(), [&](std::size_t g) { cost(m_groups[g]); });
         tryFirst();
         boundAll();
-        std::sort(m_open.begin(), m_open.end(), [](const PlanCandidate& a, const PlanCandidate& b) {
-            return std::tuple(a.bounds.step, a.bounds.peak, a.key())
-                   < std::tuple(b.bounds.step, b.bounds.peak, b.key());
-        });
+        std::vector<PlanCandidate>& open = m_tally->sortedOpen();
+        bool bestComplete = false, frontierComplete = false;
+        double bestSeconds = 0;
         for (const Aim aim : {Aim::Best, Aim::Frontier}) {
             if (aim == Aim::Frontier && !m_request.frontier)
                 break;
-            inParallel(m_open.size(), [&](std::size_t i) { predictIfHopeful(m_open[i], aim); });
-            (aim == Aim::Best ? m_result.complete : m_result.frontierComplete) = !m_cut;
-            if (aim == Aim::Best)
-                m_result.bestSeconds = seconds();
+            inParallel(open.size(), [&](std::size_t i) { predictIfHopeful(open[i], aim); });
+            (aim == Aim::Best ? bestComplete : frontierComplete) = !m_cut;
+            if (aim == Aim::Best) {
+                m_tally->complete = bestComplete;
+                bestSeconds = seconds();
+            }
         }
-        take();
+        std::vector<RankedPlan> found;
+        m_result = m_tally->finish(m_cut, found);
+        m_result.complete = bestComplete;
+        m_result.frontierComplete = frontierComplete;
+        m_result.bestSeconds = bestSeconds;
+        list(found);
         m_result.seconds = seconds();
         return std::move(m_result);
     }
@@ -99,13 +99,14 @@ private:
     void inParallel(std::size_t count, const std::function<void(std::size_t)>& work, bool untilOver = true)
     {
         std::atomic<std::size_t> next{0};
+        std::mutex failing;
         std::exception_ptr failure;
         const auto loop = [&] {
             try {
                 for (std::size_t i = next++; i < count && !(untilOver && isOver()); i = next++)
                     work(i);
             } catch (...) {
-                const std::lock_guard lock(m_mutex);
+                const std::lock_guard lock(failing);
                 failure = std::current_exception();
                 next = count;
             }
@@ -118,13 +119,6 @@ private:
         }
         if (failure)
             std::rethrow_exception(failure);
-    }
-
-    /// Under the mutex while threads run.
-    void refuse(std::int64_t& kind, const std::string& reason, std::int64_t count)
-    {
-        kind += count;
-        m_result.reasons[reason] += count;
     }
 
     std::vector<PlanOrder> orders(const PlanSetting& setting) const
@@ -140,9 +134,8 @@ private:
             if (setting.whyNot.empty())
                 continue;
             const auto count = static_cast<std::int64_t>(orders(m_settings.possible[i]).size());
-            const std::lock_guard lock(m_mutex);
-            refuse(setting.exceeds ? m_result.refused.memory : m_result.refused.shape, setting.whyNot, count);
-            m_decided += count;
+            m_tally->refuse(setting.exceeds ? PlanTally::Because::Memory : PlanTally::Because::Shape, setting.whyNot,
+                            count);
         }
     }
 
@@ -222,25 +215,13 @@ private:
             }
             if (!best || found >= wanted)
                 return;
-            {
-                const std::lock_guard lock(m_mutex);
-                if (isTried(*best))
-                    return;
-                m_tried.push_back(*best);
-            }
-            predictOne(*best);
+            bool isKnown = false;
+            if (!m_tally->claim(*best, isKnown))
+                return;
+            if (!isKnown)
+                predictOne(*best);
             ++found;
-            const std::lock_guard lock(m_mutex);
-            ++m_decided;
-            report();
         });
-    }
-
-    /// Under the mutex while threads run.
-    bool isTried(const PlanCandidate& plan) const
-    {
-        return std::any_of(m_tried.begin(), m_tried.end(),
-                           [&](const PlanCandidate& tried) { return tried.key() == plan.key(); });
     }
 
     /// Plans whose blocks are in the same order.
@@ -281,9 +262,17 @@ private:
 
     void boundThose(const Ordered& those)
     {
-        std::vector<PlanCandidate> open;
-        std::map<std::string, std::int64_t> refused;
-        std::int64_t exceeding = 0, decided = 0;
+        if (m_tally->takeBounded(those.order, those.pipeline, those.microbatches))
+            return;
+        PlanState::Bounded bounded{.family = those.order.family,
+                                   .chunks = those.order.chunks,
+                                   .pipeline = those.pipeline,
+                                   .microbatches = those.microbatches,
+                                   .open = {},
+                                   .refused = {}};
+        std::vector<PlanCandidate>& open = bounded.open;
+        std::map<std::string, std::int64_t>& refused = bounded.refused;
+        std::int64_t &exceeding = bounded.exceeding, &decided = bounded.decided;
         const Family& family = *those.order.family;
         std::optional<FlatOrder> order;
         std::string whyNot;
@@ -317,7 +306,7 @@ private:
                         ++refused[group.whyNotPieces];
                         continue;
                     }
-                    if (!family.cutsSequences && isHopeless(known.bounds))
+                    if (!family.cutsSequences && m_tally->isHopeless(known.bounds))
                         continue;
                     if (!order && whyNot.empty())
                         try {
@@ -336,99 +325,59 @@ private:
                     if (!kinds)
                         kinds = costs->kinds(*order, *layersPerStage, r);
                     PlanBounds bounds = quickBoundsOf(*order, *kinds, *layersPerStage, setting, *costs, zero);
-                    if ((group.limit == 0 || bounds.peak <= group.limit) && !isHopeless(bounds)) {
+                    if ((group.limit == 0 || bounds.peak <= group.limit) && !m_tally->isHopeless(bounds)) {
                         if (!run)
                             run = runFlat(*order, *kinds, ends);
                         bounds = boundsOf(*order, *run, *layersPerStage, setting, *costs, zero);
                     }
                     if (group.limit > 0 && bounds.peak > group.limit)
                         ++exceeding;
-                    else if (!isHopeless(bounds))
+                    else if (!m_tally->isHopeless(bounds))
                         open.push_back({bounds, static_cast<std::uint32_t>(i), those.order.chunks, &family});
                 }
             }
         }
-        const std::lock_guard lock(m_mutex);
-        for (const PlanCandidate& each : open)
-            if (!isTried(each))
-                m_open.push_back(each);
-        for (const auto& [reason, count] : refused)
-            refuse(m_result.refused.shape, reason, count);
-        if (exceeding > 0)
-            refuse(m_result.refused.memory, "memory: the fullest device needs more", exceeding);
-        m_decided += decided - static_cast<std::int64_t>(open.size());
-        report();
+        m_tally->count(bounded);
     }
 
-    enum class Aim { Best, Frontier };
-
-    bool isHopeless(const PlanBounds& bounds)
-    {
-        const std::lock_guard lock(m_mutex);
-        return m_ranking.isLonger(bounds) && (!m_request.frontier || m_ranking.isBehind(bounds));
-    }
+    using Aim = PlanTally::Aim;
 
     void predictIfHopeful(PlanCandidate& plan, Aim aim)
     {
-        {
-            const std::lock_guard lock(m_mutex);
-            if (plan.done || (aim == Aim::Best ? m_ranking.isLonger(plan.bounds) : m_ranking.isBehind(plan.bounds)))
-                return;
-        }
+        if (plan.done || m_tally->isHopeless(plan.bounds, aim))
+            return;
         plan.done = true;
         predictOne(plan);
-        const std::lock_guard lock(m_mutex);
-        ++m_decided;
-        report();
-    }
-
-    /// Under the mutex.
-    void report()
-    {
-        if (!m_request.progress)
-            return;
-        const std::size_t settings = m_settings.possible.size();
-        const auto share = static_cast<double>(m_decided) / static_cast<double>(std::max<std::int64_t>(1, m_plans));
-        m_request.progress({static_cast<std::size_t>(share * static_cast<double>(settings)), settings, m_ranking.best(),
-                            seconds(), m_result.considered, m_result.predicted, m_result.complete});
     }
 
     void predictOne(const PlanCandidate& plan)
     {
         const PlanSetting& setting = m_settings.possible[plan.setting];
+        PlanState::Predicted predicted{
+            .setting = plan.setting, .family = plan.family, .chunks = plan.chunks, .whyNot = {}};
         try {
             const Design design = designOf(m_request, setting, *plan.family, plan.chunks);
             const OutlinedPrediction prediction = predictOutline(design);
-            Bytes peak = 0;
+            predicted.step = prediction.metrics.makespan;
             for (const DeviceMetrics& device : prediction.metrics.devices)
-                peak = std::max(peak, device.peakBytes);
+                predicted.peak = std::max(predicted.peak, device.peakBytes);
             const Bytes limit = memoryLimitOf(m_request, design.cluster);
-            const std::lock_guard lock(m_mutex);
-            ++m_result.predicted;
-            if (limit > 0 && peak > limit)
-                refuse(m_result.refused.memory, "memory: the fullest device needs more", 1);
-            else {
-                m_found.push_back({prediction.metrics.makespan, peak, plan.setting, plan.family, plan.chunks});
-                const Nanoseconds step = prediction.metrics.makespan;
-                if (m_ranking.add(step, peak) && m_request.found)
-                    m_request.found({setting, plan.family, plan.chunks, step, peak,
-                                     tokensPerSecond(design, step) / m_request.devices});
-            }
+            predicted.exceeds = limit > 0 && predicted.peak > limit;
+            predicted.tokensPerSecondPerDevice = tokensPerSecond(design, predicted.step) / m_request.devices;
         } catch (const Error& error) {
-            const std::lock_guard lock(m_mutex);
-            refuse(m_result.refused.shape, fmt::format("{}: {}", plan.family->name, shortReason(error)), 1);
+            predicted.whyNot = fmt::format("{}: {}", plan.family->name, shortReason(error));
         }
+        m_tally->count(predicted);
     }
 
     /// The list: the best, and those of the frontier behind them.
-    void take()
+    void list(const std::vector<RankedPlan>& all)
     {
-        std::sort(m_found.begin(), m_found.end());
         std::vector<std::size_t> chosen;
         Bytes least = std::numeric_limits<Bytes>::max();
-        for (std::size_t i = 0; i < m_found.size(); ++i) {
-            const bool isOnFrontier = m_found[i].peak < least;
-            least = std::min(least, m_found[i].peak);
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            const bool isOnFrontier = all[i].peak < least;
+            least = std::min(least, all[i].peak);
             if (isOnFrontier)
                 m_result.frontier.push_back(chosen.size());
             if (isOnFrontier || i < static_cast<std::size_t>(m_request.top))
@@ -437,7 +386,7 @@ private:
         m_result.plans.resize(chosen.size());
         std::optional<StepShares> first;
         const auto take = [&](std::size_t i, std::optional<StepShares>& before) {
-            const RankedPlan& found = m_found[chosen[i]];
+            const RankedPlan& found = all[chosen[i]];
             m_result.plans[i] =
                 trainingPlanOf(m_request, m_settings.possible[found.setting], *found.family, found.chunks, before);
         };
@@ -455,25 +404,17 @@ private:
 
     static constexpr int maxPlanDevices = 65'536;
     static constexpr int mostThreads = 256;
-    static constexpr std::int64_t exactUpTo = 50'000; ///< plans of the space
-    static constexpr double frontierTolerance = 0.1;
 
     const PlanRequest& m_request;
     const Clock::time_point m_began;
     PlanSettings m_settings;
     std::vector<PlanGroup> m_groups;
-    std::optional<Workload> m_model;    ///< how it is cut depends on no degree
-    LayerPattern m_pattern;             ///< likewise
-    bool m_cutsSequences = false;       ///< a family
-    std::int64_t m_plans = 0;           ///< of the possible settings
-    std::vector<PlanCandidate> m_tried; ///< before the others
+    std::optional<Workload> m_model; ///< how it is cut depends on no degree
+    LayerPattern m_pattern;          ///< likewise
+    bool m_cutsSequences = false;    ///< a family
+    std::optional<PlanTally> m_tally;
     PlanResult m_result;
     std::atomic<bool> m_cut{false};
-    std::mutex m_mutex; ///< of what follows, and of m_result while threads run
-    std::vector<PlanCandidate> m_open;
-    std::vector<RankedPlan> m_found;
-    PlanRanking m_ranking;
-    std::int64_t m_decided = 0; ///< plans
 };
 
 } // namespace

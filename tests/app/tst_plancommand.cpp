@@ -92,6 +92,46 @@ private Q_SLOTS:
             QCOMPARE(m_work.run(m_command + " --what-if " + wrong).code, 2);
     }
 
+    void anInterruptedPlanGoesOn()
+    {
+        const QString command = QString(m_command).remove(" --families 1f1b,zb-v") + " --json ";
+        const QJsonObject whole = m_work.run(command).json();
+        QVERIFY(whole["complete"].toBool() && whole["frontier_complete"].toBool());
+        const auto withoutDesigns = [](const QJsonObject& result) {
+            QJsonArray plans;
+            for (const QJsonValue value : result["plans"].toArray()) {
+                QJsonObject plan = value.toObject();
+                plan.remove("design");
+                plans.append(plan);
+            }
+            return plans;
+        };
+        // Killed as soon as there is a state; then out of time at once; then to the end.
+        const std::unique_ptr<QProcess> killed = m_work.start(command + "-o killed");
+        QVERIFY(QTest::qWaitFor([&] { return QFile::exists(m_work.path("killed/plan-state.json")); }, 60'000));
+        killed->kill();
+        killed->waitForFinished();
+        const Outcome late = m_work.run(command + "-o killed --resume --time-limit 1ms");
+        if (late.code == 0) // some plans were predicted before
+            QVERIFY(!late.json()["complete"].toBool());
+        QVERIFY(QFile::exists(m_work.path("killed/plan-state.json")));
+        QVERIFY(m_work.run(command + "-o killed").errors.contains("--resume goes on"));
+        QVERIFY(m_work.run(QString(command).replace("--batch 16", "--batch 32") + "-o killed --resume").errors.contains("batch was 16, and is 32"));
+        const QJsonObject resumed = m_work.run(command + "-o killed --resume").json();
+        QVERIFY(resumed["complete"].toBool());
+        QCOMPARE(withoutDesigns(resumed), withoutDesigns(whole));
+        QCOMPARE(resumed["frontier"], whole["frontier"]);
+        QVERIFY(!QFile::exists(m_work.path("killed/plan-state.json")));
+        for (const QJsonValue plan : resumed["plans"].toArray())
+            QVERIFY(QFile::exists(m_work.path(plan["design"].toString())));
+        // There is nothing to go on with any more, or not yet, or not here.
+        QVERIFY(m_work.run(command + "-o killed --resume").errors.contains("holds no plan that was interrupted"));
+        QVERIFY(m_work.run(command + "--resume").errors.contains("name it with -o"));
+        const Outcome anew = m_work.run(command + "-o anew --resume");
+        QVERIFY(anew.errors.contains("begins anew"));
+        QCOMPARE(withoutDesigns(anew.json()), withoutDesigns(whole));
+    }
+
     void noPlanIsAFinding()
     {
         const Outcome outcome = m_work.run(m_command + " --memory-limit 1MiB");

@@ -338,6 +338,7 @@ class Plan(TypedDict, total=False):
     time_limit: Value
     threads: int
     seed: int
+    resume: bool
     force: bool
     progress: Value
 

@@ -4,6 +4,7 @@
 #include "core/plan/planbounds.h"
 #include "core/plan/planclusters.h"
 #include "core/plan/plandifference.h"
+#include "core/plan/planstate.h"
 #include "core/predict/predict.h"
 #include "core/presets/presets.h"
 #include "errorof.h"
@@ -330,6 +331,95 @@ private Q_SLOTS:
         QVERIFY(found.plans.empty() && found.complete);
         request.devices = 0;
         QVERIFY(!errorOf([&] { findPlans(request); }).empty());
+    }
+
+    void whatWasInterruptedGoesOnToTheSameAnswer()
+    {
+        PlanRequest request = small();
+        if (sanitized)
+            request.pipeline = 2;
+        int asked = 0;
+        request.isStopped = [&asked] { return ++asked < 0; };
+        const PlanResult whole = findPlans(request);
+        const int questions = asked;
+        QVERIFY(whole.complete && whole.frontierComplete && questions > 100);
+        request.saveEvery = std::chrono::milliseconds(0);
+        for (const int part : {0, 1, 5, 30, 60, 90, 95, 99}) {
+            // Killed: nothing of the end is seen, and the state went through its file.
+            std::string text;
+            asked = 0;
+            request.resumed = nullptr;
+            request.isStopped = [&] { return ++asked > questions * part / 100; };
+            request.save = [&](const PlanState& state) { text = stateText(state); };
+            const PlanResult stopped = findPlans(request);
+            QVERIFY(!stopped.complete || !stopped.frontierComplete);
+            PlanRequest again = request;
+            const PlanState state = readState(text, "state", "", request);
+            again.resumed = std::make_shared<const PlanState>(state);
+            again.isStopped = nullptr;
+            again.threads = part == 60 ? 3 : 1;
+            const PlanResult resumed = findPlans(again);
+            QVERIFY(resumed.complete && resumed.frontierComplete);
+            QCOMPARE(resumed.plans.size(), whole.plans.size());
+            for (std::size_t i = 0; i < whole.plans.size(); ++i) {
+                QVERIFY(resumed.plans[i].design == whole.plans[i].design);
+                QCOMPARE(resumed.plans[i].why, whole.plans[i].why);
+            }
+            QCOMPARE(resumed.frontier, whole.frontier);
+            QCOMPARE(resumed.considered, whole.considered);
+            QVERIFY(resumed.predicted >= static_cast<std::int64_t>(state.predicted.size()));
+            if (again.threads == 1) {
+                QCOMPARE(resumed.predicted, whole.predicted);
+                QCOMPARE(resumed.refused.memory, whole.refused.memory);
+                QCOMPARE(resumed.refused.shape, whole.refused.shape);
+                QCOMPARE(resumed.reasons, whole.reasons);
+            }
+        }
+    }
+
+    void aStateIsOfOneQuestionAndOneVersion()
+    {
+        PlanRequest request = small();
+        request.pipeline = 4;
+        std::string text;
+        request.save = [&](const PlanState& state) {
+            PlanState versioned = state;
+            versioned.program = "pipewright 1";
+            text = stateText(versioned);
+        };
+        request.saveEvery = std::chrono::milliseconds(0);
+        (void)findPlans(request);
+        (void)readState(text, "state", "pipewright 1", request);
+        const auto refusal = [&](const std::string& state, const PlanRequest& asked,
+                                 const char* program = "pipewright 1") {
+            return errorOf([&] { (void)readState(state, "state", program, asked); });
+        };
+        QVERIFY(refusal(text, request, "pipewright 2").find("written by pipewright 1") != std::string::npos);
+        PlanRequest other = request;
+        other.batch = 16;
+        QVERIFY(refusal(text, other).find("batch was 8, and is 16") != std::string::npos);
+        other = request;
+        other.shape.layers = 8;
+        QVERIFY(refusal(text, other).find("another model") != std::string::npos);
+        other = request;
+        other.cluster = planClusters("h200-nodes");
+        QVERIFY(refusal(text, other).find("another cluster") != std::string::npos);
+        other = request;
+        pin(other, "recompute=full", "--pin");
+        QVERIFY(refusal(text, other).find("recompute was free, and is full") != std::string::npos);
+        for (std::size_t length = 0; length < text.size() - 1; length += 1 + text.size() / 50)
+            QVERIFY(refusal(text.substr(0, length), request).find("is no state") != std::string::npos);
+        const auto replaced = [&](const std::string& from, const std::string& to) {
+            std::string changed = text;
+            const std::size_t at = changed.find(from);
+            return at == std::string::npos ? changed : changed.replace(at, from.size(), to);
+        };
+        for (const auto& [from, to] :
+             {std::pair<std::string, std::string>{"\"predicted\":[[", "\"predicted\":[[9999999,"},
+              {"plan state 1", "plan state 2"},
+              {"\"bounded\":[", "\"bounded\":[7,"},
+              {"\"chunks\":", "\"chunks\":\"two\",\"other\":"}})
+            QVERIFY2(refusal(replaced(from, to), request).find("is no state") != std::string::npos, from.c_str());
     }
 
     void aStopReturnsWhatThereIs()
