@@ -11,6 +11,7 @@
 #include "core/plan/plan.h"
 #include "core/plan/planclusters.h"
 #include "core/plan/plandifference.h"
+#include "core/plan/planrefine.h"
 #include "core/presets/modelfile.h"
 
 #include <fmt/format.h>
@@ -55,6 +56,11 @@ struct PlanCommandOptions {
                         "also plans with these changes, and says the difference between the two lists: "
                         "devices=96, batch, sequence, cluster=h200-nodes, memory_limit, slow_node=10%")
             ->type_name("KEY=VALUE,…");
+        command
+            .add_option("--refine", refine,
+                        "so long of changes to the first plan that its space does not have: layers per stage, "
+                        "recomputation by stage, offload, order of blocks; never called complete")
+            ->type_name("T");
         command.add_option("--framework", framework, "what a framework keeps besides: megatron, torchtitan, deepspeed")
             ->type_name("NAME");
         command.add_option("--precision", precision, "of the layers' matrix products (default: the model's own)")
@@ -71,7 +77,7 @@ struct PlanCommandOptions {
             ->capture_default_str();
         command.add_flag("--json", json, "print one JSON object");
     }
-    std::string model, cluster, memoryLimit, families, pins, why, whatIf, framework, precision, timeLimit, output,
+    std::string model, cluster, memoryLimit, families, pins, why, whatIf, refine, framework, precision, timeLimit, output,
         progress = "auto";
     int devices = 0, batch = 0, top = 10, threads = 0;
     std::optional<int> sequence;
@@ -172,6 +178,18 @@ PlanCommandOptions changed(PlanCommandOptions options)
     return options;
 }
 
+/// Throws Error for a time that is none.
+RefineOptions refineOptionsOf(const PlanCommandOptions& options, const PlanRequest& request)
+{
+    RefineOptions refine;
+    if (!options.refine.empty())
+        refine.timeLimit = std::chrono::milliseconds(parseDuration(options.refine, "--refine") / 1'000'000);
+    refine.threads = request.threads;
+    refine.seed = options.seed;
+    refine.isStopped = request.isStopped;
+    return refine;
+}
+
 /// findPlans(), with its progress shown.
 PlanResult findShowing(PlanRequest request, const std::string& style)
 {
@@ -205,6 +223,7 @@ void addPlanCommand(CLI::App& program, int& exitCode)
         checkProgressStyle(options->progress);
         PlanRequest request = requestOf(*options);
         PlanRequest changedRequest = requestOf(options->whatIf.empty() ? *options : changed(*options));
+        (void)refineOptionsOf(*options, request); // before the search
         std::optional<PlanFolder> folder;
         if (!options->output.empty())
             folder.emplace(options->output, options->force, options->resume, request);
@@ -224,6 +243,13 @@ void addPlanCommand(CLI::App& program, int& exitCode)
             print(result, request);
             if (folder && !(result.complete && result.frontierComplete))
                 printText("The same command with --resume goes on from here.\n");
+        }
+        if (!options->refine.empty() && !result.plans.empty() && !cancelled->load()) {
+            const RefinedPlan better = refined(request, result.plans.front(), refineOptionsOf(*options, request));
+            const std::string file = folder ? folder->write(better) : std::string();
+            object["refined"] = refinedJson(better, file);
+            if (!options->json)
+                printText("\n1, {}\n", refinedText(better));
         }
         if (!options->why.empty()) {
             PlanRequest fixed = request;

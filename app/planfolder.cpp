@@ -79,4 +79,11 @@ std::vector<std::string> PlanFolder::write(const PlanResult& result)
     return files;
 }
 
+std::string PlanFolder::write(const RefinedPlan& refined)
+{
+    std::string file = fileOf("01-refined.json");
+    writeDesign(refined.design, file, m_overwrite);
+    return file;
+}
+
 } // namespace pipewright::app

@@ -3,6 +3,7 @@
 // goes on, plan-state.json.
 #pragma once
 
+#include "core/plan/planrefine.h"
 #include "core/plan/planstate.h"
 
 #include <memory>
@@ -23,6 +24,8 @@ public:
     void save(const PlanState& state);
     /// The files of the designs, which replace those of the interrupted search.
     std::vector<std::string> write(const PlanResult& result);
+    /// Of the first plan, refined: its file.
+    std::string write(const RefinedPlan& refined);
 
 private:
     std::string fileOf(const std::string& name) const;

@@ -150,6 +150,23 @@ void printAnswer(const std::string& fixed, const PlanResult& with, const PlanRes
               scheduleText(*best.family, best.chunks), memory.empty() ? "" : ", ", memory, best.why);
 }
 
+Json refinedJson(const RefinedPlan& refined, const std::string& file)
+{
+    Json object{{"before_ns", refined.before},
+                {"step_ns", refined.step},
+                {"peak_bytes", refined.peak},
+                {"proved", false},
+                {"stopped", refined.stopped}};
+    object["changes"] = Json::array();
+    for (const std::string& change : refined.changes)
+        object["changes"].push_back(change);
+    object["not_tried"] = Json::array();
+    for (const std::string& reason : refined.notTried)
+        object["not_tried"].push_back(reason);
+    object["design"] = file.empty() ? Json() : Json(file);
+    return object;
+}
+
 Json whatIfJson(const std::string& changes, const PlanDifference& difference, const PlanResult& other)
 {
     Json object{{"changes", changes}, {"list", toJson(other, {}, false)}};

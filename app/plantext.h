@@ -6,6 +6,7 @@
 
 #include "core/plan/plan.h"
 #include "core/plan/plandifference.h"
+#include "core/plan/planrefine.h"
 
 #include <string>
 #include <vector>
@@ -19,6 +20,9 @@ void print(const PlanResult& result, const PlanRequest& request);
 /// Where the best plan `with` one dimension fixed ("tensor=16") stands beside the best of all, or why there is none.
 Json answerJson(const std::string& fixed, const PlanResult& with, const PlanResult& all);
 void printAnswer(const std::string& fixed, const PlanResult& with, const PlanResult& all);
+
+/// `file`: its design, or empty.
+Json refinedJson(const RefinedPlan& refined, const std::string& file);
 
 /// The list with `changes` ("devices=96"), and its difference to the one without them.
 Json whatIfJson(const std::string& changes, const PlanDifference& difference, const PlanResult& other);

@@ -92,6 +92,20 @@ private Q_SLOTS:
             QCOMPARE(m_work.run(m_command + " --what-if " + wrong).code, 2);
     }
 
+    void theFirstIsRefinedWhenAsked()
+    {
+        const QString command = QString(m_command).replace("size=1", "size=1,pipeline=4,recompute=full");
+        const QJsonObject result = m_work.run(command + " --refine 2s --json -o refined").json();
+        const QJsonObject refined = result["refined"].toObject();
+        QCOMPARE(refined["before_ns"], result["plans"][0]["step_ns"]);
+        QVERIFY(refined["step_ns"].toInteger() < refined["before_ns"].toInteger());
+        QVERIFY(!refined["proved"].toBool(true) && !refined["changes"].toArray().isEmpty());
+        QCOMPARE(m_work.run("predict " + refined["design"].toString() + " --json").json()["makespan_ns"],
+                 refined["step_ns"]);
+        QVERIFY(m_work.run(command + " --refine 1s").output.contains("1, refined, not proved: "));
+        QCOMPARE(m_work.run(command + " --refine soon").code, 2);
+    }
+
     void anInterruptedPlanGoesOn()
     {
         const QString command = QString(m_command).remove(" --families 1f1b,zb-v") + " --json ";
@@ -116,7 +130,8 @@ private Q_SLOTS:
             QVERIFY(!late.json()["complete"].toBool());
         QVERIFY(QFile::exists(m_work.path("killed/plan-state.json")));
         QVERIFY(m_work.run(command + "-o killed").errors.contains("--resume goes on"));
-        QVERIFY(m_work.run(QString(command).replace("--batch 16", "--batch 32") + "-o killed --resume").errors.contains("batch was 16, and is 32"));
+        QVERIFY(m_work.run(QString(command).replace("--batch 16", "--batch 32") + "-o killed --resume")
+                    .errors.contains("batch was 16, and is 32"));
         const QJsonObject resumed = m_work.run(command + "-o killed --resume").json();
         QVERIFY(resumed["complete"].toBool());
         QCOMPARE(withoutDesigns(resumed), withoutDesigns(whole));

@@ -333,6 +333,7 @@ class Plan(TypedDict, total=False):
     pin: Value
     why: Value
     what_if: Value
+    refine: Value
     framework: Value
     precision: Literal["fp32", "bf16", "fp8", "nvfp4"]
     time_limit: Value
