@@ -3,16 +3,22 @@
 // performance-summary.md and its archive, containers 25.09 and 25.11, Apache-2.0), tokens per second and GPU. Each is
 // in the space, fits, and its throughput stands beside the published one.
 //
-// All rows but GPT-OSS ran in FP8, and are predicted so, at the preset's half of the peak. How much was recomputed is not printed: the faster
-// kind that fits is taken.
+// All rows but GPT-OSS ran in FP8, and are predicted so, at the preset's half of the peak. How much was recomputed is
+// not printed: the faster kind that fits is taken. Of DeepSeek-V3 the second test says what it is short of.
+#include "core/design/redesign.h"
 #include "core/plan/plan.h"
+#include "core/predict/predict.h"
 #include "core/presets/modelfile.h"
 #include "core/presets/presets.h"
 #include "testmain.h"
 
 #include <QTest>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <iterator>
+#include <string_view>
 
 using namespace pipewright;
 
@@ -132,6 +138,45 @@ private Q_SLOTS:
                   static_cast<double>(best.peak) / static_cast<double>(Bytes{1} << 30));
             QVERIFY2(share >= row.least && share <= row.most, row.model);
         }
+    }
+
+    // Of DeepSeek-V3's row three things make up what is predicted too slow, each of them a choice that the published
+    // run made and the predicted plan cannot: products at FP8's rate; no layer made again whole, since Megatron-LM can
+    // make single modules again, while here all or nothing of a layer is (nothing would take more memory than there
+    // is); and the all-to-alls of tokens, two thirds of a forward at the network's data sheet, hidden behind computing.
+    void whatDeepSeekIsShortOfIsFp8RecomputationAndExposedExchanges()
+    {
+        const Row& row = *std::find_if(std::begin(rows), std::end(rows),
+                                       [](const Row& each) { return std::string_view(each.model) == "deepseek-v3"; });
+        PlanRequest request = requestOf(row);
+        const PlanResult fp8 = findPlans(request);
+        request.shape.products = ProductType::Own;
+        const PlanResult bf16 = findPlans(request);
+        QVERIFY(fp8.plans.front().setting.recompute == Recompute::Full);
+        const auto share = [&](const Design& design) {
+            const double tokens = static_cast<double>(row.batch) * row.sequence / row.devices;
+            return tokens / (static_cast<double>(predict(design).metrics.makespan) * 1e-9) / row.published;
+        };
+        const auto hidden = [](const Design& design) {
+            Parallelism parallel = design.workload->shape.parallel;
+            parallel.overlap = 1;
+            return withParallelism(design, parallel);
+        };
+        const auto isAbout = [](double found, double expected) { return std::abs(found - expected) < 0.015; };
+        const Design again = fp8.plans.front().design, kept = withRecompute(again, {});
+        const double whole = share(bf16.plans.front().design), twice = share(again), none = share(kept),
+                     overlapped = share(hidden(kept));
+        qInfo(
+            "of what was published: bf16 %.3f, FP8's rate %.3f, and nothing made again %.3f, and exchanges hidden %.3f",
+            whole, twice, none, overlapped);
+        QVERIFY(isAbout(whole, 0.426));
+        QVERIFY(isAbout(twice, 0.533));
+        QVERIFY(isAbout(none, 0.772));
+        QVERIFY(isAbout(overlapped, 0.961));
+        Bytes peak = 0;
+        for (const DeviceMetrics& device : predict(kept).metrics.devices)
+            peak = std::max(peak, device.peakBytes);
+        QVERIFY(peak > kept.cluster.devices.front().memory);
     }
 };
 
