@@ -110,16 +110,17 @@ QString pinCostText(const QString& pins, const PlanResult& all, const PlanResult
 
 PlanDetails::PlanDetails(QWidget* parent)
     : QWidget(parent), m_heading(makeHeading({}, this)), m_name(new Paragraph(this)), m_why(new Paragraph(this)),
-      m_facts(new FactList(this)), m_pinCosts(new Paragraph(this)), m_change(new Paragraph(this)),
-      m_dimension(new QComboBox(this)), m_value(new QComboBox(this)), m_ask(new QPushButton(tr("Ask"), this)),
-      m_answer(new Paragraph(this))
+      m_facts(new FactList(this)), m_refined(new Paragraph(this)), m_pinCosts(new Paragraph(this)),
+      m_change(new Paragraph(this)), m_dimension(new QComboBox(this)), m_value(new QComboBox(this)),
+      m_ask(new QPushButton(tr("Ask"), this)), m_answer(new Paragraph(this))
 {
-    for (QLabel* paragraph : {m_name, m_why, m_pinCosts, m_change, m_answer}) {
+    for (QLabel* paragraph : {m_name, m_why, m_refined, m_pinCosts, m_change, m_answer}) {
         paragraph->setWordWrap(true);
         paragraph->setTextInteractionFlags(Qt::TextSelectableByMouse);
     }
     m_name->setAccessibleName(tr("The chosen plan"));
     m_why->setAccessibleName(tr("Why it stands there"));
+    m_refined->setAccessibleName(tr("Refined"));
     m_pinCosts->setAccessibleName(tr("What the pins cost"));
     m_change->setAccessibleName(tr("Against the list before"));
     m_answer->setAccessibleName(tr("Answer"));
@@ -143,6 +144,7 @@ PlanDetails::PlanDetails(QWidget* parent)
     layout->addWidget(m_name);
     layout->addWidget(m_why);
     layout->addWidget(m_facts);
+    layout->addWidget(m_refined);
     layout->addWidget(m_pinCosts);
     layout->addWidget(m_change);
     layout->addSpacing(6);
@@ -156,6 +158,7 @@ PlanDetails::PlanDetails(QWidget* parent)
     takeDimension();
     setAskable(false);
     setPlan(nullptr, -1);
+    setRefined({});
     setPinCosts({});
     setChange({});
     setAnswer({});
@@ -235,6 +238,12 @@ void PlanDetails::setFound(const PlanFound* plan)
     m_why->setText(tr("Why it stands there is said when the search has ended."));
 }
 
+void PlanDetails::setRefined(const QString& text)
+{
+    m_refined->setText(text);
+    m_refined->setVisible(!text.isEmpty());
+}
+
 void PlanDetails::setPinCosts(const QString& text)
 {
     m_pinCosts->setText(text);
@@ -262,6 +271,11 @@ void PlanDetails::setAskable(bool askable)
 QString PlanDetails::why() const
 {
     return m_why->text();
+}
+
+QString PlanDetails::refinement() const
+{
+    return m_refined->text();
 }
 
 QString PlanDetails::pinCosts() const

@@ -25,12 +25,14 @@ public:
 
     void setPlan(const std::shared_ptr<const PlanResult>& result, int plan); ///< -1: none is chosen
     void setFound(const PlanFound* plan);  ///< of a search under way; null: none is chosen
+    void setRefined(const QString& text);  ///< the chosen plan past its space; empty: it was not refined
     void setPinCosts(const QString& text); ///< empty: nothing is pinned
     void setChange(const QString& text);   ///< against the list before; empty: none
     void setAnswer(const QString& text, bool bad = false);
     void setAskable(bool askable); ///< once a search has ended
 
     QString why() const;
+    QString refinement() const;
     QString pinCosts() const;
     QString change() const;
     QString answer() const;
@@ -52,6 +54,7 @@ private:
     QLabel* m_name;
     QLabel* m_why;
     FactList* m_facts;
+    QLabel* m_refined;
     QLabel* m_pinCosts;
     QLabel* m_change;
     QComboBox* m_dimension;

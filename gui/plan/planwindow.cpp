@@ -43,9 +43,10 @@ PlanWindow::PlanWindow(Document& document, QWidget* parent)
       m_plot(new TradeOffPlot(TradeOffPlot::Value::Step, this)), m_details(new PlanDetails(this)),
       m_progress(new QProgressBar(this)), m_state(new Paragraph(this)), m_costs(makeCaption({}, TextSize::Small, this)),
       m_button(new QPushButton(tr("Plan"), this)), m_copy(new QPushButton(tr("Copy"), this)),
-      m_export(new QPushButton(tr("Export"), this)), m_open(new QPushButton(tr("Open as design"), this)),
-      m_exports(new QMenu(this)), m_search(new PlanWork(this)), m_unpinned(new PlanWork(this)),
-      m_question(new PlanWork(this)), m_difference(new PlanWork(this))
+      m_export(new QPushButton(tr("Export"), this)), m_refine(new QPushButton(tr("Refine"), this)),
+      m_open(new QPushButton(tr("Open as design"), this)), m_exports(new QMenu(this)), m_search(new PlanWork(this)),
+      m_unpinned(new PlanWork(this)), m_question(new PlanWork(this)), m_refinement(new PlanWork(this)),
+      m_difference(new PlanWork(this))
 {
     onThemeChange(this, [this] {
         setState(state(), m_bad);
@@ -60,6 +61,8 @@ PlanWindow::PlanWindow(Document& document, QWidget* parent)
     connect(&m_document, &Document::designChanged, this, takeDesign);
     connect(m_button, &QPushButton::clicked, this, [this] { isRunning() ? cancel() : start(); });
     connect(m_open, &QPushButton::clicked, this, [this] { open(m_table->currentPlan()); });
+    connect(m_refine, &QPushButton::clicked, this,
+            [this] { m_refinement->isRunning() ? m_refinement->stop() : refine(m_table->currentPlan()); });
     connect(m_table, &PlanTable::planActivated, this, &PlanWindow::open);
     connect(m_table, &PlanTable::currentPlanChanged, this, &PlanWindow::choose);
     connect(m_plot, &TradeOffPlot::taken, this, [this](int point) { m_table->setCurrentPlan(point); });
@@ -80,6 +83,15 @@ PlanWindow::PlanWindow(Document& document, QWidget* parent)
         sayAnswer(answerText(m_asked, *with, *m_result));
     });
     connect(m_question, &PlanWork::refused, this, [this](const Diagnostics& why) { sayAnswer(proseText(why), true); });
+    connect(m_refinement, &PlanWork::refinedTo, this, [this](const RefinedPlan& plan) {
+        m_refined[m_refining] = plan;
+        setState(tr("Plan %1, %2").arg(m_refining + 1).arg(QString::fromStdString(refinedText(plan))));
+        showRefined();
+    });
+    connect(m_refinement, &PlanWork::refused, this, [this](const Diagnostics& why) {
+        setState(tr("Plan %1 is not refined: ").arg(m_refining + 1) + proseText(why), true);
+        showRefined();
+    });
     connect(m_difference, &PlanWork::differs, this, [this](const PlanDifference& difference) {
         m_details->setChange(changeText(m_changes, difference, m_bothComplete));
         Q_EMIT compared();
@@ -125,6 +137,8 @@ void PlanWindow::start()
     m_unpinned->drop();
     m_question->drop();
     m_difference->drop();
+    m_refinement->drop();
+    m_refined.clear();
     m_result.reset();
     PlanRequest request;
     try {
@@ -169,6 +183,7 @@ void PlanWindow::hideEvent(QHideEvent* event)
     m_unpinned->stop();
     m_question->stop();
     m_difference->stop();
+    m_refinement->stop();
 }
 
 void PlanWindow::follow(const PlanProgress& now)
@@ -311,6 +326,31 @@ void PlanWindow::askDifference()
     m_difference->compare(*before, std::move(now));
 }
 
+void PlanWindow::refine(int plan)
+{
+    if (!m_result || isRunning() || plan < 0 || plan >= static_cast<int>(m_result->plans.size()))
+        return;
+    m_refining = plan;
+    m_refinement->refine(m_request, m_result, static_cast<std::size_t>(plan));
+    setState(tr("Refining plan %1, for 30\u00a0s at most: layers per stage, order of blocks, recomputation by stage, "
+                "offload …")
+                 .arg(plan + 1));
+    refreshButtons();
+}
+
+void PlanWindow::showRefined()
+{
+    choose(m_table->currentPlan());
+    Q_EMIT refined();
+}
+
+const Design& PlanWindow::designOf(int plan) const
+{
+    const auto refined = m_refined.find(plan);
+    return refined != m_refined.end() ? refined->second.design
+                                      : m_result->plans.at(static_cast<std::size_t>(plan)).design;
+}
+
 void PlanWindow::ask(const QString& text)
 {
     if (!m_result || isRunning())
@@ -350,6 +390,9 @@ void PlanWindow::choose(int plan)
         const bool is = plan >= 0 && plan < static_cast<int>(found.size());
         m_details->setFound(is ? &found[static_cast<std::size_t>(plan)] : nullptr);
     }
+    const auto refined = m_refined.find(plan);
+    m_details->setRefined(refined == m_refined.end() ? QString()
+                                                     : QString::fromStdString(refinedText(refined->second)));
     m_plot->setCurrent(plan);
     refreshButtons();
 }
@@ -359,6 +402,8 @@ void PlanWindow::refreshButtons()
     const bool isChosen = m_result && m_table->currentPlan() >= 0;
     m_open->setEnabled(isChosen);
     m_export->setEnabled(isChosen);
+    m_refine->setEnabled(isChosen && !m_refinement->isStopping());
+    m_refine->setText(m_refinement->isRunning() ? tr("Stop") : tr("Refine"));
     m_copy->setEnabled(m_result && !m_result->plans.empty());
     m_details->setAskable(m_result && !isRunning());
 }
@@ -368,16 +413,17 @@ void PlanWindow::open(int plan)
     if (!m_result || plan < 0 || plan >= static_cast<int>(m_result->plans.size()))
         return;
     const TrainingPlan& chosen = m_result->plans[static_cast<std::size_t>(plan)];
-    m_document.replaceDesign(chosen.design,
+    m_document.replaceDesign(designOf(plan),
                              tr("Take the plan %1").arg(planText(chosen.setting, *chosen.family, chosen.chunks)));
-    setState(tr("Plan %1 is the design now; Ctrl+Z brings the one before back.").arg(plan + 1));
+    setState((m_refined.contains(plan) ? tr("Plan %1, refined, is the design now; Ctrl+Z brings the one before back.")
+                                       : tr("Plan %1 is the design now; Ctrl+Z brings the one before back."))
+                 .arg(plan + 1));
 }
 
 bool PlanWindow::exportTo(int plan, std::string_view format, const QString& path)
 {
     try {
-        const Diagnostics notes =
-            exportPlan(m_result->plans.at(static_cast<std::size_t>(plan)).design, format, path.toStdString());
+        const Diagnostics notes = exportPlan(designOf(plan), format, path.toStdString());
         setState(tr("Plan %1 is written to %2. ").arg(plan + 1).arg(path) + proseText(notes));
         return true;
     } catch (const Error& error) {

@@ -10,9 +10,11 @@
 #include "gui/plan/listchange.h"
 
 #include "core/plan/plan.h"
+#include "core/plan/planrefine.h"
 
 #include <QDialog>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,7 +51,9 @@ public:
     QString costs() const; ///< where the numbers come from
     /// Where plans with this stand, or why there are none: "tensor=16".
     void ask(const QString& pin);
-    /// The plan's design becomes the document's.
+    /// Goes on with a plan past the space of the list, for 30 s at most.
+    void refine(int plan);
+    /// The plan's design, refined where it was, becomes the document's.
     void open(int plan);
     /// In a format of core/exchange, replacing the file. A configuration that names a schedule file gets it beside it.
     /// False after saying why not.
@@ -61,12 +65,14 @@ public:
     PlanDetails& details() { return *m_details; }
     QPushButton* button() const { return m_button; } ///< Plan, or Cancel while running
     QPushButton* openButton() const { return m_open; }
+    QPushButton* refineButton() const { return m_refine; } ///< Refine, or Stop while refining
     QMenu* exports() const { return m_exports; }
 
 Q_SIGNALS:
     void finished(); ///< the search ended: found, refused or cancelled
     void answered(); ///< a question, or what the pins cost
     void compared(); ///< with the list before
+    void refined();  ///< a plan was, or why it was not
 
 protected:
     void hideEvent(QHideEvent* event) override;
@@ -83,6 +89,8 @@ private:
     void end();
     void askPinCosts();
     void askDifference();
+    const Design& designOf(int plan) const; ///< refined where it was
+    void showRefined();
     void sayAnswer(const QString& text, bool bad = false);
     void showFound();
     void showResult();
@@ -103,6 +111,7 @@ private:
     QPushButton* m_button;
     QPushButton* m_copy;
     QPushButton* m_export;
+    QPushButton* m_refine;
     QPushButton* m_open;
     QMenu* m_exports;
     bool m_bad = false;       ///< the state tells of a fault
@@ -118,6 +127,9 @@ private:
     PlanWork* m_search;
     PlanWork* m_unpinned; ///< the best without the pins
     PlanWork* m_question;
+    std::map<int, RefinedPlan> m_refined; ///< plans of the list
+    int m_refining = -1;                  ///< the plan under way
+    PlanWork* m_refinement;
     PlanWork* m_difference; ///< between the last two lists
 };
 

@@ -49,6 +49,10 @@ void PlanWindow::build()
     middle->addWidget(buildRight(), 1);
     m_open->setAutoDefault(false);
     m_open->setToolTip(tr("The chosen plan becomes the document's design; one undo brings the present one back"));
+    m_refine->setAutoDefault(false);
+    m_refine->setToolTip(
+        tr("Goes on with the chosen plan past the space of the list: layers per stage, order of blocks, "
+           "recomputation by stage, offload. Refined is never called complete"));
     m_export->setAutoDefault(false);
     m_export->setMenu(m_exports);
     m_export->setToolTip(tr("The chosen plan as another tool's configuration"));
@@ -66,6 +70,7 @@ void PlanWindow::build()
     bottom->insertWidget(0, m_costs, 1);
     bottom->insertWidget(1, m_copy);
     bottom->insertWidget(2, m_export);
+    bottom->insertWidget(3, m_refine);
     auto* layout = makeLayout<QVBoxLayout>(this, {24, 18, 24, 18}, 14);
     layout->addLayout(middle, 1);
     layout->addLayout(bottom);

@@ -23,6 +23,7 @@ struct PlanWork::Channel {
     std::vector<PlanFound> found;
     std::shared_ptr<const PlanResult> result;
     std::optional<PlanDifference> difference;
+    std::optional<RefinedPlan> refined;
     std::optional<Diagnostics> refused;
 };
 
@@ -84,6 +85,18 @@ void PlanWork::compare(ListBefore before, ListBefore now)
     });
 }
 
+void PlanWork::refine(PlanRequest request, std::shared_ptr<const PlanResult> result, std::size_t plan)
+{
+    run([request = std::move(request), result = std::move(result), plan](Channel& channel) {
+        RefineOptions options;
+        options.threads = request.threads;
+        options.isStopped = [&channel] { return channel.stopped.load(); };
+        RefinedPlan found = refined(request, result->plans.at(plan), options);
+        const std::lock_guard lock(channel.mutex);
+        channel.refined = std::move(found);
+    });
+}
+
 void PlanWork::stop()
 {
     if (m_channel)
@@ -109,6 +122,7 @@ void PlanWork::read()
     std::vector<PlanFound> plans;
     std::shared_ptr<const PlanResult> result;
     std::optional<PlanDifference> difference;
+    std::optional<RefinedPlan> better;
     std::optional<Diagnostics> why;
     {
         const std::lock_guard lock(channel->mutex);
@@ -116,19 +130,22 @@ void PlanWork::read()
         plans.swap(channel->found);
         result = channel->result;
         difference.swap(channel->difference);
+        better.swap(channel->refined);
         why = channel->refused;
     }
     if (!plans.empty())
         Q_EMIT found(plans);
     if (progress && m_channel == channel)
         Q_EMIT progressed(*progress);
-    if (m_channel != channel || (!result && !difference && !why))
+    if (m_channel != channel || (!result && !difference && !better && !why))
         return; // a slot began another search, or this one goes on
     drop();
     if (result)
         Q_EMIT finished(result);
     else if (difference)
         Q_EMIT differs(*difference);
+    else if (better)
+        Q_EMIT refinedTo(*better);
     else
         Q_EMIT refused(*why);
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A search for plans, or what differs between two lists, on another thread. That thread writes to a channel which the
-// window's timer reads, so nothing of the window is touched by it: destroying this object stops the search and does not
-// wait for it.
+// A search for plans, what differs between two lists, or a plan refined, on another thread. That thread writes to a
+// channel which the window's timer reads, so nothing of the window is touched by it: destroying this object stops the
+// search and does not wait for it.
 #pragma once
 
 #include "gui/plan/listchange.h"
 
 #include "core/plan/plan.h"
+#include "core/plan/planrefine.h"
 
 #include <QObject>
 #include <QTimer>
@@ -28,6 +29,8 @@ public:
     void start(PlanRequest request);
     /// Likewise, what differs between two lists; differs() follows, and of a fault refused().
     void compare(ListBefore before, ListBefore now);
+    /// Likewise, a plan of the list past its space; refinedTo() follows, after stop() with the best so far.
+    void refine(PlanRequest request, std::shared_ptr<const PlanResult> result, std::size_t plan);
     void stop(); ///< finished() follows with the best so far
     void drop(); ///< nothing follows
     bool isRunning() const { return m_channel != nullptr; }
@@ -38,6 +41,7 @@ Q_SIGNALS:
     void found(const std::vector<pipewright::PlanFound>& plans); ///< since the last time
     void finished(std::shared_ptr<const pipewright::PlanResult> result);
     void differs(const pipewright::PlanDifference& difference);
+    void refinedTo(const pipewright::RefinedPlan& plan);
     void refused(const pipewright::Diagnostics& why);
 
 private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // What the window that plans is asked: pins that cannot be and what they cost, why not, other families, models and
 // clusters, entries that mean nothing.
+#include "core/predict/predict.h"
 #include "gui/plan/planfixture.h"
 #include "gui/widgets/theme.h"
 #include "gui/widgets/words.h"
@@ -216,6 +217,35 @@ private Q_SLOTS:
         QVERIFY2(said.contains(QStringLiteral("\nled before: "))
                      || said.contains(QStringLiteral("\nthe same plan leads")),
                  qPrintable(said));
+    }
+
+    void aRowIsRefinedAndOpened()
+    {
+        PlanFixture fixture;
+        PlanFields& fields = fixture.window->fields();
+        fields.pin("pipeline")->setCurrentText("4");
+        fields.pin("recompute")->setCurrentText("full");
+        QVERIFY(fixture.plan());
+        const std::shared_ptr<const PlanResult> result = fixture.window->result();
+        QVERIFY(result && !result->plans.empty());
+        QSignalSpy refined(fixture.window.get(), &PlanWindow::refined);
+        QPushButton* const button = fixture.window->refineButton();
+        QVERIFY(button->isEnabled() && fixture.window->details().refinement().isEmpty());
+        QTest::mouseClick(button, Qt::LeftButton);
+        QCOMPARE(button->text(), QStringLiteral("Stop"));
+        QVERIFY(!refined.isEmpty() || refined.wait(60'000));
+        QCOMPARE(button->text(), QStringLiteral("Refine"));
+        const QString said = fixture.window->details().refinement();
+        QVERIFY2(said.startsWith(QLatin1String("refined, not proved: ")) && said.contains(QLatin1String("->")),
+                 qPrintable(said));
+        QVERIFY2(fixture.window->state().startsWith(QLatin1String("Plan 1, refined")),
+                 qPrintable(fixture.window->state()));
+        fixture.window->open(0);
+        QVERIFY(fixture.window->state().startsWith(QLatin1String("Plan 1, refined, is the design now")));
+        QVERIFY(!(fixture.document.design() == result->plans.front().design));
+        QVERIFY(predict(fixture.document.design()).metrics.makespan < result->plans.front().step);
+        fixture.window->table().setCurrentPlan(1); // another row was not
+        QVERIFY(fixture.window->details().refinement().isEmpty());
     }
 
     void aSlowNodeIsAChangeToo()
