@@ -68,15 +68,13 @@ void setState(const Design& design, const StageCosts& costs, const StageState& w
     memory.optimizer = kept.optimizer;
 }
 
-} // namespace
-
-MemoryBreakdown memoryBreakdown(const Design& design, const Prediction& prediction)
+/// Of every copy of every stage, without activations.
+std::vector<StageBytes> statesOf(const Design& design)
 {
-    MemoryBreakdown breakdown;
-    const int stages = design.schedule.stages();
+    std::vector<StageBytes> states;
     for (int replica = 0; replica < design.schedule.replicas(); ++replica)
-        for (int stage = 0; stage < stages; ++stage) {
-            StageBytes& memory = breakdown.stages.emplace_back();
+        for (int stage = 0; stage < design.schedule.stages(); ++stage) {
+            StageBytes& memory = states.emplace_back();
             memory.stage = stage;
             memory.replica = replica;
             memory.device = design.schedule.placement(replica)[stage];
@@ -84,10 +82,26 @@ MemoryBreakdown memoryBreakdown(const Design& design, const Prediction& predicti
                 setState(design, design.costs.stages[stage],
                          stageState(design.schedule, design.costs, design.dataflow, stage, replica), memory);
         }
+    return states;
+}
+
+} // namespace
+
+MemoryBreakdown memoryBreakdown(const Design& design, const Prediction& prediction)
+{
+    MemoryBreakdown breakdown;
+    breakdown.stages = statesOf(design);
     for (int device = 0; device < static_cast<int>(prediction.program.devices.size()); ++device)
         breakdown.devices.push_back(
             sumUp(design, device, memoryPeak(prediction.program, prediction.timeline, device), breakdown));
     return breakdown;
+}
+
+DeviceMemory deviceMemory(const Design& design, const Prediction& prediction, int device)
+{
+    MemoryBreakdown breakdown;
+    breakdown.stages = statesOf(design);
+    return sumUp(design, device, memoryPeak(prediction.program, prediction.timeline, device), breakdown);
 }
 
 MemoryBreakdown memberBreakdown(const Design& design, const Prediction& members, const GroupStages& stages)

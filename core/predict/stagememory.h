@@ -43,6 +43,9 @@ Bytes savedByShardedOptimizer(const Design& design);
 
 MemoryBreakdown memoryBreakdown(const Design& design, const Prediction& prediction);
 
+/// One device's part of it. The prediction has the device's instruction list. O(stages + its instructions).
+DeviceMemory deviceMemory(const Design& design, const Prediction& prediction, int device);
+
 /// The same of each group's fullest member, by predictMembers(); times are those of the members.
 MemoryBreakdown memberBreakdown(const Design& design, const Prediction& members, const GroupStages& stages);
 

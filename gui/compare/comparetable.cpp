@@ -6,6 +6,7 @@
 #include "core/predict/throughput.h"
 #include "gui/compare/noisefields.h"
 #include "gui/document/document.h"
+#include "gui/widgets/copying.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/words.h"
 
@@ -256,6 +257,7 @@ QTableWidget* makeCompareTable(QWidget* parent)
     table->setShowGrid(false);
     table->setFrameShape(QFrame::NoFrame);
     table->setTabKeyNavigation(false);
+    makeCopyable(*table);
     table->verticalHeader()->setSectionResizeMode(QHeaderView::Fixed);
     table->verticalHeader()->setMinimumSectionSize(leastRow);
     table->verticalHeader()->setMinimumWidth(132);

@@ -43,7 +43,8 @@ CompareWindow::CompareWindow(Document& document, QWidget* parent)
     : QDialog(parent), m_document(document), m_lanes(new CompareLanes(this)), m_table(makeCompareTable(this)),
       m_noise(new NoiseFields(this)), m_hint(makeCaption({}, TextSize::Small, this)), m_offers(new QWidget(this)),
       m_addMenu(new QMenu(this)), m_take(new QPushButton(tr("Use this schedule"), this)),
-      m_remove(new QPushButton(tr("Remove"), this))
+      m_remove(new QPushButton(tr("Remove"), this)), m_underNoise(new QWidget(this)), m_closing(new QWidget(this)),
+      m_own(new QPushButton(tr("In a window"), this))
 {
     onThemeChange(this, [this] {
         if (isVisible())
@@ -60,17 +61,28 @@ CompareWindow::CompareWindow(Document& document, QWidget* parent)
     addButton->setPopupMode(QToolButton::InstantPopup);
     m_take->setToolTip(tr("The chosen schedule replaces the present one; one undo brings that back"));
     m_remove->setToolTip(tr("Takes the chosen schedule out of the comparison"));
-    for (QPushButton* button : {m_take, m_remove})
+    m_own->setToolTip(tr("With the lanes of all schedules on one time axis"));
+    for (QPushButton* button : {m_take, m_remove, m_own})
         button->setAutoDefault(false);
+    connect(m_own, &QPushButton::clicked, this, &CompareWindow::windowWanted);
+    m_hint->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
     auto* bar = new QHBoxLayout;
     bar->setSpacing(8);
     bar->addWidget(addButton);
     bar->addWidget(m_remove);
-    bar->addStretch(1);
-    bar->addWidget(makeCaption(tr("Under noise:"), TextSize::Normal, this));
-    bar->addWidget(m_noise);
-    QHBoxLayout* bottom = makeClosingRow(*this, m_take);
-    bottom->insertWidget(0, m_hint, 1);
+    bar->addWidget(m_take);
+    bar->addSpacing(4);
+    bar->addWidget(m_hint, 100);
+    bar->addStretch(1); // where it is hidden
+    auto* noise = makeLayout<QHBoxLayout>(m_underNoise, {0, 0, 0, 0}, 8);
+    noise->addWidget(makeCaption(tr("Under noise:"), TextSize::Normal, m_underNoise));
+    noise->addWidget(m_noise);
+    bar->addWidget(m_underNoise);
+    bar->addWidget(m_own);
+    QHBoxLayout* closing = makeClosingRow(*this);
+    closing->setContentsMargins(0, 0, 0, 0);
+    closing->insertStretch(0, 1);
+    m_closing->setLayout(closing);
     QSplitter* splitter = m_splitter = new QSplitter(Qt::Vertical, this);
     splitter->addWidget(m_lanes);
     splitter->addWidget(m_table);
@@ -81,7 +93,7 @@ CompareWindow::CompareWindow(Document& document, QWidget* parent)
     layout->addLayout(bar);
     layout->addWidget(m_offers);
     layout->addWidget(splitter, 1);
-    layout->addLayout(bottom);
+    layout->addWidget(m_closing);
 
     connect(splitter, &QSplitter::splitterMoved, this, [this] { m_borderIsOwn = true; });
     connect(m_take, &QPushButton::clicked, this, &CompareWindow::takeCurrent);
@@ -160,9 +172,30 @@ void CompareWindow::buildOffers()
     row->addStretch(1);
 }
 
+void CompareWindow::reject()
+{
+    if (isWindow())
+        QDialog::reject();
+}
+
+void CompareWindow::fitInto()
+{
+    constexpr int besideLanes = 400, besideNoise = 1100, besideOffers = 640; // pixels from which there is room
+    const bool own = isWindow();
+    m_closing->setVisible(own);
+    m_own->setVisible(!own);
+    layout()->setContentsMargins(own ? QMargins(20, 16, 20, 16) : QMargins(18, 8, 12, 6));
+    layout()->setSpacing(own ? 12 : 6);
+    m_lanes->setVisible(own || height() >= besideLanes);
+    m_underNoise->setVisible(own || width() >= besideNoise);
+    m_offers->setVisible(m_entries.size() == 1 && (own || width() >= besideOffers));
+    m_hint->setVisible(own || !m_offers->isVisibleTo(this)); // the offers say it too
+}
+
 void CompareWindow::showEvent(QShowEvent* event)
 {
     QDialog::showEvent(event);
+    fitInto();
     followDocument();
     // Start by comparing with the state before the edits.
     if (m_entries.size() == 1 && m_opened && !(*m_opened == m_document.design()))
@@ -172,6 +205,7 @@ void CompareWindow::showEvent(QShowEvent* event)
 void CompareWindow::resizeEvent(QResizeEvent* event)
 {
     QDialog::resizeEvent(event);
+    fitInto();
     shareHeight();
 }
 
@@ -299,8 +333,8 @@ void CompareWindow::refresh()
         shown.push_back(CompareLanes::scheduleOf(entry.name, entry.design, entry.prediction.get(), entry.note));
     m_lanes->setSchedules(std::move(shown));
     fillTable();
+    fitInto();
     shareHeight();
-    m_offers->setVisible(m_entries.size() == 1);
     m_hint->setText(m_entries.size() == 1 ? tr("Nothing to compare with yet")
                                           : tr("Differences are against the present schedule"));
     Q_EMIT changed();
@@ -313,7 +347,7 @@ void CompareWindow::shareHeight()
 {
     m_borderIsOwn = m_borderIsOwn && m_laidOut == count();
     m_laidOut = count();
-    if (m_borderIsOwn)
+    if (m_borderIsOwn || m_lanes->isHidden())
         return;
     const int all = m_splitter->height() - m_splitter->handle(1)->sizeHint().height();
     const int lanes = std::min(m_lanes->maximumHeight(),

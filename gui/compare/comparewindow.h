@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Compares schedules: lanes on one time axis, and a table of differences. The current schedule comes first and follows
 // the document; others are the opened state, kept states, other families and files. Any can become the schedule in one
-// undo step. Schedules are made or read in a background thread.
+// undo step. Schedules are made or read in a background thread. As a part of another window it leaves out what that has
+// no room for, the table last.
 #pragma once
 
 #include "gui/document/document.h"
@@ -58,7 +59,11 @@ public:
     QWidget* offers() const { return m_offers; }
 
 Q_SIGNALS:
-    void changed(); ///< the shown schedules changed
+    void changed();      ///< the shown schedules changed
+    void windowWanted(); ///< it is a part of another window and should have its own
+
+public Q_SLOTS:
+    void reject() override; ///< closes the window; as a part of another it stays
 
 protected:
     void showEvent(QShowEvent* event) override;
@@ -79,6 +84,7 @@ private:
     void refresh();
     void fillTable();
     void shareHeight();
+    void fitInto(); ///< its window, or its place in another one
     void buildOffers();
     QString uniqueName(const QString& wanted) const;
     int current() const;
@@ -99,6 +105,9 @@ private:
     QMenu* m_addMenu;
     QPushButton* m_take;
     QPushButton* m_remove;
+    QWidget* m_underNoise; ///< the noise with its caption
+    QWidget* m_closing;    ///< the row at the bottom of a window
+    QPushButton* m_own;    ///< "In a window"
     QThreadPool m_worker;
 };
 

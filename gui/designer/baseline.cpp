@@ -144,7 +144,8 @@ StepNumbers Baseline::numbersOf(const Prediction& prediction, const Design& desi
     numbers.bubble = metrics.rateMakespan;
     if (!isMemoryPending(design, prediction))
         numbers.peaks = devicePeaks(metrics);
-    numbers.transfers = prediction.transfers;
+    for (const DeviceMetrics& device : metrics.devices)
+        numbers.idle.push_back(device.idle);
     numbers.tokensPerSecond = tokensPerSecond(design, metrics.makespan);
     numbers.utilization = modelFlopsUtilization(design, metrics.makespan);
     numbers.complete = m_document.unplaced().empty();

@@ -16,10 +16,10 @@ namespace pipewright {
 /// What a step reaches, as predicted.
 struct StepNumbers {
     Nanoseconds makespan = 0;
-    std::optional<Nanoseconds> members; ///< makespan of the groups' members; none: no groups, or not known yet
-    double bubble = 0;                  ///< rate of the makespan
-    std::vector<Bytes> peaks;           ///< per device; empty: not known yet
-    std::int64_t transfers = 0;
+    std::optional<Nanoseconds> members;          ///< makespan of the groups' members; none: no groups, or not known yet
+    double bubble = 0;                           ///< rate of the makespan
+    std::vector<Bytes> peaks;                    ///< per device; empty: not known yet
+    std::vector<Nanoseconds> idle;               ///< per device
     double tokensPerSecond = 0, utilization = 0; ///< 0: not known
     bool complete = true;                        ///< every block has its place
     int workload = 0;                            ///< states with the same number have the same model and cluster

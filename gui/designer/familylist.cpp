@@ -3,13 +3,15 @@
 
 #include "core/design/redesign.h"
 #include "core/predict/bubblerates.h"
+#include "core/search/tradeoffs.h"
+#include "gui/search/tradeoffplot.h"
+#include "gui/widgets/copying.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/layouts.h"
 #include "gui/widgets/themechange.h"
 #include "gui/widgets/words.h"
 
 #include <QHeaderView>
-#include <QLabel>
 #include <QPainter>
 #include <QScrollBar>
 #include <QStyledItemDelegate>
@@ -23,11 +25,22 @@ namespace {
 
 enum Column { Title, Bubble, Memory };
 constexpr int familyRowHeight = 26;
-constexpr int bubbleWidth = 48;
-constexpr int memoryWidth = 58;
+constexpr int bubbleWidth = 52;
+constexpr int memoryWidth = 64;
 constexpr int titleMargin = 6;
 constexpr int scrollBarWidth = 10; // of the theme's sheet
-constexpr int presentRole = Qt::UserRole + 1, overRole = Qt::UserRole + 2;
+constexpr int presentRole = Qt::UserRole + 1, overRole = Qt::UserRole + 2, familyRole = Qt::UserRole + 3,
+              headingRole = Qt::UserRole + 4;
+
+/// How a family stands in the list, from the top.
+enum class Standing { Fits, Over, Impossible };
+
+Standing standingOf(const FamilyEstimate& estimate, Bytes limit)
+{
+    return !estimate.possible                                    ? Standing::Impossible
+           : limit > 0 && estimate.peakBytes.value_or(0) > limit ? Standing::Over
+                                                                 : Standing::Fits;
+}
 
 constexpr const char* narrowProperty = "narrow"; ///< of the list: too narrow for the full names
 
@@ -64,6 +77,13 @@ public:
         const Theme& theme = Theme::of(option.palette);
         const bool present = index.siblingAtColumn(Title).data(presentRole).toBool();
         const bool possible = index.flags() & Qt::ItemIsEnabled;
+        if (index.siblingAtColumn(Title).data(headingRole).toBool()) {
+            painter->setPen(index.data(overRole).toBool() ? theme.bad : theme.dim);
+            painter->setFont(Theme::words(TextSize::Small));
+            if (index.column() == Title)
+                painter->drawText(option.rect, Qt::AlignLeft | Qt::AlignVCenter, index.data().toString());
+            return;
+        }
         const bool hovered = option.state & QStyle::State_MouseOver;
         // The style marks one cell; the focus ring is drawn around the row.
         const auto* view = qobject_cast<const QAbstractItemView*>(option.widget);
@@ -104,17 +124,19 @@ public:
 } // namespace
 
 FamilyList::FamilyList(Document& document, QWidget* parent)
-    : QWidget(parent), m_document(document), m_estimates(new FamilyEstimates(this)), m_list(new QTreeWidget(this))
+    : QWidget(parent), m_document(document), m_estimates(new FamilyEstimates(this)), m_list(new QTreeWidget(this)),
+      m_plot(new TradeOffPlot(TradeOffPlot::Value::Bubble, this))
 {
     onThemeChange(this, [this] { m_list->viewport()->update(); });
+    m_plot->makeSmall();
     m_list->setAccessibleName(tr("Schedule families"));
     m_list->setColumnCount(3);
-    m_list->setHeaderHidden(true);
     m_list->setRootIsDecorated(false);
     m_list->setIndentation(0);
     m_list->setUniformRowHeights(true);
     m_list->setFrameShape(QFrame::NoFrame);
     m_list->setMouseTracking(true);
+    makeCopyable(*m_list);
     m_list->setItemDelegate(new RowDelegate(m_list));
     m_list->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
     m_list->setSelectionMode(QAbstractItemView::NoSelection);
@@ -125,41 +147,42 @@ FamilyList::FamilyList(Document& document, QWidget* parent)
     m_list->header()->setSectionResizeMode(Memory, QHeaderView::Fixed);
     m_list->header()->resizeSection(Bubble, bubbleWidth);
     m_list->header()->resizeSection(Memory, memoryWidth);
-    for (const Family& family : families()) {
+    m_list->header()->setSectionsClickable(true);
+    m_list->header()->setHighlightSections(false);
+    m_list->header()->setFont(Theme::words(TextSize::Small));
+    m_list->headerItem()->setTextAlignment(Title, Qt::AlignLeft | Qt::AlignVCenter);
+    for (const int column : {Bubble, Memory})
+        m_list->headerItem()->setTextAlignment(column, Qt::AlignRight | Qt::AlignVCenter);
+    m_list->headerItem()->setToolTip(
+        Bubble, tr("%1. Predicted: of the present schedule as it is, and of the others as their families make them")
+                    .arg(QString::fromStdString(describe(rateOfMakespan))));
+    for (std::size_t i = 0; i < families().size(); ++i) {
+        const std::string_view title = families()[i].title;
         auto* item = new QTreeWidgetItem(m_list);
-        item->setText(Title, QString::fromUtf8(family.title.data(), static_cast<int>(family.title.size())));
+        item->setText(Title, QString::fromUtf8(title.data(), static_cast<qsizetype>(title.size())));
         item->setText(Bubble, QStringLiteral("…"));
+        item->setData(Title, familyRole, qulonglong(i));
         m_items.push_back(item);
     }
     m_shown.resize(m_items.size());
+    m_own = new QTreeWidgetItem(m_list, {tr("own order")});
+    m_own->setData(Title, presentRole, true);
+    m_own->setFlags(Qt::ItemIsEnabled);
+    m_own->setHidden(true);
 
-    auto* bubble = makeCaption(tr("bubble"), TextSize::Small, this);
-    m_memory = makeCaption({}, TextSize::Small, this);
-    for (QLabel* label : {bubble, m_memory})
-        label->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
-    bubble->setToolTip(tr("%1. Predicted: of the present schedule as it is, and of the others as their families make "
-                          "them")
-                           .arg(QString::fromStdString(describe(rateOfMakespan))));
-    bubble->setFixedWidth(bubbleWidth);
-    m_memory->setFixedWidth(memoryWidth);
     auto* header = new QHBoxLayout;
-    // The captions end where the figures do.
-    const auto align = [this, header] {
-        header->setContentsMargins(0, 0, m_list->verticalScrollBar()->maximum() > 0 ? scrollBarWidth + 6 : 6, 0);
-    };
-    connect(m_list->verticalScrollBar(), &QScrollBar::rangeChanged, this, align);
-    align();
-    header->setSpacing(0);
-    header->addWidget(makeHeading(tr("Families"), this), 1);
-    header->addWidget(bubble);
-    header->addWidget(m_memory);
+    header->addWidget(makeHeading(tr("Families"), this));
+    header->addStretch(1);
+    header->addWidget(makeCaption(tr("peak against bubble"), TextSize::Small, this));
     auto* layout = makeLayout<QVBoxLayout>(this, {0, 0, 0, 0}, 6);
     layout->addLayout(header);
+    layout->addWidget(m_plot);
     layout->addWidget(m_list, 1);
 
-    const auto choose = [this](QTreeWidgetItem* item) { switchTo(m_list->indexOfTopLevelItem(item)); };
-    connect(m_list, &QTreeWidget::itemClicked, this, choose);
-    connect(m_list, &QTreeWidget::itemActivated, this, choose);
+    connect(m_list, &QTreeWidget::itemClicked, this, &FamilyList::choose);
+    connect(m_list, &QTreeWidget::itemActivated, this, &FamilyList::choose);
+    connect(m_list->header(), &QHeaderView::sectionClicked, this, &FamilyList::sortBy);
+    connect(m_plot, &TradeOffPlot::taken, this, [this](int point) { switchTo(static_cast<std::size_t>(point)); });
     connect(m_estimates, &FamilyEstimates::ready, this, &FamilyList::takeEstimate);
     connect(m_estimates, &FamilyEstimates::started, this, [this] {
         for (std::size_t i = 0; i < m_items.size(); ++i) {
@@ -168,6 +191,7 @@ FamilyList::FamilyList(Document& document, QWidget* parent)
             m_items[i]->setText(Memory, {});
             showRow(i); // the present one needs no estimate
         }
+        showPoints();
         Q_EMIT estimatesChanged();
     });
     connect(&m_document, &Document::designChanged, this, [this] {
@@ -209,12 +233,17 @@ Bytes FamilyList::largestPeak() const
     return largest > 0 ? std::max(largest, 100 * unit) : 0;
 }
 
-void FamilyList::captionMemory()
+void FamilyList::captionColumns()
 {
     const Bytes largest = largestPeak();
-    m_memory->setText(largest > 0 ? tr("peak %1").arg(sizeText(largest, largest).section(QChar(0x00A0), 1))
-                                  : tr("peak ×"));
-    m_memory->setToolTip(
+    QString captions[] = {tr("family"), tr("bubble"),
+                          largest > 0 ? tr("peak %1").arg(sizeText(largest, largest).section(QChar(0x00A0), 1))
+                                      : tr("peak ×")};
+    captions[m_sorted] += m_ascending ? QStringLiteral("▾") : QStringLiteral("▴");
+    for (const int column : {Title, Bubble, Memory})
+        m_list->headerItem()->setText(column, captions[column]);
+    m_list->headerItem()->setToolTip(
+        Memory,
         largest > 0
             ? tr("Highest memory of a device, predicted: weights, optimizer state, activations and buffers. Red: "
                  "above the device's limit")
@@ -225,6 +254,8 @@ void FamilyList::takeEstimate(const FamilyEstimate& estimate)
 {
     m_shown[estimate.family] = estimate;
     showRow(estimate.family);
+    showPoints();
+    arrange();
     Q_EMIT estimatesChanged();
 }
 
@@ -238,11 +269,10 @@ void FamilyList::showRow(std::size_t family)
                           item->text(Title), QString::fromUtf8(about.data(), static_cast<qsizetype>(about.size())));
     // The present family's row shows the present schedule: after an edit, or with another memory limit, its numbers
     // differ from the family's estimate.
-    const bool present =
-        item->data(Title, presentRole).toBool() && m_document.prediction() && m_document.unplaced().empty();
+    const bool present = isPresent(family);
     if (!known && !present)
         return;
-    const FamilyEstimate shown = present ? estimateOf(m_document.design(), *m_document.prediction()) : *known;
+    const FamilyEstimate shown = shownOf(family);
     const auto numbers = [](const FamilyEstimate& of) {
         return tr("bubble %1, makespan %2, peak %3, %4 of activations")
             .arg(percentText(of.bubble), durationText(of.makespan),
@@ -258,31 +288,169 @@ void FamilyList::showRow(std::size_t family)
         tip += tr("The present schedule, edited or made under another memory limit: %1.\nAs the family makes it: %2. "
                   "Both are predicted.")
                    .arg(numbers(shown), numbers(*known));
-    item->setText(Bubble, shown.possible ? percentText(shown.bubble) : QStringLiteral("–"));
-    const Bytes limit = limitOf(m_document.design()), largest = largestPeak();
-    // In the unit of the column's caption, or in microbatches when the design has no sizes.
-    const QString peak = largest == 0      ? multipleText(shown.activations)
-                         : shown.peakBytes ? sizeText(*shown.peakBytes, largest).section(QChar(0x00A0), 0, 0)
-                                           : QStringLiteral("…");
-    item->setText(Memory, shown.possible ? peak : QString());
-    const bool over = shown.possible && limit > 0 && shown.peakBytes.value_or(0) > limit;
-    item->setData(Memory, overRole, over);
-    if (over)
+    showNumbers(*item, shown);
+    if (const Bytes limit = limitOf(m_document.design()); standingOf(shown, limit) == Standing::Over)
         tip += tr("\nIts peak is above the limit of %1.").arg(sizeText(limit));
     for (int column = Title; column <= Memory; ++column)
         item->setToolTip(column, tip);
     item->setFlags(shown.possible ? Qt::ItemIsEnabled | Qt::ItemIsSelectable : Qt::ItemIsSelectable);
 }
 
+void FamilyList::showNumbers(QTreeWidgetItem& item, const FamilyEstimate& shown)
+{
+    item.setText(Bubble, shown.possible ? percentText(shown.bubble) : QStringLiteral("–"));
+    const Bytes largest = largestPeak();
+    // In the unit of the column's caption, or in microbatches when the design has no sizes.
+    const QString peak = largest == 0      ? multipleText(shown.activations)
+                         : shown.peakBytes ? sizeText(*shown.peakBytes, largest).section(QChar(0x00A0), 0, 0)
+                                           : QStringLiteral("…");
+    item.setText(Memory, shown.possible ? peak : QString());
+    item.setData(Memory, overRole, standingOf(shown, limitOf(m_document.design())) == Standing::Over);
+}
+
+std::optional<FamilyEstimate> FamilyList::own() const
+{
+    return m_document.prediction() && m_document.unplaced().empty() && m_document.design().schedule.devices() > 0
+                   && !findFamily(m_document.design().schedule.family)
+               ? std::optional(estimateOf(m_document.design(), *m_document.prediction()))
+               : std::nullopt;
+}
+
+void FamilyList::showOwn()
+{
+    const std::optional<FamilyEstimate> present = own();
+    m_own->setHidden(!present);
+    if (!present)
+        return;
+    showNumbers(*m_own, *present);
+    for (int column = Title; column <= Memory; ++column)
+        m_own->setToolTip(column, tr("The present schedule, edited or of another origin: the order of no family. "
+                                     "Predicted"));
+}
+
 void FamilyList::markPresent()
 {
-    captionMemory();
+    captionColumns();
     const Family* present = findFamily(m_document.design().schedule.family);
     for (std::size_t i = 0; i < m_items.size(); ++i) {
         m_items[i]->setData(Title, presentRole, present == &families()[i]);
         showRow(i);
     }
+    showOwn();
+    showPoints();
+    arrange();
     m_list->viewport()->update(); // the mark spans all columns, but only one of them changed
+}
+
+bool FamilyList::isPresent(std::size_t family) const
+{
+    return m_items[family]->data(Title, presentRole).toBool() && m_document.prediction()
+           && m_document.unplaced().empty();
+}
+
+FamilyEstimate FamilyList::shownOf(std::size_t family) const
+{
+    return isPresent(family) ? estimateOf(m_document.design(), *m_document.prediction())
+                             : m_shown[family].value_or(FamilyEstimate{});
+}
+
+void FamilyList::showPoints()
+{
+    const bool inBytes = largestPeak() > 0;
+    const auto memoryOf = [inBytes](const FamilyEstimate& of) {
+        return inBytes ? static_cast<double>(of.peakBytes.value_or(0)) : of.activations;
+    };
+    std::vector<TradeOffPlot::Point> points(m_items.size());
+    std::vector<TradeOff> evaluated(m_items.size());
+    std::optional<QPointF> here;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+        const FamilyEstimate estimate = shownOf(i);
+        const bool known = estimate.possible && (!inBytes || estimate.peakBytes);
+        points[i] = {m_items[i]->text(Title), memoryOf(estimate), estimate.bubble, false, known};
+        evaluated[i].possible = known;
+        evaluated[i].bubble = estimate.bubble;
+        evaluated[i].peakBytes = inBytes ? estimate.peakBytes.value_or(0) : 0;
+        evaluated[i].peakActivations = estimate.activations;
+        if (known && isPresent(i))
+            here = QPointF(points[i].memory, points[i].value);
+    }
+    const std::vector<bool> front = paretoFront(evaluated);
+    for (std::size_t i = 0; i < points.size(); ++i)
+        points[i].onFront = front[i];
+    if (const std::optional<FamilyEstimate> present = own(); present && (!inBytes || present->peakBytes))
+        here = QPointF(memoryOf(*present), present->bubble);
+    m_plot->setPoints(std::move(points), inBytes);
+    m_plot->setPresent(here, limitOf(m_document.design()));
+}
+
+void FamilyList::sortBy(int column)
+{
+    m_ascending = column != m_sorted || !m_ascending;
+    m_sorted = column;
+    captionColumns();
+    arrange();
+}
+
+void FamilyList::arrange()
+{
+    if (std::any_of(m_shown.begin(), m_shown.end(), [](const auto& each) { return !each; }))
+        return;
+    const Bytes limit = limitOf(m_document.design());
+    const bool inBytes = largestPeak() > 0;
+    struct Row {
+        std::size_t family; ///< m_items.size(): the present schedule, of none
+        Standing standing;
+        double key;
+    };
+    std::vector<Row> rows;
+    const std::optional<FamilyEstimate> present = own();
+    for (std::size_t i = 0; i < m_items.size() + (present ? 1 : 0); ++i) {
+        const FamilyEstimate shown = i < m_items.size() ? shownOf(i) : *present;
+        const double memory = inBytes ? static_cast<double>(shown.peakBytes.value_or(0)) : shown.activations;
+        const double key = m_sorted == Title ? double(i) : m_sorted == Bubble ? shown.bubble : memory;
+        rows.push_back({i, standingOf(shown, limit), m_ascending ? key : -key});
+    }
+    std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+        return std::pair(a.standing, a.key) < std::pair(b.standing, b.key);
+    });
+    std::vector<std::pair<int, std::size_t>> order;
+    for (const Row& row : rows)
+        order.emplace_back(static_cast<int>(row.standing), row.family);
+    if (order == m_order)
+        return;
+    m_order = std::move(order);
+    const QSignalBlocker quiet(m_list);
+    const int scrolled = m_list->verticalScrollBar()->value();
+    QTreeWidgetItem* const current = m_list->currentItem();
+    while (m_list->topLevelItemCount() > 0) {
+        QTreeWidgetItem* const item = m_list->takeTopLevelItem(0);
+        if (item->data(Title, headingRole).toBool())
+            delete item;
+    }
+    Standing group = Standing::Fits;
+    for (const Row& row : rows) {
+        if (row.standing != group) {
+            group = row.standing;
+            auto* heading = new QTreeWidgetItem(
+                m_list, {group == Standing::Over ? tr("over memory") : tr("not with these parameters")});
+            heading->setData(Title, headingRole, true);
+            heading->setData(Title, overRole, group == Standing::Over);
+            heading->setFlags(Qt::NoItemFlags);
+        }
+        m_list->addTopLevelItem(row.family < m_items.size() ? m_items[row.family] : m_own);
+    }
+    if (!present)
+        m_list->addTopLevelItem(m_own);
+    m_own->setHidden(!present); // a taken item is shown again
+    if (current && m_list->indexOfTopLevelItem(current) >= 0)
+        m_list->setCurrentItem(current);
+    m_list->verticalScrollBar()->setValue(scrolled);
+}
+
+void FamilyList::choose(const QTreeWidgetItem* item)
+{
+    if (const QVariant family = item->data(Title, familyRole); family.isValid())
+        switchTo(static_cast<std::size_t>(family.toULongLong()));
 }
 
 void FamilyList::switchTo(std::size_t family)

@@ -28,6 +28,7 @@
 #include "gui/designer/verdictstrip.h"
 #include "gui/designer/windowactions.h"
 #include "gui/designer/windowframes.h"
+#include "gui/dock/dock.h"
 #include "gui/document/autosave.h"
 #include "gui/document/memberforecast.h"
 #include "gui/document/timelinelayout.h"
@@ -253,18 +254,17 @@ void MainWindow::connectControllers()
         m_timeline->setFocus();
         m_hints->finish(FirstHints::Run);
     });
-    connect(m_runs, &DesignRuns::laidOver, this, [this] { showAnswer(OfRun); });
+    connect(m_runs, &DesignRuns::laidOver, this, [this] {
+        showAnswer(OfRun);
+        m_dock->showPage(QStringLiteral("run")); // its causes
+    });
 }
 
 void MainWindow::connectRunErrors()
 {
     m_runErrors->setStretch([this] { return m_timeline->range().value_or(m_timeline->timeRange()); });
-    connect(m_runErrors, &RunErrors::blocksChosen, this, [this](const std::vector<Block>& blocks) {
-        m_timeline->selectBlocks(blocks);
-        m_answers->setCurrentIndex(OfRun); // the next error is chosen there too
-        if (!blocks.empty())
-            m_timeline->ensureVisible(blocks.front());
-    });
+    connect(m_runErrors, &RunErrors::blocksChosen, this,
+            [this](const std::vector<Block>& blocks) { chooseBlocks(blocks); });
     connect(m_runErrors, &RunErrors::stretchChosen, this, [this](qint64 start, qint64 end) {
         m_timeline->setRange(std::pair(start, end));
         m_timeline->showRange(start, end);
@@ -283,6 +283,7 @@ void MainWindow::refresh()
     m_actions->place->setEnabled(!complete);
     m_actions->completeRest->setEnabled(!complete);
     m_foot->setHint({}); // the hint was about the old schedule
+    m_kindsOf = {};
     showTitle();
     m_actions->emptyTimeline->setEnabled(m_document.design().schedule.blocks() > 0);
     refreshNumbers();
@@ -311,6 +312,7 @@ void MainWindow::refreshNumbers()
     }
     m_memory->showDesign(
         {design, shown, overlay, side, m_timeline->preview() ? m_document.prediction() : nullptr, device, pending});
+    showKinds();
 }
 
 void MainWindow::alignCharts()

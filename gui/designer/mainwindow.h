@@ -24,6 +24,7 @@ class DesignFiles;
 class DesignMenus;
 class DesignRuns;
 class DiagnosticList;
+class Dock;
 class EditDifferences;
 class FamilyList;
 class Findings;
@@ -86,7 +87,8 @@ public:
     RunStrip& runStrip() { return *m_runStrip; }
     FirstHints& hints() { return *m_hints; }
     QSplitter& columns() { return *m_columns; }  ///< families, timeline and charts, inspector
-    QSplitter& rows() { return *m_rows; }        ///< timeline, memory
+    QSplitter& rows() { return *m_rows; }        ///< timeline, dock
+    Dock& dock() { return *m_dock; }             ///< memory, compare, run, kernels, transfers, microbatches
     QTabWidget& answers() { return *m_answers; } ///< the tabs at the right: block, run
     SideSwitch& sideSwitch() { return *m_side; }
     WindowActions& windowActions() { return *m_actions; }
@@ -107,6 +109,8 @@ private:
     QWidget* buildLeft();
     QWidget* buildCentre();
     QWidget* buildRight();
+    void buildDock();                                    ///< its pages, of panels that exist by then
+    void chooseBlocks(const std::vector<Block>& blocks); ///< of a row of a table
     enum Answer { OfBlock, OfRun };
     void showAnswer(Answer answer); ///< its tab at the right, from the top
     void restoreLayout();           ///< geometry, splitters and visible panels of the last session
@@ -122,6 +126,7 @@ private:
     void connectControllers();
     void refresh();        ///< after any change of the design
     void refreshNumbers(); ///< of the drag's preview while there is one
+    void showKinds();      ///< of the memory of the device in the dock
     void alignCharts();
     void showTitle();
     void showGap(int device, qint64 start, qint64 end);
@@ -159,12 +164,14 @@ private:
     BuildingBlockPreview* m_blockPreview = nullptr;
     TimelineView* m_timeline = nullptr;
     Minimap* m_minimap = nullptr;
+    Dock* m_dock = nullptr;
     MemoryPanel* m_memory = nullptr;
     Inspector* m_inspector = nullptr;
     SuggestionList* m_suggestions = nullptr;
     EditDifferences* m_differences = nullptr;
     QSplitter* m_columns = nullptr;
     QSplitter* m_rows = nullptr;
+    std::pair<const Prediction*, int> m_kindsOf;        ///< the device whose memory is shown by kind
     bool m_columnsAreOwn = false, m_rowsAreOwn = false; ///< somebody dragged their borders
     QWidget* m_left = nullptr;                          ///< the columns beside the timeline
     QWidget* m_right = nullptr;

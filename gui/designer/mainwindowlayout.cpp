@@ -19,6 +19,7 @@
 #include "gui/designer/topbar.h"
 #include "gui/designer/verdictstrip.h"
 #include "gui/designer/windowactions.h"
+#include "gui/dock/dock.h"
 #include "gui/inspector/inspector.h"
 #include "gui/inspector/suggestionlist.h"
 #include "gui/inspector/tray.h"
@@ -50,7 +51,7 @@ namespace {
 constexpr int narrowestLeft = 200, usualLeft = 256, widestLeft = 320;
 constexpr int narrowestRight = 277, usualRight = 316, widestRight = 420;
 constexpr int leastCentre = 340;
-constexpr int leastMemory = 96, tallestMemory = 320;
+constexpr int leastDock = 128, tallestDock = 340; // unless the lanes leave more
 constexpr int leastTimeline = 110;
 
 const QString hiddenKey = QStringLiteral("panels/hidden");
@@ -98,6 +99,7 @@ void MainWindow::build()
     for (const auto part : {Breadcrumb::Model, Breadcrumb::Cluster, Breadcrumb::Family})
         m_topBar->breadcrumb().button(part)->setMenu(m_menus->menu(part));
     m_others = new OtherWindows({m_document, *m_timeline, m_options.program, this}, *m_actions, *m_settings, *m_frames);
+    buildDock();
     addPanels();
 }
 
@@ -129,19 +131,18 @@ QWidget* MainWindow::buildCentre()
     lanesLayout->addWidget(m_legend);
     lanesLayout->addWidget(m_minimap);
     lanesLayout->addWidget(m_timeline, 1);
-    m_memory = new MemoryPanel(column);
-    m_memory->setMinimumHeight(leastMemory);
-    m_memory->setMaximumHeight(tallestMemory);
+    m_dock = new Dock(*m_settings, column);
+    m_dock->setMinimumHeight(leastDock);
+    m_memory = new MemoryPanel(m_dock);
     m_memory->setAll(false); // the lanes have the memory of all
     m_rows = new QSplitter(Qt::Vertical, column);
     m_rows->setHandleWidth(5);
     m_hints = new FirstHints(*m_timeline, *m_actions->recordedRun, *m_settings, column);
     m_rows->addWidget(lanes);
-    m_rows->addWidget(m_memory);
+    m_rows->addWidget(m_dock);
     m_rows->setCollapsible(0, false);
     auto* layout = makeLayout<QVBoxLayout>(column, {0, 0, 0, 0}, 0);
     layout->addWidget(m_rows, 1);
-    layout->addStretch(0); // lanes and memory take the available space, as far as they can use it
     layout->addWidget(m_hints);
     m_actions->addView(tr("Timeline"), m_timeline);
     m_actions->addView(tr("Overview"), m_minimap);
@@ -190,7 +191,7 @@ QWidget* MainWindow::buildRight()
     connect(&m_document, &Document::overlayChanged, none, [this, none] { none->setVisible(!m_document.overlay()); });
     run->addWidget(none);
     m_runErrors = new RunErrors(m_document, run->parentWidget());
-    run->addWidget(m_runErrors, 1);
+    run->addWidget(m_runErrors);
     run->addStretch(0);
     return m_answers;
 }
@@ -206,7 +207,7 @@ void MainWindow::addPanels()
 {
     const std::pair<QAction*, QWidget*> panels[] = {{m_actions->familiesPanel, m_left},
                                                     {m_actions->inspectorPanel, m_right},
-                                                    {m_actions->memoryPanel, m_memory},
+                                                    {m_actions->dockPanel, m_dock},
                                                     {m_actions->overview, m_minimap},
                                                     {m_actions->legend, m_legend}};
     const QStringList hidden = m_settings->value(hiddenKey).toStringList();
@@ -276,7 +277,7 @@ void MainWindow::arrangeRows()
     // read.
     const int all =
         m_rows->parentWidget()->height() - m_rows->handleWidth() - (m_hints->isHidden() ? 0 : m_hints->height());
-    const int dock = m_memory->isHidden() ? 0 : std::clamp(all / 5, leastMemory, tallestMemory);
+    const int dock = m_dock->isHidden() ? 0 : std::clamp(all / 4, leastDock, tallestDock);
     const int lanes = std::min(greatest, std::max(leastTimeline + beside, all - dock));
     m_rows->setSizes({lanes, std::max(dock, all - lanes)});
 }

@@ -17,6 +17,7 @@
 #include "gui/timeline/timelineview.h"
 
 #include <QAction>
+#include <QLayout>
 #include <QSettings>
 
 #include <algorithm>
@@ -138,13 +139,49 @@ QWidget* OtherWindows::find(const QMetaObject& type) const
     return found == m_windows.end() ? nullptr : found->second;
 }
 
+namespace {
+
+const OtherWindow& rowOf(const QMetaObject& type)
+{
+    return *std::find_if(otherWindows().begin(), otherWindows().end(),
+                         [&type](const OtherWindow& row) { return row.type == &type; });
+}
+
+constexpr const char* frameProperty = "frame"; ///< of a window that was put into another, as it was
+
+} // namespace
+
 QWidget& OtherWindows::open(const QMetaObject& type)
 {
-    return open(*std::find_if(otherWindows().begin(), otherWindows().end(),
-                              [&type](const OtherWindow& row) { return row.type == &type; }));
+    return open(rowOf(type));
+}
+
+QWidget& OtherWindows::putInto(const QMetaObject& type, QWidget& place)
+{
+    QWidget& window = made(rowOf(type));
+    if (window.parentWidget() != &place && !window.isVisible()) {
+        window.setProperty(frameProperty, window.saveGeometry());
+        window.setParent(&place, Qt::Widget);
+        place.layout()->addWidget(&window);
+        window.show();
+    }
+    return window;
 }
 
 QWidget& OtherWindows::open(const OtherWindow& row)
+{
+    QWidget& window = made(row);
+    if (!window.isWindow()) {
+        window.setParent(m_surroundings.parent, Qt::Dialog | Qt::WindowMinMaxButtonsHint | Qt::WindowCloseButtonHint);
+        window.restoreGeometry(window.property(frameProperty).toByteArray());
+    }
+    bringUp(window);
+    if (row.then)
+        row.then(window);
+    return window;
+}
+
+QWidget& OtherWindows::made(const OtherWindow& row)
 {
     QWidget*& window = m_windows[row.type];
     if (!window) {
@@ -158,9 +195,6 @@ QWidget& OtherWindows::open(const OtherWindow& row)
         if (row.undo == OtherWindow::Undo::Shared)
             window->addActions({m_actions.undo, m_actions.redo});
     }
-    bringUp(*window);
-    if (row.then)
-        row.then(*window);
     return *window;
 }
 
@@ -176,7 +210,7 @@ void OtherWindows::endSession()
 {
     QStringList open;
     for (const auto& [type, window] : m_windows)
-        if (window->isVisible()) {
+        if (window->isWindow() && window->isVisible()) {
             open << window->objectName();
             window->hide();
         }

@@ -62,12 +62,21 @@ public:
     {
         return static_cast<Window&>(open(Window::staticMetaObject));
     }
+    /// Puts a window that is not shown into a part of the main one; open() makes it a window again. It goes back once
+    /// it is closed while that part is shown.
+    template<typename Window>
+    Window& putInto(QWidget& place)
+    {
+        return static_cast<Window&>(putInto(Window::staticMetaObject, place));
+    }
     void restore();    ///< those that were open at the end of the last session
     void endSession(); ///< hides them
 
 private:
     QWidget* find(const QMetaObject& type) const;
     QWidget& open(const QMetaObject& type);
+    QWidget& putInto(const QMetaObject& type, QWidget& place);
+    QWidget& made(const OtherWindow& row);
     QWidget& open(const OtherWindow& row);
 
     OtherWindow::Surroundings m_surroundings;

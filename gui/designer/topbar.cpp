@@ -50,7 +50,6 @@ TopBar::TopBar(Document& document, Findings& findings, const WindowActions& acti
     m_menu->setFocusPolicy(Qt::TabFocus);
     for (QToolButton* symbol : {m_undo, m_redo, m_menu})
         symbol->setFixedWidth(symbolWidth);
-    m_validity->setAccessibleName(tr("Conflicts"));
     m_run->setProperty("primary", true);
     m_run->setAccessibleName(tr("Run"));
     m_find->setFixedHeight(buttonHeight);
@@ -129,6 +128,7 @@ void TopBar::showValidity()
         m_validity->setText(tr("%1 unplaced").arg(unplaced));
     else
         m_validity->setText(spareText());
+    m_validity->setAccessibleName(tr("Conflicts: %1").arg(m_validity->text()));
     const Theme& theme = Theme::of(*this);
     const bool bad = errors > 0, good = m_findings.isKnown() && warnings == 0 && unplaced == 0;
     const QColor& colour = bad ? theme.bad : good ? theme.good : theme.text;

@@ -96,8 +96,8 @@ void WindowActions::makeViewActions()
     familiesPanel = panel(tr("Families"), QStringLiteral("families"), 1, tr("Tray and families, at the left"));
     inspectorPanel =
         panel(tr("Inspector"), QStringLiteral("inspector"), 2, tr("Why, and what would help, at the right"));
-    memoryPanel =
-        panel(tr("Memory"), QStringLiteral("memory"), 3, tr("A device's memory over time, large, below the lanes"));
+    dockPanel = panel(tr("Dock"), QStringLiteral("dock"), 3,
+                      tr("Below the lanes: memory, compare, run, kernels, transfers, microbatches"));
     overview = panel(tr("Overview"), QStringLiteral("overview"), 4, tr("All of the schedule, above the lanes"));
     legend = panel(tr("Legend"), QStringLiteral("legend"), 5, tr("What the signs in the lanes mean"));
     hints = make(tr("Show the hints again"), {}, tr("Drag a block, click idle time, run: where that is done"));

@@ -31,7 +31,7 @@ public:
     QAction *run, *openOverlay, *clearOverlay, *calibrate, *costsFrom, *traceLanes;
     QAction *palette, *diagnostics, *theme, *shortcuts, *hints;
     /// The parts of the window; checked while visible.
-    QAction *familiesPanel, *inspectorPanel, *memoryPanel, *overview, *legend;
+    QAction *familiesPanel, *inspectorPanel, *dockPanel, *overview, *legend;
 
     QMenu *recentMenu, *fileMenu, *viewMenu;
     QMenu* scheduleMenu; ///< editing: the families are beside it in the window
@@ -41,7 +41,7 @@ public:
 
     /// Lists a view's own actions in the View menu and in the shortcut list.
     void addView(const QString& name, QWidget* view);
-    QList<QAction*> panels() const { return {familiesPanel, inspectorPanel, memoryPanel, overview, legend}; }
+    QList<QAction*> panels() const { return {familiesPanel, inspectorPanel, dockPanel, overview, legend}; }
     void addSide(QAction* action); ///< of the switch Predicted | Measured | Both
     QList<ShortcutList::Group> groups() const;
 

@@ -28,7 +28,8 @@ void WindowFrames::remember(QWidget* window, const QString& key)
 
 bool WindowFrames::eventFilter(QObject* watched, QEvent* event)
 {
-    if (event->type() == QEvent::Hide) {
+    // A window that stands in another one has the frame of that.
+    if (event->type() == QEvent::Hide && static_cast<QWidget*>(watched)->isWindow()) {
         m_settings.setValue(geometryKey.arg(watched->objectName()), static_cast<QWidget*>(watched)->saveGeometry());
         const QList<QSplitter*> splitters = watched->findChildren<QSplitter*>();
         for (qsizetype i = 0; i < splitters.size(); ++i)

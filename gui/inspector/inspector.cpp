@@ -8,7 +8,6 @@
 #include "gui/inspector/blockchip.h"
 #include "gui/inspector/blockexplanation.h"
 #include "gui/inspector/blockfacts.h"
-#include "gui/inspector/kernellist.h"
 #include "gui/inspector/lanefields.h"
 #include "gui/inspector/pairparts.h"
 #include "gui/inspector/rangefacts.h"
@@ -90,11 +89,7 @@ Inspector::Inspector(TimelineView& timeline, QWidget* parent)
     layout->addLayout(m_belowWhy);
     layout->addWidget(new PairParts(m_document, this));
     layout->addWidget(new RangeFacts(timeline, this));
-    auto* facts = new QWidget(this);
-    auto* factRows = makeLayout<QVBoxLayout>(facts, {0, 0, 0, 0});
-    factRows->addWidget(m_facts);
-    factRows->addWidget(new KernelList(m_document, facts));
-    m_factSection = new Section(tr("Facts"), facts, true, this);
+    m_factSection = new Section(tr("Facts"), m_facts, true, this);
     layout->addWidget(m_factSection);
     m_editSection = new Section(tr("Edit by numbers"), buildFields(), false, this);
     layout->addWidget(m_editSection);

@@ -2,6 +2,7 @@
 #include "gui/inspector/kernellist.h"
 
 #include "gui/inspector/blockexplanation.h"
+#include "gui/widgets/copying.h"
 #include "gui/widgets/theme.h"
 #include "gui/widgets/words.h"
 
@@ -15,7 +16,6 @@ namespace pipewright {
 namespace {
 
 constexpr int heightOfRow = 22, timeWidth = 84;
-constexpr int openRows = 4; ///< room for a group that is opened
 
 } // namespace
 
@@ -34,6 +34,7 @@ KernelList::KernelList(Document& document, QWidget* parent) : QuietFocus(parent)
     header()->setSectionResizeMode(2, QHeaderView::Fixed);
     header()->resizeSection(2, timeWidth);
     header()->setFont(Theme::words(TextSize::Small));
+    makeCopyable(*this);
     connect(&document, &Document::selectionChanged, this, &KernelList::fill);
     connect(&document, &Document::overlayChanged, this, &KernelList::fill);
     connect(&document, &Document::sideChanged, this, &KernelList::fill);
@@ -92,7 +93,6 @@ void KernelList::fill()
             describe(row, sum.count, sum.time);
         }
     }
-    setFixedHeight(header()->sizeHint().height() + heightOfRow * (topLevelItemCount() + openRows));
 }
 
 } // namespace pipewright

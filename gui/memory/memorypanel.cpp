@@ -20,6 +20,8 @@ constexpr int captionLeft = 18;
 constexpr int gapOfRows = 4;
 constexpr int lowestRow = 22; // a name and a peak fit
 constexpr int tickDistance = 24;
+constexpr int kindHeight = 15, leastKinds = 96; // pixels: a kind's line, and the least width that says what it is
+constexpr float bandOpacity = 0.42f, swatchOpacity = 0.75f;
 
 /// 1, 2 or 5 times a power of two of the unit that sizes are written in: round numbers of KiB, MiB, GiB.
 Bytes niceStep(double least)
@@ -73,6 +75,32 @@ void MemoryPanel::showDesign(const MemoryContent& content)
     if (before != m_devices.size() || allBefore != m_shownAll)
         refreshButton();
     update();
+}
+
+void MemoryPanel::setKinds(const std::optional<DeviceMemory>& memory)
+{
+    if (memory == m_memory)
+        return;
+    m_memory = memory;
+    setAccessibleDescription(kindTexts().join(QStringLiteral(", ")));
+    update();
+}
+
+std::vector<MemoryKind> MemoryPanel::shownKinds() const
+{
+    if (!m_memory || showsAll())
+        return {};
+    std::vector<MemoryKind> kinds = memoryKinds(Theme::of(*this), std::span(&*m_memory, 1));
+    std::erase_if(kinds, [this](const MemoryKind& kind) { return (*m_memory).*kind.bytes == 0; });
+    return kinds;
+}
+
+QStringList MemoryPanel::kindTexts() const
+{
+    QStringList texts;
+    for (const MemoryKind& kind : shownKinds())
+        texts.prepend(QStringLiteral("%1 %2").arg(kind.name, sizeText((*m_memory).*kind.bytes)));
+    return texts;
 }
 
 void MemoryPanel::setAxis(const TimeAxis& axis)
@@ -225,8 +253,10 @@ void MemoryPanel::paintEvent(QPaintEvent*)
     for (const int device : shownDevices())
         m_rectangles +=
             MemoryCurve(m_axis, plotOf(device), most).paint(painter, m_devices[device], theme, devicePixelRatioF());
-    for (const int device : shownDevices())
+    for (const int device : shownDevices()) {
+        paintBands(painter, m_devices[device], plotOf(device));
         paintRow(painter, device, plotOf(device));
+    }
     if (!m_nothing.isEmpty()) {
         painter.setFont(Theme::words(TextSize::Small));
         painter.setPen(theme.dim);
@@ -297,6 +327,8 @@ void MemoryPanel::paintRow(QPainter& painter, int index, const QRectF& area) con
         painter.setPen(over ? theme.bad : theme.text);
         painter.drawText(box, Qt::AlignCenter, peakWords(index));
     }
+    if (!rows && paintKinds(painter, area))
+        return;
     if (!rows && device.persistent > 0 && !device.filled.empty()) {
         const double y = plot.yOf(static_cast<double>(device.persistent));
         const QRectF ground(area.left() + 10, y, area.width() - 20, area.bottom() - y);
@@ -310,12 +342,84 @@ void MemoryPanel::paintRow(QPainter& painter, int index, const QRectF& area) con
     }
 }
 
+/// What the device holds all the time, in bands of its kinds; what comes and goes is the curve above them.
+void MemoryPanel::paintBands(QPainter& painter, const MemoryOfDevice& device, const QRectF& area) const
+{
+    const MemoryCurve plot(m_axis, area, top());
+    // Older versions of weights, and gradients that are still to be shared out, come and go: then it is one band.
+    if (device.filled.empty() || !m_memory
+        || m_memory->weights + m_memory->gradients + m_memory->optimizer + m_memory->framework != device.persistent)
+        return;
+    Bytes below = 0;
+    for (const MemoryKind& kind : shownKinds()) {
+        const Bytes above = below + (*m_memory).*kind.bytes;
+        if (above > device.persistent)
+            return;
+        const double upper = std::round(plot.yOf(double(above))), lower = std::round(plot.yOf(double(below)));
+        QColor color = kind.color;
+        color.setAlphaF(bandOpacity);
+        painter.fillRect(QRectF(area.left(), upper, area.width(), lower - upper), color);
+        below = above;
+    }
+}
+
+/// The kinds at the right of the plot, where the lanes have their idle time; as many as there is room for, the rest as
+/// one sum. False where there is no room for any, or nothing to say.
+bool MemoryPanel::paintKinds(QPainter& painter, const QRectF& area) const
+{
+    const Theme& theme = Theme::of(*this);
+    const QRectF room(area.right() + 14, area.top(), width() - area.right() - 22, area.height());
+    std::vector<MemoryKind> kinds = shownKinds();
+    std::reverse(kinds.begin(), kinds.end());
+    const auto rows = static_cast<std::size_t>(room.height() / kindHeight);
+    if (room.width() < leastKinds || rows < 1 || kinds.empty())
+        return false;
+    const bool all = kinds.size() < rows; // below their heading
+    const std::size_t named = all ? kinds.size() : rows > 2 ? rows - 2 : 0;
+    std::stable_sort(
+        kinds.begin(), all ? kinds.begin() : kinds.end(),
+        [this](const MemoryKind& a, const MemoryKind& b) { return (*m_memory).*a.bytes > (*m_memory).*b.bytes; });
+    double y = room.top();
+    const auto line = [&](const QString& name, const QString& value, const QColor* color) {
+        const QRectF row(room.left(), y, room.width(), kindHeight);
+        if (color) {
+            QColor swatch = *color;
+            swatch.setAlphaF(swatchOpacity);
+            painter.fillRect(QRectF(row.left(), row.top() + 4, 7, 7), swatch);
+        }
+        painter.setPen(theme.dim);
+        painter.setFont(Theme::words(TextSize::Small));
+        const double number = QFontMetricsF(Theme::numbers(TextSize::Small)).horizontalAdvance(value);
+        painter.drawText(
+            row.adjusted(color ? 12 : 0, 0, -number - 4, 0), Qt::AlignLeft | Qt::AlignVCenter,
+            painter.fontMetrics().elidedText(name, Qt::ElideRight, int(row.width() - number - (color ? 16 : 4))));
+        painter.setPen(theme.text);
+        painter.setFont(Theme::numbers(TextSize::Small));
+        painter.drawText(row, Qt::AlignRight | Qt::AlignVCenter, value);
+        y += kindHeight;
+    };
+    // In one unit, which the heading says, so that the names have room.
+    const Bytes largest = m_memory->peak;
+    const auto number = [largest](Bytes bytes) { return sizeText(bytes, largest).section(QChar(0x00A0), 0, 0); };
+    if (rows > 1)
+        line(m_side == Side::Predicted ? tr("at the peak") : tr("at the peak, predicted"),
+             sizeText(largest, largest).section(QChar(0x00A0), 1), nullptr);
+    Bytes rest = 0;
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+        const Bytes bytes = (*m_memory).*kinds[i].bytes;
+        if (i < named)
+            line(kinds[i].name, number(bytes), &kinds[i].color);
+        else
+            rest += bytes;
+    }
+    if (rest > 0)
+        line(named > 0 ? tr("others") : tr("in all"), rows > 1 ? number(rest) : sizeText(rest), nullptr);
+    return true;
+}
+
 void MemoryPanel::paintHeader(QPainter& painter) const
 {
     const Theme& theme = Theme::of(*this);
-    painter.setFont(Theme::heading());
-    painter.setPen(theme.dim);
-    painter.drawText(QRectF(captionLeft, 4, 200, 16), Qt::AlignLeft | Qt::AlignVCenter, tr("Memory"));
     QStringList words;
     if (const std::vector<int> shown = shownDevices(); shown.size() == 1) {
         const MemoryOfDevice& device = m_devices[shown.front()];

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "gui/memory/memorycontent.h"
+#include "gui/memory/memorykinds.h"
 #include "gui/widgets/timereadings.h"
 
 #include <QWidget>
@@ -22,6 +23,11 @@ public:
 
     /// The curves are copied, since the axis may change while the document is between two predictions.
     void showDesign(const MemoryContent& content);
+    /// What the large device holds at its predicted peak, by kind: bands below its curve, and numbers at the right.
+    /// Nothing: only what it holds all the time is named.
+    void setKinds(const std::optional<DeviceMemory>& memory);
+    /// "activations 27.3 GiB", from the top of the stack down; empty without kinds.
+    QStringList kindTexts() const;
     void setAxis(const TimeAxis& axis);
     void setReadings(const TimeReadings& readings);
     int device() const { return m_device; }
@@ -62,13 +68,17 @@ private:
     void paintHeader(QPainter& painter) const;
     QString peakText(int device, bool both) const;
     QString peakWords(int device) const; ///< "peak 77.6 GiB"
+    void paintBands(QPainter& painter, const MemoryOfDevice& device, const QRectF& area) const;
+    bool paintKinds(QPainter& painter, const QRectF& area) const;
+    std::vector<MemoryKind> shownKinds() const; ///< from the bottom of the stack up; those it has none of left out
     void refreshButton();
 
     QToolButton* m_mode;
     TimeAxis m_axis;
     TimeReadings m_readings;
     std::vector<MemoryOfDevice> m_devices;
-    QString m_nothing; ///< shown instead of curves
+    std::optional<DeviceMemory> m_memory; ///< of the large device
+    QString m_nothing;                    ///< shown instead of curves
     Side m_side = Side::Predicted;
     bool m_recorded = false; ///< there is an overlay
     bool m_comparesDrag = false;

@@ -35,8 +35,8 @@ double roundStep(double least)
     return 10 * decade;
 }
 
-/// With some room around the points.
-QRectF wholeRange(const std::vector<QPointF>& points, TradeOffPlot::Value value)
+/// With some room around the points. `fromZero`: both axes begin there.
+QRectF wholeRange(const std::vector<QPointF>& points, bool fromZero)
 {
     QRectF range;
     if (!points.empty())
@@ -47,10 +47,10 @@ QRectF wholeRange(const std::vector<QPointF>& points, TradeOffPlot::Value value)
         range.setTop(std::min(range.top(), point.y()));
         range.setBottom(std::max(range.bottom(), point.y()));
     }
-    if (value == TradeOffPlot::Value::Bubble)
+    if (fromZero)
         return {0, 0, std::max(range.right(), 1e-9) * 1.08, std::max(range.bottom(), 0.01) * 1.1};
-    const double width = std::max({range.width(), 0.02 * range.right(), 1.0});
-    const double height = std::max({range.height(), 0.02 * range.bottom(), 1.0});
+    const double width = std::max({range.width(), 0.02 * range.right(), 1e-9});
+    const double height = std::max({range.height(), 0.02 * range.bottom(), 1e-9});
     const double left = std::max(0.0, range.left() - 0.08 * width), top = std::max(0.0, range.top() - 0.1 * height);
     return {left, top, range.left() + 1.12 * width - left, range.top() + 1.12 * height - top};
 }
@@ -68,6 +68,15 @@ TradeOffPlot::TradeOffPlot(Value value, QWidget* parent) : QWidget(parent), m_va
     m_chart->setAttribute(Qt::WA_TransparentForMouseEvents);
     m_chart->setPlotMargins(leftMargin, topMargin, rightMargin, bottomMargin);
     m_chart->setForeground([this](QPainter& painter) { paint(painter); });
+}
+
+void TradeOffPlot::makeSmall()
+{
+    m_small = true;
+    setMinimumSize(120, 104);
+    setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Fixed);
+    setToolTip({});
+    m_chart->setPlotMargins(8, 8, 8, 18);
 }
 
 QString TradeOffPlot::memoryText(double memory) const
@@ -115,7 +124,7 @@ void TradeOffPlot::refresh()
             all.emplace_back(point.memory, point.value);
     if (m_present)
         all.push_back(*m_present);
-    m_whole = wholeRange(all, m_value);
+    m_whole = wholeRange(all, m_value == Value::Bubble && !m_small); // a small one needs all its room
     if (m_all)
         m_shown = m_whole;
     m_chart->clear();
@@ -206,6 +215,8 @@ QRectF TradeOffPlot::valueCaption() const
 
 std::vector<TradeOffPlot::Name> TradeOffPlot::namesOnFront() const
 {
+    if (m_small)
+        return {};
     const QFontMetricsF metrics(Theme::words(TextSize::Small));
     const QRectF plot = m_chart->plotArea();
     std::vector<int> front;
@@ -257,6 +268,16 @@ void TradeOffPlot::paintAxes(QPainter& painter) const
 {
     const Theme& theme = Theme::of(*this);
     const QRectF plot = m_chart->plotArea();
+    if (m_small) {
+        painter.setPen(theme.dim);
+        painter.setFont(Theme::words(TextSize::Small));
+        painter.fillRect(QRectF(plot.left(), plot.bottom(), plot.width(), 1), theme.hairline);
+        painter.fillRect(QRectF(plot.left(), plot.top(), 1, plot.height()), theme.hairline);
+        painter.drawText(QRectF(plot.left(), plot.bottom() + 2, plot.width(), 15), Qt::AlignRight | Qt::AlignVCenter,
+                         tr("peak →"));
+        painter.drawText(valueCaption(), Qt::AlignLeft | Qt::AlignVCenter, tr("↑ bubble"));
+        return;
+    }
     painter.setFont(Theme::numbers(TextSize::Small));
     painter.setPen(theme.dim);
     if (m_points.empty() && m_value == Value::Step)
@@ -298,8 +319,11 @@ void TradeOffPlot::paint(QPainter& painter) const
         const double x = m_chart->xOf(double(m_limit));
         painter.setPen(QPen(theme.bad, 1, Qt::DashLine));
         painter.drawLine(QPointF(x, plot.top()), QPointF(x, plot.bottom()));
-        painter.drawText(QRectF(x - 124, plot.top(), 120, 16), Qt::AlignRight | Qt::AlignVCenter,
-                         tr("limit %1").arg(sizeText(m_limit)));
+        painter.setFont(Theme::words(TextSize::Small));
+        const QString limit = tr("limit %1").arg(sizeText(m_limit));
+        const QRectF caption(x - 124, m_small ? plot.bottom() - 17 : plot.top(), 120, 16);
+        if (!m_small || caption.right() - painter.fontMetrics().horizontalAdvance(limit) > plot.left())
+            painter.drawText(caption, Qt::AlignRight | Qt::AlignVCenter, limit);
     }
     painter.save();
     painter.setClipRect(plot.adjusted(-radius, -radius, radius, radius));
@@ -308,7 +332,8 @@ void TradeOffPlot::paint(QPainter& painter) const
             continue;
         const bool front = isOnFront(i);
         painter.setPen(QPen(theme.background, 1));
-        painter.setBrush(front ? theme.accent : theme.dim);
+        const bool over = m_inBytes && m_limit > 0 && m_points[i].memory > double(m_limit);
+        painter.setBrush(over ? theme.bad : front ? theme.accent : theme.dim);
         painter.drawEllipse(positionOf(i), front ? radius : radius - 1, front ? radius : radius - 1);
     }
     painter.setFont(Theme::words(TextSize::Small));
@@ -322,8 +347,8 @@ void TradeOffPlot::paint(QPainter& painter) const
     painter.setBrush(Qt::NoBrush);
     if (m_present) {
         painter.setPen(QPen(theme.selection, 1.5));
-        painter.drawEllipse(QPointF(m_chart->xOf(m_present->x()), m_chart->yOf(m_present->y())), radius + 4,
-                            radius + 4);
+        const double ring = radius + (m_small ? 2 : 4);
+        painter.drawEllipse(QPointF(m_chart->xOf(m_present->x()), m_chart->yOf(m_present->y())), ring, ring);
     }
     painter.restore();
     if (m_current >= 0 && m_points[m_current].possible && plot.contains(positionOf(m_current)))
@@ -339,10 +364,11 @@ void TradeOffPlot::paintLabel(QPainter& painter) const
     painter.setBrush(Qt::NoBrush);
     painter.setPen(QPen(theme.accent, 2));
     painter.drawEllipse(at, radius + 2.5, radius + 2.5);
-    const QString text = tr("%1 · %2 · %3").arg(point.name, memoryText(point.memory), valueText(point.value));
-    painter.setFont(Theme::words(TextSize::Normal, QFont::DemiBold));
-    const double width = painter.fontMetrics().horizontalAdvance(text) + 20;
-    QRectF label(at.x() + 12, at.y() - 32, width, 24);
+    const QString text =
+        m_small ? point.name : tr("%1 · %2 · %3").arg(point.name, memoryText(point.memory), valueText(point.value));
+    painter.setFont(Theme::words(m_small ? TextSize::Small : TextSize::Normal, QFont::DemiBold));
+    const double width = painter.fontMetrics().horizontalAdvance(text) + (m_small ? 10 : 20);
+    QRectF label(at.x() + 12, at.y() - (m_small ? 24 : 32), width, m_small ? 17 : 24);
     label.moveLeft(std::clamp(label.left(), plot.left(), std::max(plot.left(), plot.right() - width)));
     label.moveTop(std::max(label.top(), plot.top()));
     painter.setPen(theme.hairline);
@@ -367,7 +393,7 @@ void TradeOffPlot::mouseMoveEvent(QMouseEvent* event)
     }
     const int point = pointAt(event->position());
     setCursor(point >= 0 ? Qt::PointingHandCursor : Qt::ArrowCursor);
-    if (point >= 0)
+    if (point >= 0 || m_small)
         setCurrent(point);
 }
 
@@ -377,7 +403,7 @@ void TradeOffPlot::mousePressEvent(QMouseEvent* event)
     if (point >= 0) {
         setCurrent(point);
         Q_EMIT taken(point);
-    } else if (event->button() == Qt::LeftButton || event->button() == Qt::MiddleButton) {
+    } else if (!m_small && (event->button() == Qt::LeftButton || event->button() == Qt::MiddleButton)) {
         m_held = event->position();
         setCursor(Qt::ClosedHandCursor);
     }
@@ -389,8 +415,17 @@ void TradeOffPlot::mouseReleaseEvent(QMouseEvent*)
     setCursor(Qt::ArrowCursor);
 }
 
+void TradeOffPlot::leaveEvent(QEvent* event)
+{
+    QWidget::leaveEvent(event);
+    if (m_small && !hasFocus())
+        setCurrent(-1);
+}
+
 void TradeOffPlot::wheelEvent(QWheelEvent* event)
 {
+    if (m_small)
+        return event->ignore();
     const double notches = event->angleDelta().y() / 120.0;
     zoomBy(std::pow(1.25, notches), event->position());
     event->accept();
@@ -398,6 +433,12 @@ void TradeOffPlot::wheelEvent(QWheelEvent* event)
 
 void TradeOffPlot::keyPressEvent(QKeyEvent* event)
 {
+    const auto zooms = [](int key) {
+        return key == Qt::Key_Plus || key == Qt::Key_Equal || key == Qt::Key_Minus || key == Qt::Key_Home
+               || key == Qt::Key_0;
+    };
+    if (m_small && zooms(event->key()))
+        return QWidget::keyPressEvent(event);
     int direction = 0;
     switch (event->key()) {
     case Qt::Key_Return:

@@ -27,6 +27,9 @@ public:
         Step,   ///< nanoseconds, from the shortest on, as its memory is from the least on
     };
     explicit TradeOffPlot(Value value, QWidget* parent = nullptr);
+    /// For a column beside other things: without numbers at the axes and names beside points, always all of it; the
+    /// point under the cursor is named.
+    void makeSmall();
 
     struct Point {
         QString name;
@@ -54,7 +57,7 @@ public:
     void panBy(QPointF pixels);
     void showAll();
     QRectF shown() const { return m_shown; } ///< memory from left to right, the value from top() up to bottom()
-    QSize sizeHint() const override { return {640, 420}; }
+    QSize sizeHint() const override { return m_small ? QSize(200, 128) : QSize(640, 420); }
 
 Q_SIGNALS:
     void currentChanged(int point);
@@ -65,6 +68,7 @@ protected:
     void mouseMoveEvent(QMouseEvent* event) override;
     void mousePressEvent(QMouseEvent* event) override;
     void mouseReleaseEvent(QMouseEvent* event) override;
+    void leaveEvent(QEvent* event) override;
     void wheelEvent(QWheelEvent* event) override;
     void keyPressEvent(QKeyEvent* event) override;
 
@@ -76,6 +80,7 @@ private:
     QRectF valueCaption() const; ///< where the second axis is named
 
     const Value m_value;
+    bool m_small = false;
     Chart* m_chart;
     std::vector<Point> m_points;
     bool m_inBytes = true; ///< otherwise memory is in microbatches

@@ -5,6 +5,7 @@
 #include "gui/compare/noisefields.h"
 #include "gui/search/tradeoffplot.h"
 #include "gui/widgets/closingrow.h"
+#include "gui/widgets/copying.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/layouts.h"
 #include "gui/widgets/onscreen.h"
@@ -70,6 +71,7 @@ TradeOffWindow::TradeOffWindow(Document& document, QWidget* parent)
     m_list->setUniformRowHeights(true);
     m_list->setFrameShape(QFrame::NoFrame);
     m_list->setSortingEnabled(true);
+    makeCopyable(*m_list);
     m_list->sortByColumn(Memory, Qt::AscendingOrder);
     m_list->header()->setStretchLastSection(false);
     m_list->header()->setSectionResizeMode(Name, QHeaderView::Stretch);

@@ -51,6 +51,7 @@ public:
 
     void reload();         ///< the design changed
     void refreshHeaders(); ///< the recording changed
+    const std::vector<LaneHeader>& headers() const { return m_headers; }
     void paint(QPainter& painter, const QRect& viewport, const QRect& exposed, int scrolled);
 
     enum class Mark { Critical, Slack, Heat, Before };

@@ -145,7 +145,9 @@ public:
     QRect rect() const override { return onScreen(m_view, m_view.rectOfLane(m_device)); }
     QString text(QAccessible::Text kind) const override
     {
-        return kind == QAccessible::Name ? m_view.nameOfLane(m_device) : QString();
+        return kind == QAccessible::Name          ? m_view.nameOfLane(m_device)
+               : kind == QAccessible::Description ? m_view.numbersOfLane(m_device)
+                                                  : QString();
     }
     QAccessible::State state() const override { return {}; }
     QAccessibleInterface* of(const Block& block) const

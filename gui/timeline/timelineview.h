@@ -118,6 +118,8 @@ public:
     Document& document() const;
     /// Tooltip of a block: name, times with units, source of the cost, slack, bytes. Rich text.
     QString describe(const Block& block) const;
+    /// The numbers that stand in a lane: "peak 77.7 / 141 GiB, idle 27.2 %, predicted".
+    QString numbersOfLane(int device) const;
     const IdleBars& idle() const;
     QString idleText(int device) const; ///< its idle time with every cause, a line each
 

@@ -286,4 +286,18 @@ void TimelineView::dropEvent(QDropEvent* event)
         event->ignore();
 }
 
+QString TimelineView::numbersOfLane(int device) const
+{
+    const std::vector<LaneHeader>& headers = d->canvas.headers();
+    QStringList parts;
+    if (device >= 0 && device < std::ssize(headers) && !headers[device].memory.isEmpty())
+        parts << (headers[device].memory.startsWith(tr("peak")) ? headers[device].memory
+                                                                : tr("peak %1").arg(headers[device].memory));
+    if (const QString idle = d->idle.percentLabel(device); !idle.isEmpty())
+        parts << tr("idle %1").arg(idle);
+    if (!parts.isEmpty())
+        parts << sideName(d->shown.side());
+    return parts.join(QStringLiteral(", "));
+}
+
 } // namespace pipewright

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/trace/causetable.h"
 
+#include "gui/widgets/copying.h"
 #include "gui/widgets/theme.h"
 #include "gui/widgets/words.h"
 #include "traces/analysis/causetext.h"
@@ -26,6 +27,7 @@ CauseTable::CauseTable(Document& document, QWidget* parent) : QuietFocus(parent)
     header()->setSectionResizeMode(0, QHeaderView::Stretch);
     header()->setSectionResizeMode(1, QHeaderView::ResizeToContents);
     header()->setFont(Theme::words(TextSize::Small));
+    makeCopyable(*this);
     connect(this, &QTreeWidget::currentItemChanged, this, [this](QTreeWidgetItem* item) {
         if (const std::vector<Block> blocks = item ? blocksOf(indexOfTopLevelItem(item)) : std::vector<Block>();
             !blocks.empty())

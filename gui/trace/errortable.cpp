@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/trace/errortable.h"
 
+#include "gui/widgets/copying.h"
 #include "gui/widgets/theme.h"
 #include "gui/widgets/words.h"
 #include "traces/analysis/durationdifference.h"
@@ -115,6 +116,7 @@ ErrorTable::ErrorTable(Document& document, QWidget* parent)
     horizontalHeader()->setResizeContentsPrecision(0);
     horizontalHeader()->setHighlightSections(false);
     horizontalHeader()->setFont(Theme::words(TextSize::Small));
+    makeCopyable(*this);
     connect(selectionModel(), &QItemSelectionModel::currentRowChanged, this,
             [this, &document](const QModelIndex& current) {
                 if (const auto block = m_model->blockAt(current.row()); current.isValid() && block)

@@ -98,7 +98,7 @@ RunErrors::RunErrors(Document& document, QWidget* parent)
 void RunErrors::build()
 {
     m_tabs->setDocumentMode(true);
-    m_tabs->setMinimumHeight(190);
+    m_tabs->setAccessibleName(tr("Causes, blocks and notes of the run"));
     m_tabs->addTab(m_causes, tr("causes"));
     m_tabs->addTab(m_table, tr("blocks"));
     m_tabs->addTab(m_notes, tr("notes"));
@@ -144,7 +144,6 @@ void RunErrors::build()
     layout->addWidget(m_step);
     layout->addWidget(m_verdict);
     layout->addWidget(m_facts);
-    layout->addWidget(m_tabs, 1);
     layout->addLayout(buttons);
 }
 
@@ -240,6 +239,7 @@ void RunErrors::refresh()
 {
     const Document::Overlay* overlay = m_document.overlay();
     setVisible(overlay != nullptr);
+    m_tabs->setVisible(overlay != nullptr);
     const QString path = overlay || m_document.isOverlayPending() ? m_document.overlayPath() : QString();
     if (path != m_notesOf) {
         m_notesOf = path;
@@ -249,9 +249,6 @@ void RunErrors::refresh()
         return;
     fillSteps();
     m_verdict->setText(verdictOf(m_document.design(), overlay->explanation));
-    // High enough to show the last row, which completes the sum, unless there are very many rows.
-    constexpr int rowHeight = 22, aroundRows = 74, lowest = 190, highest = 420;
-    m_tabs->setMinimumHeight(std::clamp(m_causes->topLevelItemCount() * rowHeight + aroundRows, lowest, highest));
     const Comparison& comparison = overlay->comparison;
     m_heading->setText(tr("Predicted → measured, %1").arg(TraceWindow::titleOf(overlay->path)));
     m_heading->setToolTip(overlay->path);

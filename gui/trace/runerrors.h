@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Prediction against the overlaid run: the step, a verdict, the main numbers, then causes, blocks by error, and notes.
+// Prediction against the overlaid run: the step, a verdict, the main numbers. Its tables (causes, blocks by error,
+// notes) are a widget of their own, which the window places where there is room for them.
 #pragma once
 
 #include "gui/document/document.h"
@@ -28,7 +29,7 @@ public:
     explicit RunErrors(Document& document, QWidget* parent = nullptr);
     ErrorTable* table() const { return m_table; }
     CauseTable* causes() const { return m_causes; }
-    QTabWidget* tabs() const { return m_tabs; }
+    QTabWidget* tabs() const { return m_tabs; } ///< the tables; hidden without a run
     NoteList* notes() const { return m_notes; }
     QComboBox* stepPicker() const { return m_step; }
     const FactList& facts() const { return *m_facts; }

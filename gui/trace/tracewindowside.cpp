@@ -6,6 +6,7 @@
 #include "gui/trace/devicetimelist.h"
 #include "gui/trace/notelist.h"
 #include "gui/trace/tracetables.h"
+#include "gui/widgets/copying.h"
 #include "gui/widgets/factlist.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/layouts.h"
@@ -53,6 +54,7 @@ QTreeWidget* makeSumTable(const QString& name, const QStringList& columns, QWidg
     table->setUniformRowHeights(true);
     table->setFrameShape(QFrame::NoFrame);
     table->setSortingEnabled(true);
+    makeCopyable(*table);
     table->header()->setStretchLastSection(false);
     table->header()->setSectionResizeMode(0, QHeaderView::Stretch);
     for (int column = 1; column < columns.size(); ++column) {

@@ -110,8 +110,8 @@ private Q_SLOTS:
         };
         const auto captions = [&list] {
             QStringList texts;
-            for (const QLabel* label : list.findChildren<QLabel*>())
-                texts << label->text();
+            for (int column = 0; column < 3; ++column)
+                texts << list.list()->headerItem()->text(column);
             return texts;
         };
         const std::size_t gpipe = row("gpipe"), present = row("zb-h1");
@@ -120,12 +120,13 @@ private Q_SLOTS:
         QVERIFY(list.estimates()[gpipe]->peakBytes > limit);
         QVERIFY(captions().contains(QStringLiteral("peak GiB")));
         const Bytes peak = fixture.document().prediction()->metrics.devices[3].peakBytes; // the fullest
-        const auto text = [&list](std::size_t family) { return list.list()->topLevelItem(int(family))->text(2); };
+        const auto text = [&list](std::size_t family) { return list.row(family)->text(2); };
         QCOMPARE(text(present) + QStringLiteral("\u00a0GiB"), sizeText(peak));
         QCOMPARE(text(gpipe) + QStringLiteral("\u00a0GiB"),
                  sizeText(list.estimates()[gpipe]->peakBytes.value(), Bytes{100} << 30));
         const auto isRed = [&list](std::size_t family) {
-            const QTreeWidgetItem* item = list.list()->topLevelItem(int(family));
+            const QTreeWidgetItem* item = list.row(family);
+            list.list()->scrollToItem(item);
             const QImage picture = list.list()->viewport()->grab(list.list()->visualItemRect(item)).toImage();
             const QColor bad = Theme::of(list).bad;
             for (int x = 0; x < picture.width(); ++x)

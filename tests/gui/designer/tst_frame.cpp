@@ -240,7 +240,7 @@ private Q_SLOTS:
         next.show();
         QVERIFY(!next.memory().isVisible() && next.timeline().isVisible());
         QVERIFY(!next.windowActions().familiesPanel->isChecked());
-        next.windowActions().memoryPanel->trigger();
+        next.windowActions().dockPanel->trigger();
         QVERIFY(next.memory().isVisible());
     }
 

@@ -107,7 +107,7 @@ private Q_SLOTS:
         QVERIFY(several > 0);
     }
 
-    void theInspectorListsTheKernelsByGroup()
+    void theDockListsTheKernelsByGroup()
     {
         KernelLanesFixture probe;
         const TaskId late = taskOfBlock(probe.document().prediction()->program, someBlock);

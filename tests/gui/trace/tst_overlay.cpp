@@ -6,6 +6,7 @@
 #include "gui/designer/mainwindowfixture.h"
 #include "gui/designer/overlays.h"
 #include "gui/designer/windowactions.h"
+#include "gui/dock/dock.h"
 #include "gui/document/memberforecast.h"
 #include "gui/document/timelinelayout.h"
 #include "gui/inspector/blockexplanation.h"
@@ -243,6 +244,7 @@ private Q_SLOTS:
         // The largest cause comes first, and choosing it chooses its blocks, all on that device.
         CauseTable* causes = errors.causes();
         QVERIFY(causes->topLevelItem(0)->text(0).startsWith(slow));
+        fixture.window.dock().showPage(QStringLiteral("run"));
         // The focus alone chooses nothing: neither here nor in the table of blocks.
         QVERIFY(QTest::qWaitForWindowActive(&fixture.window));
         const std::optional<Block> before = fixture.document().selection();
