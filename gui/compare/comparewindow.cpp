@@ -61,6 +61,7 @@ CompareWindow::CompareWindow(Document& document, QWidget* parent)
     addButton->setPopupMode(QToolButton::InstantPopup);
     m_take->setToolTip(tr("The chosen schedule replaces the present one; one undo brings that back"));
     m_remove->setToolTip(tr("Takes the chosen schedule out of the comparison"));
+    m_own->hide(); // of a window
     m_own->setToolTip(tr("With the lanes of all schedules on one time axis"));
     for (QPushButton* button : {m_take, m_remove, m_own})
         button->setAutoDefault(false);

@@ -124,7 +124,9 @@ void EditDifferences::showRows(std::vector<Row> rows, int unchanged)
     }
     const bool preview = m_baseline.isPreviewing();
     const QString source =
-        preview ? tr("Predicted: now, and if dropped here") : tr("Predicted: before the edit, and after it");
+        preview
+            ? tr("Predicted: now, and if dropped here. The peaks of a large design are approximate until it is dropped")
+            : tr("Predicted: before the edit, and after it");
     for (std::size_t i = 0; i < m_rows.size(); ++i) {
         Labels& shown = m_rows[i];
         const bool used = i < rows.size();

@@ -173,7 +173,7 @@ FamilyList::FamilyList(Document& document, QWidget* parent)
     auto* header = new QHBoxLayout;
     header->addWidget(makeHeading(tr("Families"), this));
     header->addStretch(1);
-    header->addWidget(makeCaption(tr("peak against bubble"), TextSize::Small, this));
+    header->addWidget(makeCaption(tr("bubble ↑ against peak →"), TextSize::Small, this));
     auto* layout = makeLayout<QVBoxLayout>(this, {0, 0, 0, 0}, 6);
     layout->addLayout(header);
     layout->addWidget(m_plot);

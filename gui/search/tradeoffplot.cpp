@@ -269,13 +269,8 @@ void TradeOffPlot::paintAxes(QPainter& painter) const
     const Theme& theme = Theme::of(*this);
     const QRectF plot = m_chart->plotArea();
     if (m_small) {
-        painter.setPen(theme.dim);
-        painter.setFont(Theme::words(TextSize::Small));
         painter.fillRect(QRectF(plot.left(), plot.bottom(), plot.width(), 1), theme.hairline);
         painter.fillRect(QRectF(plot.left(), plot.top(), 1, plot.height()), theme.hairline);
-        painter.drawText(QRectF(plot.left(), plot.bottom() + 2, plot.width(), 15), Qt::AlignRight | Qt::AlignVCenter,
-                         tr("peak →"));
-        painter.drawText(valueCaption(), Qt::AlignLeft | Qt::AlignVCenter, tr("↑ bubble"));
         return;
     }
     painter.setFont(Theme::numbers(TextSize::Small));
@@ -321,7 +316,7 @@ void TradeOffPlot::paint(QPainter& painter) const
         painter.drawLine(QPointF(x, plot.top()), QPointF(x, plot.bottom()));
         painter.setFont(Theme::words(TextSize::Small));
         const QString limit = tr("limit %1").arg(sizeText(m_limit));
-        const QRectF caption(x - 124, m_small ? plot.bottom() - 17 : plot.top(), 120, 16);
+        const QRectF caption(x - (m_small ? 120 : 124), m_small ? plot.bottom() + 2 : plot.top(), 120, 16);
         if (!m_small || caption.right() - painter.fontMetrics().horizontalAdvance(limit) > plot.left())
             painter.drawText(caption, Qt::AlignRight | Qt::AlignVCenter, limit);
     }

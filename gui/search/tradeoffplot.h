@@ -27,8 +27,8 @@ public:
         Step,   ///< nanoseconds, from the shortest on, as its memory is from the least on
     };
     explicit TradeOffPlot(Value value, QWidget* parent = nullptr);
-    /// For a column beside other things: without numbers at the axes and names beside points, always all of it; the
-    /// point under the cursor is named.
+    /// For a column beside other things, which says what the axes are: without numbers at them and names beside points,
+    /// always all of it; the point under the cursor is named.
     void makeSmall();
 
     struct Point {

@@ -22,6 +22,7 @@ namespace pipewright {
 
 TimelineView::TimelineView(Document& document, QWidget* parent) : QAbstractScrollArea(parent)
 {
+    installTimelineAccessibility(); // first: naming it makes Qt ask for its interface, and keep that
     setFrameShape(QFrame::NoFrame);
     setFocusPolicy(Qt::StrongFocus);
     setAccessibleName(tr("Timeline"));
@@ -32,7 +33,6 @@ TimelineView::TimelineView(Document& document, QWidget* parent) : QAbstractScrol
     setAcceptDrops(true);
     d = std::make_unique<TimelineParts>(*this, document);
     addTimelineActions(*this, *d);
-    installTimelineAccessibility();
     connectParts();
     followDocument();
     reload();

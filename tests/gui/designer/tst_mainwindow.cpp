@@ -413,8 +413,8 @@ private Q_SLOTS:
                 for (const char* name : {"step", "bubble", "peak", "throughput", "moved"})
                     shown << shownNumber(fixture.window, name);
                 const EditDifferences& differences = fixture.window.differences();
-                for (const auto value : {EditDifferences::Idle, EditDifferences::Peak})
-                    shown << differences.value(deviceLabel(fixture.document().design(), 1), value);
+                for (int device = 0; device < 2; ++device) // a large design's peaks are approximate during a drag
+                    shown << differences.value(deviceLabel(fixture.document().design(), device), EditDifferences::Idle);
                 shown << differences.summary();
             }
             return shown;

@@ -19,6 +19,7 @@
 #include <QApplication>
 #include <QProcess>
 #include <QRegularExpression>
+#include <QTabWidget>
 #include <QTest>
 
 #include <cmath>
@@ -134,6 +135,7 @@ struct NumbersFixture : MainWindowFixture {
     void agreesWithTheProgram()
     {
         QVERIFY(settles());
+        QVERIFY(QTest::qWaitForWindowExposed(&window));
         const json predicted = this->predicted();
         QVERIFY(predicted.is_object());
         const QStringList texts = this->texts();
@@ -141,15 +143,11 @@ struct NumbersFixture : MainWindowFixture {
         SAYS(valueOf(texts, QStringLiteral("Step: ")), makespan);
         SAYS(valueOf(texts, QStringLiteral("Bubble: ")), predicted["bubble"]["rate_makespan"].get<double>());
         const QString rate = valueOf(texts, QStringLiteral("Throughput: "));
-        if (predicted.contains("tokens_per_second"))
+        if (predicted.contains("tokens_per_second")) // of formulas alone
             SAYS(rate, predicted["tokens_per_second"].get<double>());
-        else
-            QCOMPARE(rate, QStringLiteral("–"));
         const QString share = valueOf(texts, QStringLiteral("MFU: "));
         if (predicted.contains("model_flops_utilization") && predicted["model_flops_utilization"].get<double>() > 0)
             SAYS(share, predicted["model_flops_utilization"].get<double>());
-        else
-            QCOMPARE(share, QStringLiteral("–"));
 
         double highest = 0, spare = 1e300;
         int fullest = -1, over = 0;
@@ -172,7 +170,9 @@ struct NumbersFixture : MainWindowFixture {
             }
             // The lane: its peak and its idle time.
             const QString lane = laneOf(texts, name);
-            QVERIFY2(lane.endsWith(QStringLiteral(", predicted")), qPrintable(name + QStringLiteral(": ") + lane));
+            QVERIFY2(
+                lane.endsWith(QStringLiteral(", predicted")),
+                qPrintable(QStringLiteral("lane of %1: %2").arg(name, texts.filter(name).join(QStringLiteral(" | ")))));
             SAYS(lane.section(QStringLiteral("idle "), 1), device["idle_ns"].get<double>() / makespan);
             if (peak > 0) {
                 QString shown = lane.section(QStringLiteral("peak "), 1).section(QLatin1Char(','), 0, 0);
@@ -402,7 +402,8 @@ private Q_SLOTS:
         if (!first.contains(QChar(0x00A0)))
             first += QLatin1Char(' ') + pair.section(QChar(0x00A0), -1);
         SAYS(first, predicted);
-        SAYS(valueOf(texts, QStringLiteral("difference: ")), measured / predicted - 1);
+        fixture.window.answers().setCurrentIndex(1); // what the run says
+        SAYS(valueOf(fixture.texts(), QStringLiteral("difference: ")), measured / predicted - 1);
         fixture.document().setSide(Side::Predicted);
         fixture.agreesWithTheProgram();
     }

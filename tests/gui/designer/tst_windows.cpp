@@ -114,7 +114,7 @@ private Q_SLOTS:
         QTRY_VERIFY_WITH_TIMEOUT(list.estimates()[index].has_value(), 120'000);
         const FamilyEstimate& own = *list.estimates()[index];
         QVERIFY(own.makespan != fixture.document().prediction()->metrics.makespan);
-        const QTreeWidgetItem* row = list.list()->topLevelItem(int(index));
+        const QTreeWidgetItem* row = list.row(index);
         QCOMPARE(row->text(1), percentText(fixture.document().prediction()->metrics.rateMakespan)); // of what is shown
         QVERIFY2(row->toolTip(0).contains(QLatin1String("memory limit")), qPrintable(row->toolTip(0)));
         QVERIFY2(row->toolTip(0).contains(durationText(own.makespan)), qPrintable(row->toolTip(0)));
