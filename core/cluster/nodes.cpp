@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <utility>
 
 namespace pipewright {
@@ -135,14 +136,24 @@ LinkSpec NodeLayout::ring(const Axis& inner, const Axis& outer) const
     const auto step = [](const Axis& axis, std::int64_t at) {
         return at / axis.stride % axis.count + 1 < axis.count ? axis.stride : -axis.stride * (axis.count - 1);
     };
+    // Rings repeat along the devices, and so do nodes and switches; places between which neither a ring nor a node ends
+    // send alike.
+    const Nodes& nodes = m_cluster.nodes;
+    const std::int64_t perSwitch = std::int64_t{nodes.devices} * std::max(1, nodes.perSwitch);
+    std::int64_t period = perSwitch, alike = nodes.devices;
+    for (const Axis& axis : {inner, outer})
+        if (axis.count > 1) {
+            period = std::lcm(period, axis.stride * axis.count);
+            alike = std::gcd(alike, axis.stride);
+        }
     LinkSpec slowest;
     SeenKinds seen{};
-    for (std::int64_t from = 0; from < m_sizes.devices(); ++from) {
+    for (std::int64_t from = 0; from < std::min(m_sizes.devices(), period); from += alike) {
         const std::int64_t inside = step(inner, from);
         const std::int64_t to = from + inside + (inside > 0 ? 0 : step(outer, from));
-        if (std::exchange(seen[kindOfHop(m_cluster.nodes, from, to)], true))
+        if (std::exchange(seen[kindOfHop(nodes, from, to)], true))
             continue;
-        const LinkSpec link = hop(from, to, m_cluster.nodes.devices);
+        const LinkSpec link = hop(from, to, nodes.devices);
         if (from == 0 || isSlower(link, slowest))
             slowest = link;
     }
