@@ -109,7 +109,8 @@ LinkSpec NodeLayout::between(int from, int to) const
     std::int64_t sender = from * perStage;
     SeenKinds seen{};
     seen[kindOfHop(nodes, from * perStage, to * perStage)] = true;
-    for (std::int64_t i = 1; i < perStage; ++i)
+    const std::int64_t alike = std::gcd(perStage, std::int64_t{nodes.devices}); // no node begins between
+    for (std::int64_t i = alike; i < perStage; i += alike)
         if (std::exchange(seen[kindOfHop(nodes, from * perStage + i, to * perStage + i)], true))
             continue;
         else if (const LinkSpec link = hop(from * perStage + i, to * perStage + i, perStage); isSlower(link, slowest)) {

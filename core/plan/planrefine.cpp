@@ -22,19 +22,29 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// "none on stages 0-3, full on stages 4-7".
-std::string recomputeText(const std::vector<Recompute>& ofStage)
+template<typename Value>
+std::string runsText(const std::vector<Value>& ofStage, const std::function<std::string(const Value&)>& name)
 {
     std::vector<std::string> parts;
     for (std::size_t first = 0; first < ofStage.size();) {
         std::size_t last = first;
         while (last + 1 < ofStage.size() && ofStage[last + 1] == ofStage[first])
             ++last;
-        const std::string stages =
-            first == last ? fmt::format("stage {}", first) : fmt::format("stages {}-{}", first, last);
-        parts.push_back(fmt::format("{} on {}", nameOf(ofStage[first]), stages));
+        parts.push_back(
+            name(ofStage[first])
+            + (first == last ? fmt::format(" on stage {}", first) : fmt::format(" on stages {}-{}", first, last)));
         first = last + 1;
     }
-    return "recompute " + joined(parts, ", ");
+    return joined(parts, ", ");
+}
+
+std::string layersText(const std::vector<int>& layersPerStage)
+{
+    constexpr std::size_t few = 8;
+    return "layers per stage "
+           + (layersPerStage.size() <= few
+                  ? joined(layersPerStage, ", ")
+                  : runsText<int>(layersPerStage, [](int layers) { return std::to_string(layers); }));
 }
 
 class Refinement {
@@ -56,7 +66,8 @@ public:
         recomputeByStage();
         offload();
         if (m_ofStage != std::vector<Recompute>(m_ofStage.size(), m_recomputes))
-            m_best.changes.push_back(recomputeText(m_ofStage));
+            m_best.changes.push_back("recompute "
+                                     + runsText<Recompute>(m_ofStage, [](Recompute kind) { return nameOf(kind); }));
         m_best.stopped = m_options.isStopped && m_options.isStopped();
         return std::move(m_best);
     }
@@ -136,7 +147,7 @@ private:
             return;
         }
         if (m_best.design.layersPerStage != cut)
-            m_best.changes.push_back("layers per stage " + joined(m_best.design.layersPerStage, ", "));
+            m_best.changes.push_back(layersText(m_best.design.layersPerStage));
         if (m_best.design.schedule.order != before.order)
             m_best.changes.emplace_back("another order of blocks");
     }

@@ -230,6 +230,11 @@ private Q_SLOTS:
                                 QCOMPARE(layout.contextRing(), links[context]);
                                 QCOMPARE(layout.dataRing(d), links[data]);
                                 QCOMPARE(layout.gradientRing(d), links[gradient]);
+                                int next = 0; // between two stages
+                                for (int i = 0; p > 1 && i < t * c * d; ++i)
+                                    next = std::max(next, kindOf(i, i + t * c * d));
+                                if (p > 1)
+                                    QCOMPARE(layout.between(0, 1), links[next]);
                             }
             }
     }
