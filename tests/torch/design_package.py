@@ -202,6 +202,9 @@ class DesignPackage(unittest.TestCase):
                         families=["1f1b"], pin="tensor=8")
         self.assertGreaterEqual(len(plans), 1)
         self.assertEqual(plans[0]["design"].check(), [])
+        with self.assertRaises(pw.Refused) as refused:
+            pw.plan(model="llama-3-8b", cluster="h100-node", devices=8, batch=8, what_if="devices=4")
+        self.assertIn("pipewright plan --json", str(refused.exception))
 
     def test_a_table_becomes_pandas_where_it_is(self):
         table = pw.Table([{"a": 1, "b": 2}, {"a": 3}])

@@ -268,6 +268,10 @@ def imported(*paths: str, **given: Unpack[of.Import]) -> Design:
 def plan(**given: Unpack[of.Plan]) -> Table:
     """The best ways to train: plan(model="llama-3-8b", cluster="h100-node", devices=8, batch=64). A row for each; "design"
     is it, as a Design."""
+    for name in ("why", "what_if", "refine", "resume"):
+        if given.get(name):
+            raise Refused(f"plan({name}=…)", "is answered beside the list, which is all that this returns",
+                          "ask `pipewright plan --json` on the command line")
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "plans")
         plans = Table(call("plan", "-o", path, given=given)["plans"])
