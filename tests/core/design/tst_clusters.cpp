@@ -197,48 +197,6 @@ class ClustersTest : public QObject {
     Q_OBJECT
 
 private Q_SLOTS:
-    void aRingIsAsSlowAsTheSlowestHopOfAnyOfItsDevices()
-    {
-        for (const int ofNode : {1, 4, 6, 8})
-            for (const int perSwitch : {0, 1, 3, 4}) {
-                Cluster cluster = fourNodes();
-                cluster.nodes = {ofNode, 1000, ofNode, {"card", 15'000, 4e10}, perSwitch, 2};
-                const auto kindOf = [&](int from, int to) {
-                    if (from / ofNode == to / ofNode)
-                        return 0;
-                    return perSwitch > 0 && from / ofNode / perSwitch != to / ofNode / perSwitch ? 2 : 1;
-                };
-                const LinkSpec links[] = {cluster.link, {"card", 15'000, 4e10}, {"card", 15'000, 2e10}};
-                for (const int t : {1, 2, 4, 6})
-                    for (const int c : {1, 2, 3})
-                        for (const int d : {1, 2, 4, 5})
-                            for (const int p : {1, 3, 4}) {
-                                const NodeLayout layout(cluster, {t, c, d, p});
-                                int tensor = 0, context = 0, data = 0, gradient = 0; // the slowest kind of hop
-                                for (int from = 0; from < t * c * d * p; ++from) {
-                                    const int i = from % t, j = from / t % c, k = from / t / c % d;
-                                    const auto worst = [&](int& kind, int to) {
-                                        kind = std::max(kind, kindOf(from, to));
-                                    };
-                                    worst(tensor, from - i + (i + 1) % t);
-                                    worst(context, from + ((j + 1) % c - j) * t);
-                                    const int copy = from + ((k + 1) % d - k) * t * c;
-                                    worst(data, copy);
-                                    worst(gradient, j + 1 < c ? from + t : copy - j * t);
-                                }
-                                QCOMPARE(layout.tensorRing(), links[tensor]);
-                                QCOMPARE(layout.contextRing(), links[context]);
-                                QCOMPARE(layout.dataRing(d), links[data]);
-                                QCOMPARE(layout.gradientRing(d), links[gradient]);
-                                int next = 0; // between two stages
-                                for (int i = 0; p > 1 && i < t * c * d; ++i)
-                                    next = std::max(next, kindOf(i, i + t * c * d));
-                                if (p > 1)
-                                    QCOMPARE(layout.between(0, 1), links[next]);
-                            }
-            }
-    }
-
     void devicesStandAsTheRuleSays()
     {
         const Cluster cluster = fourNodes();
