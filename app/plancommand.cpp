@@ -77,8 +77,8 @@ struct PlanCommandOptions {
             ->capture_default_str();
         command.add_flag("--json", json, "print one JSON object");
     }
-    std::string model, cluster, memoryLimit, families, pins, why, whatIf, refine, framework, precision, timeLimit, output,
-        progress = "auto";
+    std::string model, cluster, memoryLimit, families, pins, why, whatIf, refine, framework, precision, timeLimit,
+        output, progress = "auto";
     int devices = 0, batch = 0, top = 10, threads = 0;
     std::optional<int> sequence;
     std::uint64_t seed = 1;
