@@ -6,6 +6,7 @@
 #include "gui/designer/sideswitch.h"
 #include "gui/dock/dock.h"
 #include "gui/dock/steptable.h"
+#include "gui/memory/memorypanel.h"
 #include "gui/timeline/timelineview.h"
 #include "gui/trace/recordedruns.h"
 #include "gui/widgets/theme.h"
