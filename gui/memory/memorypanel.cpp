@@ -402,7 +402,7 @@ bool MemoryPanel::paintKinds(QPainter& painter, const QRectF& area) const
     const Bytes largest = m_memory->peak;
     const auto number = [largest](Bytes bytes) { return sizeText(bytes, largest).section(QChar(0x00A0), 0, 0); };
     if (rows > 1)
-        line(m_side == Side::Predicted ? tr("at the peak") : tr("at the peak, predicted"),
+        line(m_side == Side::Predicted ? tr("at the peak") : tr("predicted peak"),
              sizeText(largest, largest).section(QChar(0x00A0), 1), nullptr);
     Bytes rest = 0;
     for (std::size_t i = 0; i < kinds.size(); ++i) {
