@@ -87,9 +87,10 @@ void TimelinePainter::drawRuler(QPainter& painter, const TimeAxis& axis, const Q
         const double width = metrics.horizontalAdvance(label);
         painter.fillRect(QRectF(x, area.bottom() - 7, 1, 8), m_theme.dim);
         painter.setPen(m_theme.dim);
-        // At the right edge a label stands beside its tick rather than be cut.
+        // At the right edge, where what is beside the axis begins, a label stands beside its tick rather than be cut.
         // The same at the left edge, where the lane headers are not repainted when the view scrolls.
-        const double place = std::min(std::max(x - width / 2, double(axis.left)), area.right() - width - 2);
+        const double end = std::min<double>(area.right(), axis.right());
+        const double place = std::min(std::max(x - width / 2, double(axis.left)), end - width - 2);
         painter.drawText(QPointF(place, area.bottom() - 14), label);
     }
     painter.fillRect(QRect(area.left(), area.bottom(), area.width(), 1), m_theme.hairline);
