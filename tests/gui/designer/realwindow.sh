@@ -51,7 +51,7 @@ keys ctrl+z
 saveAndExpect "undo brings it back" 'design == json.load(open("'"$work"'/before.json"))'
 
 # The same by mouse: the first block of the first lane is dropped behind its neighbour.
-read -r x y <<<"${PIPEWRIGHT_GRIP:-397 245}"
+read -r x y <<<"${PIPEWRIGHT_GRIP:-407 245}"
 xdotool mousemove --sync "$x" "$y" mousedown 1
 for step in 10 20 30 40 50 60; do xdotool mousemove --sync $((x + step)) "$y"; sleep 0.1; done
 sleep 0.5
