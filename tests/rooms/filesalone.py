@@ -5,8 +5,8 @@ compiled as one unit, in which a file may live on what another one includes.
 
   filesalone.py BUILD [COMMIT | all]
 
-Of the rooms and the program those files whose code changed since COMMIT, 25 commits ago when it is not given, and those
-that include one of these, directly or through others; of the tests, which are compiled together too, those that changed
+Of the rooms and the program those files whose code changed since COMMIT, 25 commits ago when it is not given, those that
+include one of these, and those that include, through others, one that has lost an include of its own; of the tests, which are compiled together too, those that changed
 themselves. Work that is not committed yet counts, and comments do not. Where there is no such commit, and with `all`,
 every file. BUILD was built before: the commands are those of its units, with
 their compiled headers. Exits with 1 and what the compiler says when a file cannot be read."""
@@ -51,6 +51,13 @@ def text(name):
 
 def code(source):
     return re.sub(r"\s+", " ", re.sub(r"//.*", "", source))
+
+
+def lost(names, since):
+    """Those with fewer includes than they had."""
+    def includes(source):
+        return set(re.findall(r"^#include .*", source, re.M))
+    return {name for name in names if includes(git("show", f"{since}:{name}").stdout) - includes(text(name))}
 
 
 def sources():
@@ -105,7 +112,9 @@ def main():
     every = sorted(name for name in includes if name.endswith(".cpp"))
     names = every
     if wanted is not None:
-        names = [name for name in every if name in wanted or not is_test(name) and reaches(name, includes, wanted, known)]
+        gone = lost(wanted, since)
+        names = [name for name in every if name in wanted or not is_test(name)
+                 and (wanted.intersection(includes[name]) or reaches(name, includes, gone, known))]
     compiled = commands(build)
     left = [name for name in names if str(root / name) not in compiled]
     names = [name for name in names if str(root / name) in compiled]
@@ -115,7 +124,7 @@ def main():
     failed = [(name, result) for name, result in zip(names, results) if result.returncode != 0]
     for name, result in failed:
         print(f"{name} cannot be read by itself:\n{result.stderr}", file=sys.stderr)
-    of = "every file" if wanted is None else f"of {len(every)} files those that changed since {since} or include them"
+    of = "every file" if wanted is None else f"of {len(every)} files those that the changes since {since} may concern"
     print(f"{len(names)} files read by themselves, {of}; {len(failed)} failed")
     if left:
         print(f"not compiled here: {' '.join(left)}")

@@ -162,7 +162,7 @@ private Q_SLOTS:
         QCOMPARE(trace->stepPicker()->count(), 4); // the whole trace, and three steps
         QVERIFY(trace->view().find(QStringLiteral("attentionForward"), 1));
         QTRY_VERIFY(trace->isSummed());
-        QVERIFY(!trace->verdict().isEmpty());
+        QTRY_VERIFY(!trace->verdict().isEmpty());
         trace->close();
         fixture.window.windowActions().clearOverlay->trigger();
         QVERIFY(!action->isEnabled());
