@@ -428,9 +428,6 @@ private Q_SLOTS:
         lanes.saved = 1 << 20;
         QVERIFY(predict(makeDesign(lanes)).metrics.makespan > 0);
         qInfo("4,096 devices in groups: %lld ms; as lanes: %lld ms", groups, timer.elapsed());
-#ifdef NDEBUG
-        QVERIFY(groups < 2000 && timer.elapsed() < 2000);
-#endif
     }
 
     /// Predicted thrice: with the preset's share of the peak rate, with one that fits the row of its kind of device
