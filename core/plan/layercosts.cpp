@@ -89,12 +89,14 @@ bool LayerCosts::holdFor(const ModelShape& shape, const Cluster& cluster)
     const DeviceSpec& fastest = cluster.devices[static_cast<std::size_t>(fastestOf(cluster))];
     return fastest.group == nullptr
            && std::all_of(cluster.devices.begin(), cluster.devices.end(), [&](DeviceSpec device) {
-                  if (device.memoryBandwidth > fastest.memoryBandwidth)
+                  if (device.memoryBandwidth > fastest.memoryBandwidth
+                      || device.peakOf(shape.products) > fastest.peakOf(shape.products))
                       return false;
                   if (device == fastest)
                       return true;
                   device.name = fastest.name;
-                  device.peakFlops = fastest.peakFlops;
+                  for (const ProductType products : allProductTypes)
+                      device.peakOf(products) = fastest.peakOf(products);
                   device.memoryBandwidth = fastest.memoryBandwidth;
                   return !device.rates && device == fastest;
               });

@@ -87,7 +87,8 @@ PlanClusters withSlowNode(PlanClusters clusters, double slower)
                                         "is a group",
                                         device.name),
                             "choose a cluster whose devices state their peak rate");
-            device.peakFlops *= 1 - slower;
+            for (const ProductType products : allProductTypes)
+                device.peakOf(products) *= 1 - slower;
             device.memoryBandwidth *= 1 - slower;
             device.name += fmt::format(", {:.3g} % slower", 100 * slower);
         }

@@ -221,7 +221,7 @@ private:
         std::vector<double> share(stages);
         for (std::size_t s = 0; s < stages; ++s) {
             const DeviceSpec& device = m_design.cluster.devices[devices[s]];
-            share[s] = std::max(1e-9, device.peakFlops * device.efficiency)
+            share[s] = std::max(1e-9, device.peakOf(productsOf(m_design)) * device.efficiency)
                        / static_cast<double>(std::count(devices.begin(), devices.end(), devices[s]));
         }
         const double shares = std::accumulate(share.begin(), share.end(), 0.0);

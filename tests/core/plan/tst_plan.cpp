@@ -213,6 +213,13 @@ private Q_SLOTS:
         request.microbatchSize = 1;
         request.families = {"1f1b", "interleaved-1f1b", "zb-v", "gpipe", "dualpipe-v"};
         compare(request);
+        // The peak of products in FP8 is lower there, too.
+        const auto fp8 = [&](int device) { return request.cluster(4, 1)->devices[device].peakOf(ProductType::Fp8); };
+        QVERIFY(fp8(2) > 0);
+        QCOMPARE(fp8(1), fp8(2) * 0.75);
+        request.shape.products = ProductType::Fp8;
+        request.families = {"1f1b", "zb-v"};
+        compare(request);
         const auto refusal = [&](const char* cluster, double slower) {
             return errorOf([&] { (void)withSlowNode(planClusters(cluster), slower)(1, 1); });
         };
