@@ -100,9 +100,9 @@ private Q_SLOTS:
         const Layer wide = blockOf(workloadOf(llama(ProductType::Own, "torchtitan"))),
                     narrow = blockOf(workloadOf(llama(ProductType::Fp8, "torchtitan")));
         QVERIFY(wide.saved == narrow.saved);
-        const Movements &kept =
+        const Movements kept =
                             blockOf(workloadOf(llama(ProductType::Fp8, "megatron"))).moved[std::size_t(Movement::Cast)],
-                        &again = narrow.moved[std::size_t(Movement::Cast)];
+                        again = narrow.moved[std::size_t(Movement::Cast)];
         constexpr double bytes = 2 + 2 * 33. / 32;
         QCOMPARE(kept.forward.bytes, bytes * 8192 * 4096); // of the projection alone: norms and the MLP write narrow
         QCOMPARE(again.forward.bytes - kept.forward.bytes, bytes * static_cast<double>(narrow.narrowParameters));
