@@ -133,8 +133,8 @@ private slots:
 
     void cappedScoresAndSinksAreWhatTheirReferenceSaysAndThatIsRight()
     {
-        for (const bool withSinks : {false, true}) {
-            GroupedAttentionShape shape = attentionShape(2, 71, 4, 2, 3, 2, 0, true);
+        for (const auto& [length, withSinks] : {std::pair{7, false}, {7, true}, {71, false}, {71, true}}) {
+            GroupedAttentionShape shape = attentionShape(2, length, 4, 2, 3, 2, 0, true);
             shape.softCap = 0.75f; // small enough to be felt
             const Operands of(shape);
             const Values sinks = withSinks ? someValues(4, 9, 2) : Values();
@@ -145,9 +145,10 @@ private slots:
                 reference::groupedAttentionForward(shape, of.query, of.key, of.value, sinks);
             const reference::GroupedAttentionGrads grads =
                 reference::groupedAttentionInputGrad(shape, of.query, of.key, of.value, of.outputGrad, sinks);
-            QVERIFY(distance(grads.key,
-                             finiteDifferences(of.key, [&](auto& x) { return loss(of.query, x, of.value, sinks); }))
-                    < slopeTolerance);
+            if (length < 10)
+                QVERIFY(distance(grads.key,
+                                 finiteDifferences(of.key, [&](auto& x) { return loss(of.query, x, of.value, sinks); }))
+                        < slopeTolerance);
             if (withSinks)
                 QVERIFY(distance(grads.sinks,
                                  finiteDifferences(sinks, [&](auto& x) { return loss(of.query, of.key, of.value, x); }))
@@ -183,8 +184,10 @@ private slots:
 
     void linearBiasesAreWhatTheirReferenceSaysAndThatIsRight()
     {
-        for (const int firstHead : {0, 4}) { // all heads of a model, or a member's last two
-            GroupedAttentionShape shape = attentionShape(2, 71, 6 - firstHead, firstHead == 0 ? 3 : 1, 3, 2, 0, true);
+        // All heads of a model, or a member's last two; a length of which every slope can be taken, and several tiles.
+        for (const auto& [length, firstHead] : {std::pair{7, 0}, {7, 4}, {71, 0}, {71, 4}}) {
+            GroupedAttentionShape shape =
+                attentionShape(2, length, 6 - firstHead, firstHead == 0 ? 3 : 1, 3, 2, 0, true);
             shape.biasedHeads = 6;
             shape.firstHead = firstHead;
             const Operands of(shape);
@@ -200,9 +203,10 @@ private slots:
                     > 0.01);
             const reference::GroupedAttentionGrads grads =
                 reference::groupedAttentionInputGrad(shape, of.query, of.key, of.value, of.outputGrad);
-            QVERIFY(
-                distance(grads.query, finiteDifferences(of.query, [&](auto& x) { return loss(x, of.key, of.value); }))
-                < slopeTolerance);
+            if (length < 10)
+                QVERIFY(distance(grads.query,
+                                 finiteDifferences(of.query, [&](auto& x) { return loss(x, of.key, of.value); }))
+                        < slopeTolerance);
             const auto q = single(of.query), k = single(of.key), v = single(of.value), dy = single(of.outputGrad);
             std::vector<float> logSums(shape.numbers(), NAN), y(shape.outputs(), NAN), dots(shape.numbers(), NAN);
             std::vector<float> dq(q.size(), NAN), dk(k.size(), NAN), dv(v.size(), NAN);

@@ -5,7 +5,7 @@ compiled as one unit, in which a file may live on what another one includes.
 
   filesalone.py BUILD [COMMIT | all]
 
-Of the rooms and the program those files whose code changed since COMMIT, 25 commits ago when it is not given, those that
+Of the rooms and the program those files whose code changed since COMMIT, 10 commits ago when it is not given, those that
 include one of these, and those that include, through others, one that has lost an include of its own; of the tests, which are compiled together too, those that changed
 themselves. Work that is not committed yet counts, and comments do not. Where there is no such commit, and with `all`,
 every file. BUILD was built before: the commands are those of its units, with
@@ -107,7 +107,7 @@ def read(name, folder, command, file):
 
 def main():
     build = Path(sys.argv[1]).resolve()
-    since = sys.argv[2] if len(sys.argv) > 2 else "HEAD~25"
+    since = sys.argv[2] if len(sys.argv) > 2 else "HEAD~10"
     includes, wanted, known = sources(), changed(since), {}
     every = sorted(name for name in includes if name.endswith(".cpp"))
     names = every

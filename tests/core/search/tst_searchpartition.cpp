@@ -236,7 +236,7 @@ private Q_SLOTS:
         base.costs.source = "given";
         QVERIFY(!styleOf(base.schedule));
         VariantOptions variants;
-        variants.search = options(2).search;
+        variants.search = options(0.5).search;
         variants.search.rounds = 1;
         variants.search.limit = {};
         variants.backward = BackwardChoice::Either;

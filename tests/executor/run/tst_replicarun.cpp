@@ -10,6 +10,7 @@
 #include "makers/designs.h"
 #include "makers/models.h"
 #include "makers/trainedrun.h"
+#include "sanitized.h"
 #include "testmain.h"
 
 #include <QFile>
@@ -56,8 +57,9 @@ private Q_SLOTS:
     {
         QTest::addColumn<QByteArray>("family");
         QTest::addColumn<int>("replicas");
+        int row = 0;
         for (const Family& family : families())
-            if (!family.updates)
+            if (!family.updates && !leftOut(row++))
                 QTest::addRow("two of %s", family.name.data()) << QByteArray(family.name.data()) << 2;
         for (const char* family : {"1f1b", "zb-h1", "interleaved-1f1b", "v-half"})
             QTest::addRow("four of %s", family) << QByteArray(family) << 4;
@@ -189,11 +191,15 @@ private Q_SLOTS:
         QTest::addColumn<QByteArray>("family");
         QTest::addColumn<int>("replicas");
         QTest::addColumn<int>("level");
+        int row = 0;
         for (const char* family : {"1f1b", "zb-h1", "interleaved-1f1b", "v-half", "chimera"})
             for (const int replicas : {2, 3, 4})
-                for (const int level : {0, 1, 2, 3})
+                for (const int level : {0, 1, 2, 3}) {
+                    if (leftOut(row++ + replicas)) // levels take turns
+                        continue;
                     QTest::addRow("%d of %s, ZeRO %d", replicas, family, level)
                         << QByteArray(family) << replicas << level;
+                }
     }
     void theVirtualClockTakesWhatIsPredicted()
     {

@@ -17,6 +17,7 @@
 #include "executor/training/trainingwork.h"
 #include "laggedranks.h"
 #include "makers/schedules.h"
+#include "sanitized.h"
 #include "traces/store/tracereader.h"
 
 #include <QTemporaryDir>
@@ -201,7 +202,7 @@ void TestWeightTraining::everyBlockReadsWhatWasCompiled()
     const Family& family = *findFamily(name);
     std::mt19937 random(11);
     const auto below = [&](int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); };
-    for (int done = 0; done < 200;) {
+    for (int done = 0; done < (sanitized ? 80 : 200);) {
         FamilyParameters p = sized(1 + below(4), 1 + below(10));
         p.layout = static_cast<WorkerLayout>(below(workerLayoutCount));
         if (family.dataParallel) {
@@ -248,13 +249,17 @@ void TestWeightTraining::cyclicTrainingIsTheLaggedEmulation_data()
     QTest::addColumn<int>("layout");
     QTest::addColumn<bool>("freshest");
     QTest::addColumn<float>("momentum");
+    int row = 0;
     for (int n = 2; n <= 6; ++n)
         for (int layout = 0; layout < workerLayoutCount; ++layout)
             for (const bool freshest : {false, true})
-                for (const float momentum : {0.0f, 0.9f})
+                for (const float momentum : {0.0f, 0.9f}) {
+                    if (leftOut(row++ + layout)) // momenta take turns
+                        continue;
                     QTest::addRow("N=%d %s v%d momentum %g", n, nameOf(static_cast<WorkerLayout>(layout)).data(),
                                   freshest ? 2 : 1, double(momentum))
                         << n << layout << freshest << momentum;
+                }
 }
 
 void TestWeightTraining::cyclicTrainingIsTheLaggedEmulation()
