@@ -11,7 +11,6 @@
 #include "executor/run/backendcheck.h"
 #include "executor/run/machinefit.h"
 #include "executor/run/memorycheck.h"
-#include "executor/torch/torchcopies.h"
 #include "executor/torch/torchjob.h"
 
 #include <fmt/format.h>
@@ -123,7 +122,7 @@ void addFaults(const Design& design, Diagnostics& found)
 {
     try {
         requirePossible(design, {});
-        const Diagnostics notes = notesOfCopies(design);
+        const Diagnostics notes = notesForTorch(design);
         found.insert(found.end(), notes.begin(), notes.end());
     } catch (const Error& error) {
         found.insert(found.end(), error.diagnostics().begin(), error.diagnostics().end());

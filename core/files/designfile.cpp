@@ -2,6 +2,7 @@
 // Design -> JSON, and designs as files. Values at their default are left out.
 #include "core/files/designfile.h"
 
+#include "core/base/inputfile.h"
 #include "core/base/textfile.h"
 #include "core/files/locateddesign.h"
 #include "core/json/jsontext.h"
@@ -391,6 +392,10 @@ Diagnostics LocatedDesign::locate(Diagnostics diagnostics) const
 
 LocatedDesign readLocatedDesign(const std::string& path)
 {
+    if (isDatabase(path))
+        throw Error(path, "is a recorded trace, not a design",
+                    "give the design first; traces are read by `pipewright explain TRACE`, and beside their design by "
+                    "`pipewright compare DESIGN TRACE`");
     return locatedDesignFromJson(readTextFile(path), path);
 }
 

@@ -120,11 +120,22 @@ JsonValue versionsOf(const Design& design)
     return versions;
 }
 
+Diagnostics notesForTorch(const Design& design)
+{
+    Diagnostics notes = notesOfCopies(design);
+    if (productsOf(design) != ProductType::Own)
+        notes.push_back({Severity::Note, "model.products",
+                         fmt::format("your modules multiply in the types that they have: predicted are products in {}",
+                                     nameOf(productsOf(design))),
+                         "make their layers such (as torchao and Transformer Engine do), or use --precision bf16"});
+    return notes;
+}
+
 std::string torchJob(const Design& design, const TorchOptions& options, Diagnostics& notes)
 {
     requirePossible(design, options);
-    const Diagnostics ofCopies = notesOfCopies(design);
-    notes.insert(notes.end(), ofCopies.begin(), ofCopies.end());
+    const Diagnostics differences = notesForTorch(design);
+    notes.insert(notes.end(), differences.begin(), differences.end());
     JsonValue job;
     job["version"] = 1;
     job["steps"] = options.steps;

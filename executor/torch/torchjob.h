@@ -34,6 +34,9 @@ struct TorchOptions {
     std::function<void(const Diagnostics&)> tell = {}; ///< called with diagnostics that cannot wait for the run's end
 };
 
+/// What the ranks do otherwise than the design says.
+Diagnostics notesForTorch(const Design& design);
+
 /// With updates within the step the ranks get their lists of blocks with the weight version that each reads
 /// (pipewright/versionedrun.py); other orders go through PyTorch's schedule runtime. Throws Error for what cannot run:
 /// two copies of the model, pieces of sequences, skip connections, stages on several devices; its place is the block.

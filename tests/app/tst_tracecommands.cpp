@@ -94,6 +94,17 @@ private Q_SLOTS:
         QCOMPARE(m_work.run("explain run.db --json").json()["unmatched"].toInt(), 0);
     }
 
+    void aTraceInADesignsPlaceIsNamedSo()
+    {
+        for (const char* words : {"predict run.db", "check run.db", "compare run.db design.json",
+                                  "render run.db -o r.svg", "run run.db --backend host --steps 1 -o again.db"}) {
+            const Outcome outcome = m_work.run(words);
+            QCOMPARE(outcome.code, 2);
+            QVERIFY2(outcome.errors.startsWith("run.db: error: is a recorded trace, not a design (give the design "),
+                     qPrintable(outcome.errors));
+        }
+    }
+
     void aKilledTraceIsNamedSo()
     {
         // How much of it was written before it was killed depends on the moment.
