@@ -129,7 +129,10 @@ done
 if [ $all = 0 ]; then
     "$python" "$here/run_schedule.py" "compute_comms=$folder/1f1b-4-8.comms.csv" "compute_comms=$folder/zb-v-4-8.comms.csv" || failed=1
     "$python" "$here/own_model.py" --short --python "$python" "$pipewright" || failed=1
-    "$python" "$here/own_modules.py" Looks Reports Shared Numbers "$pipewright" || failed=1
+    # Each run starts two interpreters that load PyTorch.
+    "$python" "$here/own_modules.py" Looks Reports Shared.test_a_run_sums_the_gradients_of_a_shared_parameter \
+        Shared.test_a_profile_records_it_and_designs_of_it_reduce \
+        Numbers.test_a_loss_that_is_nan_is_recorded_and_said "$pipewright" || failed=1
     "$python" "$here/shared_states.py" --short --python "$python" "$pipewright" || [ $? = 77 ] || failed=1
     [ $failed = 0 ] && echo "tests/torch: everything agrees (the rest: tests/torch/run.sh --all)"
     exit $failed
