@@ -75,27 +75,7 @@ InlineDesign::InlineDesign(CLI::App& command, bool acceptFile)
     addMachine();
     addTraining();
     m_options.add_option("--name", m_asked.name, "name of the design");
-    const auto takeFramework = [this](const std::string& name) {
-        m_framework = frameworkNamed(name);
-        if (!m_framework)
-            throw Error("--framework", "\"" + name + "\" is not known", "use one of " + frameworkNames());
-    };
-    m_command
-        .add_option_function<std::string>(
-            "--framework", takeFramework,
-            "what that framework keeps in memory besides: properties of the model, each of which the design states "
-            "(what the design states, else none)")
-        ->type_name("megatron|torchtitan|deepspeed|none");
-    const auto takePrecision = [this](const std::string& name) {
-        m_precision = precisionNamed(name);
-        if (!m_precision)
-            throw Error("--precision", "\"" + name + "\" is not known", fmt::format("use one of {}", precisionNames));
-    };
-    m_command
-        .add_option_function<std::string>("--precision", takePrecision,
-                                          "of the matrix products in a model's layers; fp8 and nvfp4 are products of a "
-                                          "bf16 model (the model's own)")
-        ->type_name("fp32|bf16|fp8|nvfp4");
+    m_modelOptions.addTo(m_command);
     m_costs.addTo(m_command);
     m_command
         .add_option("--scale", m_scale,
@@ -323,8 +303,8 @@ DesignRequest InlineDesign::request() const
     DesignRequest request = m_asked;
     request.family = m_what;
     request.given = givenOptions(m_options);
-    request.framework = m_framework;
-    request.precision = m_precision;
+    request.framework = m_modelOptions.framework;
+    request.precision = m_modelOptions.precision;
     if (m_costs.given()) {
         request.costsFrom = m_costs.read();
         request.uneven = m_costs.unevenness();
@@ -416,10 +396,10 @@ LocatedDesign InlineDesign::fullDesign(std::optional<UnevenEnds>& ends) const
     LocatedDesign located = readLocatedDesign(m_what);
     if (m_costs.given())
         ends = takeCosts(m_costs, located.design);
-    if (m_framework)
-        located.design = withFramework(located.design, *m_framework);
-    if (m_precision)
-        located.design = withPrecision(located.design, *m_precision);
+    if (m_modelOptions.framework)
+        located.design = withFramework(located.design, *m_modelOptions.framework);
+    if (m_modelOptions.precision)
+        located.design = withPrecision(located.design, *m_modelOptions.precision);
     return located;
 }
 

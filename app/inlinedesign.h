@@ -3,6 +3,7 @@
 #pragma once
 
 #include "app/costschoice.h"
+#include "app/modeloptions.h"
 #include "app/shardingchoice.h"
 #include "core/base/offload.h"
 #include "core/design/designbuilder.h"
@@ -44,8 +45,7 @@ private:
     std::optional<Bytes> m_memoryLimit, m_hostLink;
     std::optional<Communication> m_communication;
     std::optional<OffloadChoice> m_offload;
-    std::optional<FrameworkMemory> m_framework;
-    std::optional<Precision> m_precision;
+    ModelOptions m_modelOptions;
 };
 
 } // namespace pipewright::app

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "app/cancel.h"
 #include "app/command.h"
+#include "app/modeloptions.h"
 #include "app/noiseoptions.h"
 #include "app/planfolder.h"
 #include "app/plantext.h"
@@ -61,10 +62,7 @@ struct PlanCommandOptions {
                         "so long of changes to the first plan that its space does not have: layers per stage, "
                         "recomputation by stage, offload, order of blocks; never called complete")
             ->type_name("T");
-        command.add_option("--framework", framework, "what a framework keeps besides: megatron, torchtitan, deepspeed")
-            ->type_name("NAME");
-        command.add_option("--precision", precision, "of the layers' matrix products (default: the model's own)")
-            ->type_name("fp32|bf16|fp8|nvfp4");
+        modelOptions.addTo(command);
         command.add_option("--time-limit", timeLimit, "stops with the best so far (default: none)")->type_name("T");
         command.add_option("--threads", threads, "default: as many as there are processors")->type_name("N");
         command.add_option("--seed", seed, "of the samples under noise")->type_name("N")->capture_default_str();
@@ -77,8 +75,8 @@ struct PlanCommandOptions {
             ->capture_default_str();
         command.add_flag("--json", json, "print one JSON object");
     }
-    std::string model, cluster, memoryLimit, families, pins, why, whatIf, refine, framework, precision, timeLimit,
-        output, progress = "auto";
+    ModelOptions modelOptions;
+    std::string model, cluster, memoryLimit, families, pins, why, whatIf, refine, timeLimit, output, progress = "auto";
     int devices = 0, batch = 0, top = 10, threads = 0;
     std::optional<int> sequence;
     std::uint64_t seed = 1;
@@ -108,20 +106,10 @@ PlanRequest requestOf(const PlanCommandOptions& given)
     request.source = std::move(model.source);
     if (given.sequence)
         request.shape.sequence = *given.sequence;
-    if (!given.framework.empty()) {
-        const auto framework = frameworkNamed(given.framework);
-        if (!framework)
-            throw Error("--framework", fmt::format("\"{}\" is no framework", given.framework),
-                        "megatron, torchtitan, deepspeed or none");
-        request.shape.framework = *framework;
-    }
-    if (!given.precision.empty()) {
-        const auto precision = precisionNamed(given.precision);
-        if (!precision)
-            throw Error("--precision", fmt::format("\"{}\" is not known", given.precision),
-                        fmt::format("use one of {}", precisionNames));
-        request.shape.setPrecision(*precision);
-    }
+    if (given.modelOptions.framework)
+        request.shape.framework = *given.modelOptions.framework;
+    if (given.modelOptions.precision)
+        request.shape.setPrecision(*given.modelOptions.precision);
     request.devices = given.devices;
     request.batch = given.batch;
     request.top = given.top;

@@ -100,6 +100,15 @@ public:
 
     Outcome run(const QString& words, const QStringList& unset = {}) const { return finish(*start(words, unset)); }
 
+    /// What `predict` says of it, as JSON; warns of a refusal.
+    QJsonObject predicted(const QString& words) const
+    {
+        const Outcome outcome = run("predict " + words + " --json");
+        if (outcome.code != 0)
+            qWarning("%s", qPrintable(outcome.errors));
+        return outcome.json();
+    }
+
 private:
     QTemporaryDir m_folder;
 };

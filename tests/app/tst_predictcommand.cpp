@@ -18,14 +18,6 @@ class TestPredictCommand : public QObject {
 private:
     Workplace m_work;
 
-    QJsonObject predictInline(const QString& words)
-    {
-        const Outcome outcome = m_work.run("predict " + words + " --json");
-        if (outcome.code != 0)
-            qWarning("%s", qPrintable(outcome.errors));
-        return outcome.json();
-    }
-
     void editCosts(const QString& file, const std::function<void(QJsonObject&)>& change)
     {
         QJsonObject design = QJsonDocument::fromJson(m_work.read(file)).object();
@@ -68,7 +60,7 @@ private Q_SLOTS:
     {
         QFETCH(QString, design);
         QFETCH(double, rate);
-        const QJsonObject object = predictInline(design);
+        const QJsonObject object = m_work.predicted(design);
         const double found = object["bubble"]["rate_span"].toDouble();
         QCOMPARE(std::round(found * 10'000) / 10'000, rate);
     }
@@ -96,7 +88,7 @@ private Q_SLOTS:
         QFETCH(QString, design);
         QFETCH(int, makespan);
         QFETCH(QList<double>, peaks);
-        const QJsonObject object = predictInline(design);
+        const QJsonObject object = m_work.predicted(design);
         QCOMPARE(object["makespan_ns"].toInteger(), makespan * 1'000'000LL);
         const QJsonArray devices = object["per_device"].toArray();
         QCOMPARE(devices.size(), peaks.size());
@@ -106,7 +98,7 @@ private Q_SLOTS:
 
     void predictPrintsTheKeysOfTheContract()
     {
-        const QJsonObject object = predictInline("zb-h1 --devices 8 --microbatches 24");
+        const QJsonObject object = m_work.predicted("zb-h1 --devices 8 --microbatches 24");
         QCOMPARE(object["family"].toString(), "zb-h1");
         QCOMPARE(object["devices"].toInt(), 8);
         QCOMPARE(object["stages"].toInt(), 8);
@@ -139,7 +131,7 @@ private Q_SLOTS:
             }
             costs["stages"] = stages;
         });
-        const QJsonObject object = predictInline("uneven.json");
+        const QJsonObject object = m_work.predicted("uneven.json");
         const double span = object["span_ns"].toDouble(), ideal = object["ideal_ns"].toDouble();
         double work = 0;
         for (const QJsonValue device : object["per_device"].toArray())
@@ -165,7 +157,7 @@ private Q_SLOTS:
                                    "--cluster h200-node",
                                    "pipedream --devices 4 --microbatches 8 --model llama-3-8b --cluster h200-node",
                                    "1f1b --devices 4 --microbatches 8"}) {
-            const QJsonObject object = predictInline(design);
+            const QJsonObject object = m_work.predicted(design);
             double idle = 0;
             const QJsonArray devices = object["per_device"].toArray();
             for (const QJsonValue device : devices)
@@ -187,28 +179,28 @@ private Q_SLOTS:
             return m_work.run("predict bus.json").output + check.output + check.errors;
         };
         QVERIFY(!texts().contains("first served"));
-        QVERIFY(!predictInline("bus.json").contains("buses"));
+        QVERIFY(!m_work.predicted("bus.json").contains("buses"));
         editCosts("bus.json", [](QJsonObject& costs) {
             QJsonObject link = costs["link"].toObject();
             link["bus"] = "switch";
             costs["link"] = link;
         });
         QCOMPARE(texts().count("first ready, first served"), 2);
-        QCOMPARE(QJsonValue(predictInline("bus.json"))["buses"]["names"].toString(), "switch");
+        QCOMPARE(QJsonValue(m_work.predicted("bus.json"))["buses"]["names"].toString(), "switch");
     }
 
     void noiseGivesAMedianAndATail()
     {
         const QString design = "zb-h1 --devices 4 --microbatches 8 ";
-        QVERIFY(!predictInline(design).contains("spread"));
-        const QJsonObject noisy = predictInline(design + "--spread 5%");
+        QVERIFY(!m_work.predicted(design).contains("spread"));
+        const QJsonObject noisy = m_work.predicted(design + "--spread 5%");
         const QJsonValue spread = noisy["spread"];
         QVERIFY(spread["median_ns"].toInteger() > noisy["makespan_ns"].toInteger());
         QVERIFY(spread["p95_ns"].toInteger() > spread["median_ns"].toInteger());
         QCOMPARE(spread["samples"].toInt(), 400);
-        QCOMPARE(predictInline(design + "--spread 0.05"), noisy);
-        QVERIFY(predictInline(design + "--spread 5% --seed 2")["spread"] != spread);
-        QVERIFY(QJsonValue(predictInline(design + "--device-spread 5%"))["spread"]["p95_ns"].toInteger()
+        QCOMPARE(m_work.predicted(design + "--spread 0.05"), noisy);
+        QVERIFY(m_work.predicted(design + "--spread 5% --seed 2")["spread"] != spread);
+        QVERIFY(QJsonValue(m_work.predicted(design + "--device-spread 5%"))["spread"]["p95_ns"].toInteger()
                 > spread["p95_ns"].toInteger());
         QVERIFY(m_work.run("predict " + design + "--spread 5%").output.contains("95th percentile"));
         for (const char* wrong : {"--spread 5kg", "--spread 300%", "--spread -1%", "--spread nan", "--samples 0",
@@ -231,14 +223,14 @@ private Q_SLOTS:
             }
             costs["stages"] = stages;
         });
-        const QJsonObject measured = predictInline("plain.json --spread measured")["spread"].toObject();
-        const QJsonObject stated = predictInline("plain.json --spread 20%")["spread"].toObject();
+        const QJsonObject measured = m_work.predicted("plain.json --spread measured")["spread"].toObject();
+        const QJsonObject stated = m_work.predicted("plain.json --spread 20%")["spread"].toObject();
         QCOMPARE(measured["p95_ns"], stated["p95_ns"]);
         QCOMPARE(measured["measured"].toBool(), true);
         QVERIFY(m_work.run("predict plain.json --spread measured").output.contains("blocks as measured"));
         QCOMPARE(m_work.run("new gpipe --costs-from plain.json --devices 2 --microbatches 4 -o other.json").code, 0);
-        QVERIFY(QJsonValue(predictInline("other.json --spread measured"))["spread"]["p95_ns"].toInteger()
-                > predictInline("other.json")["makespan_ns"].toInteger());
+        QVERIFY(QJsonValue(m_work.predicted("other.json --spread measured"))["spread"]["p95_ns"].toInteger()
+                > m_work.predicted("other.json")["makespan_ns"].toInteger());
     }
 
     void familiesAreRankedByTheTail()
@@ -246,7 +238,7 @@ private Q_SLOTS:
         const QString design = "1f1b --devices 4 --microbatches 8 --families ";
         const auto times = [&](const QString& words, const char* key) {
             std::vector<qint64> found;
-            for (const QJsonValue entry : predictInline(design + words)["families"].toArray())
+            for (const QJsonValue entry : m_work.predicted(design + words)["families"].toArray())
                 if (entry["reason"].isUndefined())
                     found.push_back(
                         (QLatin1String(key) == QLatin1String("makespan_ns") ? entry[key] : entry["spread"][key])
@@ -267,7 +259,7 @@ private Q_SLOTS:
     {
         const QString sizes = " --saved 8MiB --saved-for-weight-grad 3MiB";
         const auto peak = [&](const QString& design, int device) {
-            return predictInline(design + sizes)["per_device"]
+            return m_work.predicted(design + sizes)["per_device"]
                 .toArray()
                 .at(device)
                 .toObject()["peak_bytes"]
@@ -283,18 +275,18 @@ private Q_SLOTS:
     {
         const QString design = "1f1b --devices 4 --microbatches 6 --forward 3ms --transfer 100us";
         QCOMPARE(m_work.run("new " + design + " -o same.json").code, 0);
-        QCOMPARE(predictInline("same.json"), predictInline(design));
+        QCOMPARE(m_work.predicted("same.json"), m_work.predicted(design));
         QCOMPARE(m_work.run("check same.json").code, 0);
     }
 
     void aModelPresetBringsItsOwnTimes()
     {
         const QJsonObject object =
-            predictInline("1f1b --devices 8 --microbatches 16 --model llama-3-8b --cluster h100-node");
+            m_work.predicted("1f1b --devices 8 --microbatches 16 --model llama-3-8b --cluster h100-node");
         QVERIFY(object["makespan_ns"].toInteger() > 0);
         QVERIFY(object["per_device"].toArray().at(0).toObject()["peak_bytes"].toInteger() > 1LL << 30);
-        const QJsonObject faster = predictInline("1f1b --devices 8 --microbatches 16 --model llama-3-8b "
-                                                 "--forward 1ns --input-grad 1ms --weight-grad 1ms");
+        const QJsonObject faster = m_work.predicted("1f1b --devices 8 --microbatches 16 --model llama-3-8b "
+                                                    "--forward 1ns --input-grad 1ms --weight-grad 1ms");
         QVERIFY(faster["ideal_ns"].toInteger() > 0);
         QVERIFY(faster["ideal_ns"].toInteger() < object["ideal_ns"].toInteger());
     }
@@ -304,7 +296,7 @@ private Q_SLOTS:
     {
         const QString ones = QStringList(QList<QString>(32, "1")).join(',');
         const QJsonObject object =
-            predictInline("v-half --devices 16 --microbatches 32 --model gpt-9.6b --layers-per-stage " + ones);
+            m_work.predicted("v-half --devices 16 --microbatches 32 --model gpt-9.6b --layers-per-stage " + ones);
         QCOMPARE(object["stages"].toInt(), 32);
         QCOMPARE(object["per_device"].toArray().at(8).toObject()["peak_activations"].toDouble(), 9.0);
     }
@@ -313,9 +305,9 @@ private Q_SLOTS:
     {
         const QString llama = "1f1b --devices 4 --microbatches 8 --model llama-3-8b --cluster h100-node "
                               "--layers-per-stage ";
-        const QJsonObject numbers = predictInline(llama + "7,9,9,7");
+        const QJsonObject numbers = m_work.predicted(llama + "7,9,9,7");
         for (const char* layout : {"Et*7|(t*9|)*2t*7L", "t*7|(t*9|)*2,t*7", "Et*7|t*9|t*9|t*7,mL"})
-            QCOMPARE(predictInline(llama + layout), numbers);
+            QCOMPARE(m_work.predicted(llama + layout), numbers);
         const Outcome wrong = m_work.run("predict " + llama + "Et*7|t*9|t*9|Lt*7");
         QVERIFY2(wrong.code == 2 && wrong.errors.contains("--layers-per-stage")
                      && wrong.errors.contains("a loss (L) before another layer"),
@@ -327,12 +319,12 @@ private Q_SLOTS:
     {
         const QString family = "interleaved-1f1b --devices 4 --microbatches 8 --chunks 2 --transfer 200us";
         const auto step = [&](const QString& words) {
-            return predictInline(family + words)["makespan_ns"].toInteger();
+            return m_work.predicted(family + words)["makespan_ns"].toInteger();
         };
         QCOMPARE(step(" --communication overlapped"), step(""));
         QVERIFY(step(" --communication one-stream") > step(""));
         QVERIFY(step(" --communication blocking") > step(" --communication one-stream"));
-        QCOMPARE(predictInline(family + " --communication one-stream")["communication"].toString(),
+        QCOMPARE(m_work.predicted(family + " --communication one-stream")["communication"].toString(),
                  QString("one-stream"));
         QCOMPARE(m_work.run("predict " + family + " --communication two-streams").code, 2);
     }
@@ -340,10 +332,10 @@ private Q_SLOTS:
     void groupsOfDevicesArePredictedAndNotRun()
     {
         const QString model = "1f1b --devices 4 --microbatches 8 --model llama-3-8b --cluster h100-nodes";
-        const QJsonObject alone = predictInline(model);
-        const QJsonObject group = predictInline(model
-                                                + " --tensor-parallel 4 --sequence-parallel --context-parallel 2 "
-                                                  "--data-parallel 3 --recompute block");
+        const QJsonObject alone = m_work.predicted(model);
+        const QJsonObject group = m_work.predicted(model
+                                                   + " --tensor-parallel 4 --sequence-parallel --context-parallel 2 "
+                                                     "--data-parallel 3 --recompute block");
         QCOMPARE(group["devices"].toInt(), 32);
         QCOMPARE(group["parallel"].toObject()["devices_in_all"].toInt(), 96);
         const QJsonArray devices = group["per_device"].toArray();
@@ -357,14 +349,14 @@ private Q_SLOTS:
         QVERIFY(!alone.contains("parallel"));
         // What they exchange runs beside computing, and other nodes have other cards to share.
         const QString degrees = " --tensor-parallel 4 --sequence-parallel --context-parallel 2 --data-parallel 3";
-        const QJsonObject plain = predictInline(model + degrees);
-        const QJsonObject hidden = predictInline(model + degrees + " --overlap-exchanges 0.5");
+        const QJsonObject plain = m_work.predicted(model + degrees);
+        const QJsonObject hidden = m_work.predicted(model + degrees + " --overlap-exchanges 0.5");
         QCOMPARE(hidden["parallel"].toObject()["overlap"].toDouble(), 0.5);
         QVERIFY(hidden["makespan_ns"].toInteger() < plain["makespan_ns"].toInteger());
-        const QJsonObject thin =
-            predictInline(model + degrees + " --nodes 12 --cards-per-node 1 --nodes-per-switch 2 --oversubscription 4");
+        const QJsonObject thin = m_work.predicted(
+            model + degrees + " --nodes 12 --cards-per-node 1 --nodes-per-switch 2 --oversubscription 4");
         QVERIFY(thin["makespan_ns"].toInteger() > plain["makespan_ns"].toInteger());
-        const QJsonObject narrow = predictInline(model + degrees + " --efficiency 0.5 --half-rate-width 1400");
+        const QJsonObject narrow = m_work.predicted(model + degrees + " --efficiency 0.5 --half-rate-width 1400");
         QVERIFY(narrow["makespan_ns"].toInteger() > plain["makespan_ns"].toInteger());
         const Outcome few = m_work.run("predict " + model + degrees + " --nodes 11");
         QCOMPARE(few.code, 2);
@@ -396,7 +388,7 @@ private Q_SLOTS:
     void overlappedPairsSayWhetherTheirLengthIsComputed()
     {
         const auto pairsOf = [this](const QString& words) {
-            return predictInline(words)["overlapped_pairs"].toString();
+            return m_work.predicted(words)["overlapped_pairs"].toString();
         };
         const QString experts = "dualpipe-v --devices 4 --microbatches 10 --model mixtral-8x7b --cluster h200-nodes "
                                 "--expert-parallel 8 --data-parallel 8";

@@ -14,37 +14,29 @@ class TestPredictedOrigins : public QObject {
 private:
     Workplace m_work;
 
-    QJsonObject predictInline(const QString& words)
-    {
-        const Outcome outcome = m_work.run("predict " + words + " --json");
-        if (outcome.code != 0)
-            qWarning("%s", qPrintable(outcome.errors));
-        return outcome.json();
-    }
-
 private Q_SLOTS:
     void ratesSayHowMuchOfTheTimeWasMeasured()
     {
         const QString words = "1f1b --devices 4 --microbatches 8 --model llama-3-70b --cluster b200-nodes "
                               "--sequence 4096";
-        const QJsonArray stages = predictInline(words)["costs"].toObject()["rates"].toArray();
+        const QJsonArray stages = m_work.predicted(words)["costs"].toObject()["rates"].toArray();
         QCOMPARE(stages.size(), 4);
         const QJsonObject forward = stages[1].toObject()["forward"].toObject();
         QVERIFY(forward["measured_ns"].toDouble() > forward["interpolated_ns"].toDouble());
         QVERIFY(m_work.run("predict " + words).output.contains("rates: "));
-        QVERIFY(!predictInline(words + " --efficiency 0.5")["costs"].toObject().contains("rates"));
+        QVERIFY(!m_work.predicted(words + " --efficiency 0.5")["costs"].toObject().contains("rates"));
     }
 
     /// Of rates those runs that were compared with them, of one efficiency others, and of given times none.
     void howFarSuchPredictionsHaveBeenIsSaid()
     {
         const QString words = "1f1b --devices 4 --microbatches 8 --model llama-3-70b --cluster b200-nodes";
-        const QJsonObject rated = predictInline(words)["costs"].toObject();
+        const QJsonObject rated = m_work.predicted(words)["costs"].toObject();
         QCOMPARE(rated["error"]["of"].toString(), QString("Megatron-LM on B200"));
         QCOMPARE(rated["rates_from"][0]["name"].toString(), QString("b200-sxm"));
-        const QJsonObject formula = predictInline(words + " --efficiency 0.5")["costs"].toObject();
+        const QJsonObject formula = m_work.predicted(words + " --efficiency 0.5")["costs"].toObject();
         QVERIFY(formula["error"]["median"].toDouble() > rated["error"]["median"].toDouble());
-        QVERIFY(predictInline("1f1b --devices 4 --microbatches 8")["costs"].toObject()["error"].isNull());
+        QVERIFY(m_work.predicted("1f1b --devices 4 --microbatches 8")["costs"].toObject()["error"].isNull());
         QVERIFY(m_work.run("predict 1f1b --devices 4 --microbatches 8").output.contains("is not known"));
     }
 
@@ -52,7 +44,7 @@ private Q_SLOTS:
     void familiesThatTheErrorDoesNotTellApartAreCalledAlike()
     {
         const QString words = "1f1b --devices 4 --microbatches 12 --families";
-        const QJsonObject ranked = predictInline(words);
+        const QJsonObject ranked = m_work.predicted(words);
         const double most = 1 + ranked["error_of_schedules"]["median"].toDouble();
         double first = 0;
         int alike = 0, others = 0;

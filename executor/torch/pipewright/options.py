@@ -334,7 +334,7 @@ class Plan(TypedDict, total=False):
     why: Value
     what_if: Value
     refine: Value
-    framework: Value
+    framework: Literal["megatron", "torchtitan", "deepspeed", "none"]
     precision: Literal["fp32", "bf16", "fp8", "nvfp4"]
     time_limit: Value
     threads: int
