@@ -54,6 +54,8 @@ public:
     LinkSpec tensorRing() const { return ring({1, m_sizes.tensor}); }
     LinkSpec contextRing() const { return ring({m_sizes.tensor, m_sizes.context}); }
     LinkSpec dataRing(int copies, int apart = 1) const { return ring({m_members * apart, copies}); }
+    /// The slowest ring of `count` of a stage's devices, counted through all axes but the pipeline's.
+    LinkSpec stageRing(int count, int apart = 1) const { return ring({apart, count}); }
     /// The slowest ring of those that hold the same parameters: the context-parallel members of such copies.
     LinkSpec gradientRing(int copies, int apart = 1) const
     {

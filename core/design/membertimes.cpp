@@ -9,9 +9,12 @@ namespace pipewright {
 MemberTimes::MemberTimes(const Cluster& cluster, const Parallelism& parallel)
     : m_cluster(cluster), m_parallel(parallel),
       m_layout(cluster, {parallel.tensor, parallel.context, parallel.data, static_cast<int>(cluster.devices.size())}),
-      m_tensor(m_layout.tensorRing()), m_context(m_layout.contextRing()), m_expert(m_layout.dataRing(parallel.expert)),
+      m_tensor(m_layout.tensorRing()), m_context(m_layout.contextRing()),
+      m_expert(parallel.foldedExperts ? m_layout.stageRing(parallel.expert) : m_layout.dataRing(parallel.expert)),
       m_gradients(m_layout.gradientRing(parallel.data)),
-      m_expertGradients(m_layout.gradientRing(parallel.data / parallel.expert, parallel.expert))
+      m_expertGradients(parallel.foldedExperts
+                            ? m_layout.stageRing(static_cast<int>(parallel.holdersOfExpert()), parallel.expert)
+                            : m_layout.gradientRing(parallel.data / parallel.expert, parallel.expert))
 {
 }
 
@@ -108,10 +111,10 @@ double MemberTimes::overCopies(Collective kind, std::span<const Layer> layers, s
     }
     const int holders = m_parallel.context * m_parallel.data;
     return ringOrRated(operation, m_gradients, holders, others * bytesPerParameter).seconds
-           + (experts > 0
-                  ? ringOrRated(operation, m_expertGradients, holders / m_parallel.expert, experts * bytesPerParameter)
-                        .seconds
-                  : 0);
+           + (experts > 0 ? ringOrRated(operation, m_expertGradients, static_cast<int>(m_parallel.holdersOfExpert()),
+                                        experts * bytesPerParameter)
+                                .seconds
+                          : 0);
 }
 
 } // namespace pipewright

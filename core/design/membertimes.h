@@ -41,9 +41,9 @@ public:
 
     /// The time to scatter, or to gather, so many bytes per parameter of these layers over all that hold the same
     /// parameters and see other tokens: the context-parallel members of all copies of the pipeline, or, for an expert,
-    /// of the copies that have it. Members of tensor parallelism hold other parameters, of experts too. A sum over all
-    /// of them is both, one after the other. `heldElsewhere`: how many parameters, no experts', another stage of the
-    /// device has and sums.
+    /// of the copies that have it. Members of tensor parallelism hold other parameters, of experts too unless these are
+    /// folded (Parallelism::holdersOfExpert). A sum over all of them is both, one after the other. `heldElsewhere`: how
+    /// many parameters, no experts', another stage of the device has and sums.
     double overCopies(Collective kind, std::span<const Layer> layers, std::int64_t heldElsewhere,
                       int bytesPerParameter) const;
 

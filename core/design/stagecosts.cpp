@@ -109,8 +109,12 @@ std::int64_t sharedOut(const Parallelism& parallel, const Zero& zero, std::int64
 {
     const std::int64_t copies =
         std::int64_t(parallel.data) * (zero.over == Zero::Over::DataAndContext ? parallel.context : 1);
+    // Folded, the devices with an expert see other parts of the same sequences where there are fewer copies.
+    const std::int64_t holders = !parallel.foldedExperts         ? copies / parallel.expert
+                                 : zero.over == Zero::Over::Data ? std::min(copies, parallel.holdersOfExpert())
+                                                                 : parallel.holdersOfExpert();
     const auto share = [](std::int64_t count, std::int64_t over) { return (count + over - 1) / over; };
-    return share(all - experts, copies) + share(experts, std::max<std::int64_t>(1, copies / parallel.expert));
+    return share(all - experts, copies) + share(experts, std::max<std::int64_t>(1, holders));
 }
 
 std::int64_t expertParametersOf(std::span<const Layer> layers)

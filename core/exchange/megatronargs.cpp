@@ -37,6 +37,8 @@ void addDegrees(const Parallelism& parallel, Arguments& arguments)
     arguments.add("context-parallel-size", parallel.context);
     if (parallel.expert > 1)
         arguments.add("expert-model-parallel-size", parallel.expert);
+    if (parallel.foldedExperts)
+        arguments.add("expert-tensor-parallel-size", 1);
 }
 
 void addBatch(const Design& design, Arguments& arguments)

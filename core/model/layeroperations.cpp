@@ -218,7 +218,7 @@ std::int64_t FilledElements::copiesIn(const Node& node) const
     case Copies::Made: { // more than the mean at a member that tokens choose often
         const Node& route = m_graph.node(node.operands[0]);
         const double spread = route.attribute("spread") > 0 ? route.attribute("spread") : 1;
-        return std::llround(static_cast<double>(copiesOf(route)) * spread);
+        return std::llround(static_cast<double>(copiesOf(route)) * spread / node.tokensOver);
     }
     case Copies::Summed: return 0;
     case Copies::AsRead:
@@ -232,7 +232,7 @@ std::int64_t FilledElements::operator()(int tensor) const
 {
     const Node& node = m_graph.node(tensor);
     const std::int64_t copies = m_copies[static_cast<std::size_t>(tensor)];
-    return copies > 0 ? copies * node.shape.back() : node.count();
+    return copies > 0 ? copies * node.shape.back() : node.count() / node.tokensOver;
 }
 
 bool needsGradient(const TensorGraph& graph, int tensor)

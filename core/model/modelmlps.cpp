@@ -50,19 +50,22 @@ int ModelBuilder::experts(int x)
         routing["scale"] = m_shape.routerScale;
     if (m_shape.routerBalance != 0)
         routing["balance"] = m_shape.routerBalance;
-    std::vector<int> routed{linear({.name = "router",
-                                    .part = "router",
-                                    .inputs = h,
-                                    .outputs = e,
-                                    .bias = m_shape.routerBias && m_shape.expertBias,
-                                    .wide = true},
-                                   x)};
+    const int logits = linear({.name = "router",
+                               .part = "router",
+                               .inputs = h,
+                               .outputs = e,
+                               .bias = m_shape.routerBias && m_shape.expertBias,
+                               .wide = true},
+                              x);
+    std::vector<int> routed{logits};
     if (m_shape.routerBias && !m_shape.expertBias) { // added for the choice of experts alone, without a gradient
         routed.push_back(parameter("router.correction", {e}, "router.correction", Start::Zero));
         m_graph.describeParameter(routed.back(), "router.correction", Start::Zero, false);
     }
     const int weights = apply("route", "route", std::move(routed), "router", Width::Own, std::move(routing));
     const int sent = apply("dispatch", "dispatch", {weights, x}, "experts", Width::Own);
+    // A tensor-parallel member with whole experts routes and sends its own tokens alone.
+    const int members = m_shape.parallel.foldedExperts ? m_shape.parallel.tensor : 1;
     const auto product = [&](const std::string& name, const char* part, int from, std::int64_t inputs,
                              std::int64_t outputs, Start start) {
         std::vector<int> operands{
@@ -75,11 +78,14 @@ int ModelBuilder::experts(int x)
     const int up = product("experts.up", "experts.fc1", sent, h, f, Start::Normal);
     const int down =
         product("experts.down", "experts.fc2", gated("experts", "experts", gate, up), f, h, Start::Residual);
+    for (int tensor = logits; tensor <= down; ++tensor)
+        if (m_graph.node(tensor).leaf == Leaf::None)
+            m_graph.describeTokensOver(tensor, members);
     const int combined = apply("combine", "combine", {weights, down}, "experts", Width::Model);
     if (m_shape.sharedExperts == 0)
         return combined;
-    const int shared =
-        mlp({"shared", "shared.fc1", "shared", "shared.fc2"}, x, f * m_shape.sharedExperts, true, m_shape.expertBias);
+    const int shared = mlp({"shared", "shared.fc1", "shared", "shared.fc2"}, x, f * m_shape.sharedExperts / members,
+                           true, m_shape.expertBias);
     return apply("add.shared", "add", {combined, shared}, {}, Width::Model);
 }
 

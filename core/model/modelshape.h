@@ -87,15 +87,23 @@ struct Parallelism {
     int tensor = 1;        ///< members that split every matrix
     bool sequence = false; ///< between matrices, tensor-parallel members split the tokens
     int context = 1;       ///< members with a part of every sequence each, which sum their gradients too
-    int expert = 1;        ///< data-parallel copies that split the experts among them
+    int expert = 1;        ///< data-parallel copies, or with `foldedExperts` any members, that split the experts
     int data = 1;          ///< copies of the pipeline, which sum their gradients at the end of a step
     double overlap = 0; ///< share of their exchanges that overlaps with computation, where there is enough of it: 0 … 1
     /// Tokens that reach the expert-parallel copy with the most of them, over the mean of all copies: 1 … expert. A
     /// stage is as slow and as full as this copy.
     double expertSpread = 1;
+    /// Tensor-parallel members do not split the matrices of an expert: each holds whole experts and sends them its own
+    /// tokens. Then `expert` successive devices of a stage split the experts: tensor, then context, then data (MoE
+    /// parallel folding, arXiv 2504.14960; Megatron's expert-tensor-parallel-size 1).
+    bool foldedExperts = false;
 
     int members() const { return tensor * context; } ///< of a stage's device
     std::int64_t devicesPerStage() const { return std::int64_t{members()} * data; }
+    /// Of a stage, those that share out all experts among them once or several times.
+    std::int64_t devicesWithExperts() const { return foldedExperts ? devicesPerStage() : std::int64_t{context} * data; }
+    /// Of these, the ones that hold the same expert, whose gradients they sum.
+    std::int64_t holdersOfExpert() const { return devicesWithExperts() / expert; }
     bool operator==(const Parallelism&) const = default;
 };
 

@@ -52,8 +52,8 @@ std::vector<SavedTensor> lossProbabilities(const TensorGraph& graph, const Node&
 std::vector<SavedTensor> routing(const TensorGraph& graph, const Node& node)
 {
     const Node& logits = graph.node(node.operands[0]);
-    const std::int64_t experts = logits.shape.back(), copies = copiesOf(node);
-    return {{"probabilities", logits.count(), exact, Lifetime::UntilInputGrad},
+    const std::int64_t experts = logits.shape.back(), copies = copiesOf(node) / node.tokensOver;
+    return {{"probabilities", logits.count() / node.tokensOver, exact, Lifetime::UntilInputGrad},
             {"choice", copies, exact, Lifetime::UntilInputGrad},
             {"row", copies, exact, Lifetime::UntilInputGrad},
             {"weight", copies, exact, Lifetime::UntilInputGrad},

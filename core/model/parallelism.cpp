@@ -15,7 +15,8 @@ namespace pipewright {
 
 namespace {
 
-void addTensorTraffic(const ModelShape& shape, const ModelShape& member, Layer& layer)
+/// `whole`: the layer's only MLP are experts that no member splits, whose tokens stay where they are.
+void addTensorTraffic(const ModelShape& shape, const ModelShape& member, bool whole, Layer& layer)
 {
     const bool split = shape.parallel.sequence;
     const GroupExchange exchange = split ? GroupExchange::GatherOrScatter : GroupExchange::AllReduce;
@@ -26,7 +27,11 @@ void addTensorTraffic(const ModelShape& shape, const ModelShape& member, Layer& 
     switch (layer.kind) {
     case LayerKind::Embedding: add(1, 0, split ? 1 : 0); break;
     case LayerKind::Transformer: // attention and MLP; an all-reduce is a scatter and a gather
-    case LayerKind::Mlp: add(split ? 4 : 2, split ? 4 : 2, 0); break;
+    case LayerKind::Mlp: {
+        const int parts = whole ? 1 : 2, times = split ? 2 * parts : parts;
+        add(times, times, 0);
+        break;
+    }
     case LayerKind::Head: add(split ? 1 : 0, shape.head == Head::Own ? 1 : 0, 0); break; // members score alike
     case LayerKind::Other: break;
     }
@@ -65,6 +70,35 @@ void addExpertTraffic(const ModelShape& shape, const ModelShape& member, Layer& 
     layer.traffic.push_back({GroupAxis::Expert, GroupExchange::AllToAll, bytes, 2, 2, 0});
 }
 
+/// `fault(field, what, hint)` takes what is wrong.
+template<class Fault>
+void checkFolding(const ModelShape& shape, const Fault& fault)
+{
+    const Parallelism& p = shape.parallel;
+    if (!p.foldedExperts) {
+        if (p.data % p.expert == 0)
+            return;
+        const bool couldFold = shape.experts > 0 && p.devicesPerStage() % p.expert == 0;
+        fault("expert", fmt::format("{} data-parallel copies cannot share out experts by {}", p.data, p.expert),
+              couldFold ? "use a divisor of the copies, or fold the experts over all devices of a stage "
+                          "(folded_experts)"
+                        : "use a divisor of the copies");
+        return;
+    }
+    if (shape.experts == 0)
+        fault("folded_experts", "the model has no experts", "leave it out");
+    else if (p.members() == 1)
+        fault("folded_experts", "there are no tensor- or context-parallel members to fold experts over",
+              "leave it out, or use it with such members");
+    else if (p.tensor > 1 && !p.sequence)
+        fault("folded_experts", "tensor-parallel members have the same tokens, and each would send all of them",
+              "use sequence parallelism too, which splits them");
+    if (p.devicesPerStage() % p.expert != 0)
+        fault("expert",
+              fmt::format("{} devices of a stage cannot share out experts by {}", p.devicesPerStage(), p.expert),
+              "use a divisor of the tensor-, context- and data-parallel devices together");
+}
+
 } // namespace
 
 Diagnostics checkParallelism(const ModelShape& shape)
@@ -88,7 +122,7 @@ Diagnostics checkParallelism(const ModelShape& shape)
                            : "copies have to share out the experts: give expert parallelism too");
     if (!wrong.empty() || p == Parallelism{})
         return wrong;
-    if (p.devicesPerStage() == 1)
+    if (p.devicesPerStage() == 1 && !p.foldedExperts)
         fault("overlap", "no devices exchange anything that could overlap", "use it with a degree of parallelism");
     if (std::int64_t{p.tensor} * p.context > mostDevices || std::int64_t{p.tensor} * p.context * p.data > mostDevices)
         fault("data", fmt::format("more than {} devices for each of the schedule", mostDevices), "use smaller degrees");
@@ -104,8 +138,10 @@ Diagnostics checkParallelism(const ModelShape& shape)
     divides("tensor", "heads", shape.heads, p.tensor);
     if (shape.experts == 0 || shape.denseLayers > 0)
         divides("tensor", "columns of the MLP", shape.ffn, p.tensor);
-    if (shape.experts > 0)
+    if (shape.experts > 0 && !p.foldedExperts)
         divides("tensor", "columns of an expert", shape.expertFfn, p.tensor);
+    else if (shape.experts > 0)
+        divides("tensor", "columns of the shared experts", shape.expertFfn * shape.sharedExperts, p.tensor);
     if (shape.keyValueHeads % p.tensor != 0 && p.tensor % shape.keyValueHeads != 0)
         fault("tensor",
               fmt::format("{} key and value heads can neither be shared out nor doubled over {} members",
@@ -126,9 +162,7 @@ Diagnostics checkParallelism(const ModelShape& shape)
         fault("expert", "the model has no experts", "use 1");
     else if (p.expert > 1)
         divides("expert", "experts", shape.experts, p.expert);
-    if (p.data % p.expert != 0)
-        fault("expert", fmt::format("{} data-parallel copies cannot share out experts by {}", p.data, p.expert),
-              "use a divisor of the copies");
+    checkFolding(shape, fault);
     return wrong;
 }
 
@@ -141,7 +175,11 @@ ModelShape memberShape(const ModelShape& shape)
     member.heads /= p.tensor;
     member.keyValueHeads = std::max(1, shape.keyValueHeads / p.tensor);
     member.ffn /= p.tensor;
-    member.expertFfn /= p.tensor;
+    if (p.foldedExperts) { // the tokens of each expert are split instead
+        member.parallel.foldedExperts = true;
+        member.parallel.tensor = p.tensor;
+    } else
+        member.expertFfn /= p.tensor;
     if (shape.architecture != Architecture::Classifier) { // the last part is padded
         const std::int64_t multiple =
             shape.architecture == Architecture::Vision ? 1 : shape.framework.vocabularyMultiple;
@@ -171,7 +209,7 @@ void asMember(const ModelShape& shape, Layer& layer)
         }
     }
     if (p.tensor > 1)
-        addTensorTraffic(shape, member, layer);
+        addTensorTraffic(shape, member, experts && p.foldedExperts && shape.sharedExperts == 0, layer);
     if (p.context > 1)
         addContextTraffic(shape, member, layer);
     if (p.context > 1 && shape.framework.attentionInBothLayouts)
@@ -187,9 +225,9 @@ std::string textOf(const Parallelism& p)
         parts.push_back(fmt::format("tensor {}{}", p.tensor, p.sequence ? " with sequence" : ""));
     if (p.context > 1)
         parts.push_back(fmt::format("context {}", p.context));
-    if (p.expert > 1)
+    if (p.expert > 1 || p.foldedExperts)
         parts.push_back(
-            fmt::format("expert {}{}", p.expert,
+            fmt::format("expert {}{}{}", p.expert, p.foldedExperts ? " folded over tensor and context" : "",
                         p.expertSpread > 1 ? fmt::format(", up to {:.3g} times the mean", p.expertSpread) : ""));
     if (p.data > 1)
         parts.push_back(fmt::format("data {}", p.data));

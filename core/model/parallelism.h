@@ -2,8 +2,9 @@
 // A layer on one member of a group of devices. Tensor parallelism (Megatron, arXiv 1909.08053) gives a member a part of
 // the heads, of the MLP's width and of the vocabulary; sequence parallelism (arXiv 2205.05198) also a part of the
 // tokens between matrix products. With context parallelism a member has a part of every sequence and gathers the keys
-// and values of the others. Expert parallelism splits the experts over copies of the pipeline, which exchange tokens.
-// What is not counted is listed in core/predict/leftout.cpp.
+// and values of the others. Expert parallelism splits the experts over copies of the pipeline, which exchange tokens;
+// folded (arXiv 2504.14960), over all devices of a stage, each of which sends its own tokens to whole experts. What is
+// not counted is listed in core/predict/leftout.cpp.
 #pragma once
 
 #include "core/base/diagnostic.h"

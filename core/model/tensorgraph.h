@@ -42,6 +42,8 @@ struct Node {
     /// tokens.
     bool betweenProducts = false;
     bool narrow = false; ///< a product that multiplies TensorGraph::products
+    /// Tensor-parallel members that split the tokens of this operation, of a product its rows too: with whole experts.
+    int tokensOver = 1;
 
     double elements() const;
     std::int64_t count() const { return static_cast<std::int64_t>(elements()); }
@@ -70,6 +72,7 @@ public:
 
     /// What a model's description says of a node besides (Node::part).
     void describe(int tensor, std::string part, bool betweenProducts);
+    void describeTokensOver(int tensor, int members) { m_nodes[static_cast<std::size_t>(tensor)].tokensOver = members; }
     void describeNarrow(int tensor) { m_nodes[static_cast<std::size_t>(tensor)].narrow = true; }
     void describeParameter(int tensor, std::string part, LayerParameter::Start start, bool trained = true);
 

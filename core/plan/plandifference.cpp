@@ -22,6 +22,7 @@ void pinAll(PlanSpace& space, const PlanSetting& setting, const Family& family, 
     space.tensor = setting.tensor;
     space.context = setting.context;
     space.expert = setting.expert;
+    space.foldedExperts = setting.foldedExperts;
     space.pipeline = setting.pipeline;
     space.microbatchSize = setting.microbatchSize;
     space.zero = setting.zero.level;
@@ -43,6 +44,8 @@ std::string fixedOtherwise(const PlanSpace& space, const PlanSetting& setting, c
     for (const auto& [name, fixed, has] : numbers)
         if (fixed.value_or(has) != has)
             return fmt::format("{}={} is pinned", name, *fixed);
+    if (space.foldedExperts.value_or(setting.foldedExperts) != setting.foldedExperts)
+        return fmt::format("folded_experts={} is pinned", *space.foldedExperts ? "yes" : "no");
     if (space.reshard.value_or(setting.zero.reshard.every) != setting.zero.reshard.every)
         return fmt::format("reshard={} is pinned", *space.reshard ? "always" : "never");
     if (space.recompute.value_or(setting.recompute) != setting.recompute)
@@ -57,8 +60,8 @@ bool isSame(const TrainingPlan& plan, const PlanSetting& setting, const Family& 
 {
     const PlanSetting& s = plan.setting;
     return plan.family == &family && plan.chunks == chunks && s.tensor == setting.tensor && s.context == setting.context
-           && s.expert == setting.expert && s.pipeline == setting.pipeline && s.microbatchSize == setting.microbatchSize
-           && s.zero == setting.zero && s.recompute == setting.recompute;
+           && s.expert == setting.expert && s.foldedExperts == setting.foldedExperts && s.pipeline == setting.pipeline
+           && s.microbatchSize == setting.microbatchSize && s.zero == setting.zero && s.recompute == setting.recompute;
 }
 
 /// One list, ready to be asked for single plans.

@@ -51,6 +51,18 @@ std::vector<Zero> zerosOf(const PlanSpace& space, int copies)
     return zeros;
 }
 
+/// Degrees of expert parallelism with, and without, folding the experts over so many members of a stage's device.
+std::vector<std::pair<int, bool>> expertDegrees(const PlanSpace& space, const std::vector<int>& experts,
+                                                const ModelShape& shape, int members)
+{
+    std::vector<std::pair<int, bool>> degrees;
+    for (const bool folded : {false, true})
+        if (space.foldedExperts ? *space.foldedExperts == folded : !folded || (shape.experts > 0 && members > 1))
+            for (const int expert : experts)
+                degrees.emplace_back(expert, folded);
+    return degrees;
+}
+
 /// The degrees that the model does not allow, in words; empty: it does.
 std::string whyNot(const ModelShape& shape, const Parallelism& parallel)
 {
@@ -73,6 +85,7 @@ Parallelism PlanSetting::parallel() const
     degrees.context = context;
     degrees.expert = expert;
     degrees.data = data;
+    degrees.foldedExperts = foldedExperts;
     return degrees;
 }
 
@@ -99,14 +112,15 @@ PlanSettings settingsOf(const PlanSpace& space, const ModelShape& shape)
                 const auto data = static_cast<int>(space.devices / others);
                 if (space.data.value_or(data) != data)
                     continue;
-                for (const int expert : experts) {
+                for (const auto& [expert, folded] : expertDegrees(space, experts, shape, tensor * context)) {
                     PlanSetting setting{.tensor = tensor,
                                         .context = context,
                                         .expert = expert,
                                         .pipeline = pipeline,
                                         .data = data,
                                         .zero = {},
-                                        .recompute = {}};
+                                        .recompute = {},
+                                        .foldedExperts = folded};
                     if (std::string why = whyNot(shape, setting.parallel()); !why.empty()) {
                         ++result.byShape[why];
                         continue;
@@ -181,9 +195,15 @@ void pin(PlanSpace& space, std::string_view text, const std::string& where)
     const std::string value(at == std::string_view::npos ? std::string_view() : text.substr(at + 1));
     constexpr std::string_view hint =
         "KEY=VALUE with tensor, context, expert, pipeline, data, chunks, microbatch_size or "
-        "zero and a number, reshard=always or never, recompute=none, selective or full";
+        "zero and a number, folded_experts=yes or no, reshard=always or never, recompute=none, selective or full";
     if (key == "recompute") {
         space.recompute = recomputeOfName(value, where);
+        return;
+    }
+    if (key == "folded_experts") {
+        if (value != "yes" && value != "no")
+            throw Error(where, fmt::format("\"{}\" says nothing of folding experts", value), std::string(hint));
+        space.foldedExperts = value == "yes";
         return;
     }
     if (key == "reshard") {

@@ -21,6 +21,7 @@ struct PlanSetting {
     int microbatchSize = 1, microbatches = 1;
     Zero zero{};
     Recompute recompute{};
+    bool foldedExperts = false;
     /// Tokens are shared out between products wherever heads are (sequence parallelism).
     Parallelism parallel() const;
 };
@@ -32,7 +33,7 @@ struct PlanSpace {
     std::vector<std::string> families; ///< empty: all that update once a step and do not search for their order
     /// Dimensions that are fixed.
     std::optional<int> tensor, context, expert, pipeline, data, chunks, microbatchSize, zero;
-    std::optional<bool> reshard;
+    std::optional<bool> reshard, foldedExperts;
     std::optional<Recompute> recompute;
 };
 

@@ -95,6 +95,7 @@ std::map<std::string, std::string> questionOf(const PlanRequest& request)
             {"tensor", textOr(request.tensor, "free")},
             {"context", textOr(request.context, "free")},
             {"expert", textOr(request.expert, "free")},
+            {"folded experts", textOr(request.foldedExperts, "free")},
             {"pipeline", textOr(request.pipeline, "free")},
             {"data", textOr(request.data, "free")},
             {"chunks", textOr(request.chunks, "free")},

@@ -18,8 +18,8 @@ std::string degreesText(const PlanSetting& setting)
                                        {"expert", setting.expert},
                                        {"pipeline", setting.pipeline},
                                        {"data", setting.data}})
-        if (degree > 1)
-            text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, degree);
+        if (const bool folded = setting.foldedExperts && name == std::string_view("expert"); degree > 1 || folded)
+            text += fmt::format("{}{} {}{}", text.empty() ? "" : ", ", name, degree, folded ? " folded" : "");
     return text.empty() ? "one device" : text;
 }
 

@@ -22,7 +22,9 @@ std::vector<std::string> leftOut(const Design& design)
     if (parallel.tensor > 1)
         list.emplace_back("the few numbers per token of a softmax over a split vocabulary");
     if (parallel.sequence) {
-        list.emplace_back("the sums of the norms' gradients over members with other tokens");
+        list.emplace_back(parallel.foldedExperts
+                              ? "the sums of the norms' and routers' gradients over members with other tokens"
+                              : "the sums of the norms' gradients over members with other tokens");
         list.emplace_back("gathering a split input again for its weight gradient, which is usually hidden");
     }
     if (parallel.context > 1)

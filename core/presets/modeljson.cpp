@@ -197,6 +197,8 @@ void writeParallel(const Parallelism& parallel, Json& model)
         json["overlap"] = plainNumber(parallel.overlap);
     if (parallel.expertSpread != 1)
         json["expert_spread"] = plainNumber(parallel.expertSpread);
+    if (parallel.foldedExperts)
+        json["folded_experts"] = true;
 }
 
 template<class Framework, class Visit>
@@ -323,6 +325,7 @@ Parallelism readParallel(ObjectReader& model)
     reader.read("sequence", parallel.sequence);
     reader.readRate("overlap", parallel.overlap);
     reader.readRate("expert_spread", parallel.expertSpread);
+    reader.read("folded_experts", parallel.foldedExperts);
     if (std::string before; reader.read("recompute", before), !before.empty() && before != "none")
         reader.fault("recompute", "what a stage recomputes is part of the schedule, as R blocks",
                      "make the design anew with --recompute " + before);

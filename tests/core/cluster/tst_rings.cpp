@@ -47,6 +47,21 @@ private Q_SLOTS:
                                 QCOMPARE(layout.contextRing(), links[context]);
                                 QCOMPARE(layout.dataRing(d), links[data]);
                                 QCOMPARE(layout.gradientRing(d), links[gradient]);
+                                // Successive devices of a stage, and those that are so far apart.
+                                const int stage = t * c * d;
+                                for (int group = 1; group <= stage; ++group) {
+                                    if (stage % group != 0)
+                                        continue;
+                                    int successive = 0, apart = 0;
+                                    for (int from = 0; from < stage * p; ++from) {
+                                        const int first = from / group * group, of = from % stage;
+                                        successive =
+                                            std::max(successive, kindOf(from, first + (from - first + 1) % group));
+                                        apart = std::max(apart, kindOf(from, from - of + (of + group) % stage));
+                                    }
+                                    QCOMPARE(layout.stageRing(group), links[successive]);
+                                    QCOMPARE(layout.stageRing(stage / group, group), links[apart]);
+                                }
                                 int next = 0; // between two stages
                                 for (int i = 0; p > 1 && i < t * c * d; ++i)
                                     next = std::max(next, kindOf(i, i + t * c * d));

@@ -98,6 +98,14 @@ std::vector<Use> uses()
              parallel(r).tensor = 2;
          },
          {[](auto& r) { parallel(r).overlap = 0.5; }}},
+        {"--folded-experts", nothing, {[](auto& r) { parallel(r).foldedExperts = true; }}},
+        {"--folded-experts",
+         [](auto& r) {
+             r.model = "mixtral-8x7b";
+             parallel(r).tensor = 2;
+             parallel(r).sequence = true;
+         },
+         {[](auto& r) { parallel(r).foldedExperts = true; }}},
         {"--expert-spread", nothing, {[](auto& r) { parallel(r).expertSpread = 1.5; }}},
         {"--expert-spread",
          [](auto& r) {

@@ -91,6 +91,13 @@ private Q_SLOTS:
                                  "--moe-layer-freq \"([0]*3+[1]*58)\"\n", "--multi-latent-attention\n",
                                  "--kv-lora-rank 512\n", "--moe-shared-expert-intermediate-size 2048\n"})
             QVERIFY2(experts.contains(part), qPrintable(QString(part) + "\nin\n" + experts));
+        QVERIFY(!experts.contains("--expert-tensor-parallel-size")); // as many as --tensor-model-parallel-size
+        request.parallel =
+            Parallelism{.tensor = 4, .sequence = true, .context = 2, .expert = 32, .data = 4, .foldedExperts = true};
+        const QString folded = textOf(makeDesign(request));
+        for (const char* part : {"--tensor-model-parallel-size 4\n", "--context-parallel-size 2\n",
+                                 "--expert-model-parallel-size 32\n", "--expert-tensor-parallel-size 1\n"})
+            QVERIFY2(folded.contains(part), qPrintable(QString(part) + "\nin\n" + folded));
         request.model = "bert-large";
         request.parallel.reset();
         request.zero = {};
