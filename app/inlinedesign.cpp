@@ -19,6 +19,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+
 namespace pipewright::app {
 
 namespace {
@@ -56,6 +60,14 @@ std::optional<Communication> communicationNamed(std::string_view text)
         if (text == nameOf(kind))
             return kind;
     return std::nullopt;
+}
+
+/// As many as share out experts.
+int fewestCopies(const Parallelism& parallel)
+{
+    const std::int64_t members = parallel.foldedExperts ? std::int64_t{parallel.tensor} * parallel.context : 1;
+    return static_cast<int>(parallel.expert
+                            / std::gcd(std::int64_t{parallel.expert}, std::max(std::int64_t{1}, members)));
 }
 
 } // namespace
@@ -204,6 +216,9 @@ void InlineDesign::addModel()
         ->type_name("N");
     group.add_option("--expert-parallel", m_parallel.expert, "copies of the pipeline that share out the experts (1)")
         ->type_name("N");
+    group.add_flag("--folded-experts", m_parallel.foldedExperts,
+                   "experts are shared out over all devices of a stage, tensor- and context-parallel ones too, each "
+                   "with whole experts (MoE parallel folding; --expert-tensor-parallel-size 1 of Megatron)");
     group
         .add_option("--data-parallel", m_parallel.data,
                     "copies of the pipeline, each with M microbatches (as many as share out experts)")
@@ -319,11 +334,11 @@ DesignRequest InlineDesign::request() const
         if (m_options.count(required) == 0 && !request.costsFrom)
             throw Error(required, "is missing", "a family needs --devices P and --microbatches M");
     for (const char* option : {"--tensor-parallel", "--sequence-parallel", "--context-parallel", "--expert-parallel",
-                               "--data-parallel", "--overlap-exchanges", "--expert-spread"})
+                               "--folded-experts", "--data-parallel", "--overlap-exchanges", "--expert-spread"})
         if (m_options.count(option) > 0)
             request.parallel = m_parallel;
     if (request.parallel && m_options.count("--data-parallel") == 0)
-        request.parallel->data = request.parallel->expert;
+        request.parallel->data = fewestCopies(*request.parallel);
     return request;
 }
 

@@ -31,6 +31,7 @@ Json toJson(const TrainingPlan& plan, const std::string& file, bool noisy)
             {"sequence_parallel", s.tensor > 1},
             {"context", s.context},
             {"expert", s.expert},
+            {"folded_experts", s.foldedExperts},
             {"pipeline", s.pipeline},
             {"data", s.data},
             {"chunks", plan.chunks},

@@ -159,6 +159,7 @@ Json toJson(const Design& design, const Prediction& prediction, const OfMembers*
                               {"sequence", parallel.sequence},
                               {"context", parallel.context},
                               {"expert", parallel.expert},
+                              {"folded_experts", parallel.foldedExperts},
                               {"data", parallel.data},
                               {"overlap", parallel.overlap},
                               {"expert_spread", parallel.expertSpread},

@@ -80,9 +80,10 @@ void checkFolding(const ModelShape& shape, const Fault& fault)
             return;
         const bool couldFold = shape.experts > 0 && p.devicesPerStage() % p.expert == 0;
         fault("expert", fmt::format("{} data-parallel copies cannot share out experts by {}", p.data, p.expert),
-              couldFold ? "use a divisor of the copies, or fold the experts over all devices of a stage "
-                          "(folded_experts)"
-                        : "use a divisor of the copies");
+              couldFold
+                  ? "use a divisor of the copies, or share them out over all devices of a stage: \"folded_experts\", "
+                    "--folded-experts"
+                  : "use a divisor of the copies");
         return;
     }
     if (shape.experts == 0)

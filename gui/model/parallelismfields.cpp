@@ -13,7 +13,8 @@
 namespace pipewright {
 
 ParallelismFields::ParallelismFields(int fieldWidth, QWidget* parent)
-    : QWidget(parent), m_sequence(new QCheckBox(tr("split tokens between matrices"), this))
+    : QWidget(parent), m_sequence(new QCheckBox(tr("split tokens between matrices"), this)),
+      m_foldedExperts(new QCheckBox(tr("over tensor and context too"), this))
 {
     auto* form = new QFormLayout(this);
     form->setContentsMargins(0, 0, 0, 0);
@@ -41,6 +42,9 @@ ParallelismFields::ParallelismFields(int fieldWidth, QWidget* parent)
     addRow(tr("Sequence parallel"), m_sequence, tr("Tensor-parallel devices split the tokens between matrices"));
     m_context = spin(tr("Context parallel"), tr("Devices of a stage that share every sequence"));
     m_expert = spin(tr("Expert parallel"), tr("Copies of the pipeline that share out the experts"));
+    addRow(tr("Folded experts"), m_foldedExperts,
+           tr("All devices of a stage share out the experts, each with whole ones (Megatron's "
+              "expert-tensor-parallel-size 1)"));
     m_data = spin(tr("Data parallel"), tr("Copies of the pipeline, which sum their gradients after a step"));
     m_overlap = spin(tr("Exchanges overlapped"),
                      tr("Share of their communication that is hidden behind computing, where there is enough of that"));
@@ -64,12 +68,13 @@ ParallelismFields::ParallelismFields(int fieldWidth, QWidget* parent)
     showSpread();
     connect(m_expertSpread, &QDoubleSpinBox::valueChanged, this, &ParallelismFields::edited);
     connect(m_sequence, &QCheckBox::toggled, this, &ParallelismFields::edited);
+    connect(m_foldedExperts, &QCheckBox::toggled, this, &ParallelismFields::edited);
 }
 
 Parallelism ParallelismFields::value() const
 {
-    return {m_tensor->value(), m_sequence->isChecked(),    m_context->value(),     m_expert->value(),
-            m_data->value(),   m_overlap->value() / 100.0, m_expertSpread->value()};
+    return {m_tensor->value(), m_sequence->isChecked(),    m_context->value(),      m_expert->value(),
+            m_data->value(),   m_overlap->value() / 100.0, m_expertSpread->value(), m_foldedExperts->isChecked()};
 }
 
 void ParallelismFields::setValue(const Parallelism& parallel)
@@ -82,6 +87,7 @@ void ParallelismFields::setValue(const Parallelism& parallel)
     m_data->setValue(parallel.data);
     m_overlap->setValue(qRound(parallel.overlap * 100));
     m_expertSpread->setValue(parallel.expertSpread);
+    m_foldedExperts->setChecked(parallel.foldedExperts);
 }
 
 } // namespace pipewright

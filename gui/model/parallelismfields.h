@@ -30,6 +30,7 @@ private:
     QCheckBox* m_sequence;
     QSpinBox* m_context;
     QSpinBox* m_expert;
+    QCheckBox* m_foldedExperts;
     QSpinBox* m_data;
     QSpinBox* m_overlap;
     QDoubleSpinBox* m_expertSpread;

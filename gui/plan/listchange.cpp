@@ -10,9 +10,10 @@ namespace {
 
 bool samePins(const PlanSpace& a, const PlanSpace& b)
 {
-    return a.tensor == b.tensor && a.context == b.context && a.expert == b.expert && a.pipeline == b.pipeline
-           && a.data == b.data && a.chunks == b.chunks && a.microbatchSize == b.microbatchSize && a.zero == b.zero
-           && a.reshard == b.reshard && a.recompute == b.recompute;
+    return a.tensor == b.tensor && a.context == b.context && a.expert == b.expert && a.foldedExperts == b.foldedExperts
+           && a.pipeline == b.pipeline && a.data == b.data && a.chunks == b.chunks
+           && a.microbatchSize == b.microbatchSize && a.zero == b.zero && a.reshard == b.reshard
+           && a.recompute == b.recompute;
 }
 
 } // namespace

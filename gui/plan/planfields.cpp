@@ -220,13 +220,15 @@ QWidget* PlanFields::buildFamilies()
 
 bool PlanFields::isNumber(std::string_view dimension)
 {
-    return dimension != "recompute" && dimension != "reshard" && dimension != "zero";
+    return dimension != "recompute" && dimension != "reshard" && dimension != "zero" && dimension != "folded_experts";
 }
 
 QStringList PlanFields::valuesOf(std::string_view dimension)
 {
     if (dimension == "recompute")
         return {QStringLiteral("none"), QStringLiteral("selective"), QStringLiteral("full")};
+    if (dimension == "folded_experts")
+        return {QStringLiteral("yes"), QStringLiteral("no")};
     if (dimension == "reshard")
         return {QStringLiteral("always"), QStringLiteral("never")};
     if (dimension == "zero")
@@ -244,6 +246,8 @@ QWidget* PlanFields::buildPins()
     const QString tips[] = {tr("Devices of a stage that share every matrix"),
                             tr("Devices of a stage that share every sequence"),
                             tr("Copies of the pipeline that share out the experts"),
+                            tr("Whether tensor- and context-parallel devices share out the experts too, each with "
+                               "whole ones"),
                             tr("Devices behind each other, a stage or several on each"),
                             tr("Copies of the pipeline, which sum their gradients after a step"),
                             tr("Stages of a device"),

@@ -48,8 +48,9 @@ public:
     Diagnostics showFaults(const Diagnostics& faults);
 
     /// What can be pinned, as core/plan's pin() calls it.
-    static constexpr std::string_view dimensions[] = {"tensor", "context",         "expert", "pipeline", "data",
-                                                      "chunks", "microbatch_size", "zero",   "reshard",  "recompute"};
+    static constexpr std::string_view dimensions[] = {"tensor",   "context", "expert",   "folded_experts",
+                                                      "pipeline", "data",    "chunks",   "microbatch_size",
+                                                      "zero",     "reshard", "recompute"};
     static bool isNumber(std::string_view dimension); ///< any number can be typed
     static QStringList
     valuesOf(std::string_view dimension); ///< to choose from; others can be typed where they are numbers

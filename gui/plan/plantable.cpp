@@ -256,10 +256,10 @@ QString PlanTable::asCsv() const
     for (const MemoryKind& kind : kinds)
         header << kind.name + QStringLiteral("_bytes");
     header << QStringLiteral("tensor") << QStringLiteral("context") << QStringLiteral("expert")
-           << QStringLiteral("pipeline") << QStringLiteral("data") << QStringLiteral("chunks")
-           << QStringLiteral("microbatch_size") << QStringLiteral("microbatches") << QStringLiteral("family")
-           << QStringLiteral("zero") << QStringLiteral("reshard") << QStringLiteral("recompute")
-           << QStringLiteral("why");
+           << QStringLiteral("folded_experts") << QStringLiteral("pipeline") << QStringLiteral("data")
+           << QStringLiteral("chunks") << QStringLiteral("microbatch_size") << QStringLiteral("microbatches")
+           << QStringLiteral("family") << QStringLiteral("zero") << QStringLiteral("reshard")
+           << QStringLiteral("recompute") << QStringLiteral("why");
     QStringList lines{header.join(QLatin1Char(','))};
     for (std::size_t i = 0; i < m_result->plans.size(); ++i) {
         const TrainingPlan& plan = m_result->plans[i];
@@ -274,8 +274,10 @@ QString PlanTable::asCsv() const
               << QString::number(plan.peak);
         for (const MemoryKind& kind : kinds)
             cells << QString::number(plan.memory.*kind.bytes);
-        for (const int number :
-             {s.tensor, s.context, s.expert, s.pipeline, s.data, plan.chunks, s.microbatchSize, s.microbatches})
+        for (const int number : {s.tensor, s.context, s.expert})
+            cells << QString::number(number);
+        cells << (s.foldedExperts ? QStringLiteral("yes") : QStringLiteral("no"));
+        for (const int number : {s.pipeline, s.data, plan.chunks, s.microbatchSize, s.microbatches})
             cells << QString::number(number);
         cells << QString::fromUtf8(plan.family->name.data(), std::ssize(plan.family->name))
               << QString::number(s.zero.level)

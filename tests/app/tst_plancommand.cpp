@@ -72,6 +72,21 @@ private Q_SLOTS:
                  qPrintable(none.output));
     }
 
+    void expertsFoldOverOtherDevicesWhereThatIsPinned()
+    {
+        const QString command =
+            "plan --model mixtral-8x7b --cluster h100-nodes --devices 16 --batch 16 --families 1f1b "
+            "--top 2 --progress none --pin microbatch_size=1,tensor=4,expert=8,data=2,";
+        const QJsonArray folded = m_work.run(command + "folded_experts=yes --json").json()["plans"].toArray();
+        QVERIFY(!folded.isEmpty());
+        for (const QJsonValue plan : folded)
+            QVERIFY(plan["folded_experts"].toBool() && plan["expert"].toInt() == 8);
+        QVERIFY(m_work.run(command + "folded_experts=yes")
+                    .output.contains("tensor 4, expert 8 folded, pipeline 2, data 2"));
+        QVERIFY(m_work.run(command + "folded_experts=no --json").json()["plans"].toArray().isEmpty());
+        QCOMPARE(m_work.run(command + "folded_experts=8").code, 2);
+    }
+
     void aChangeIsAnsweredByTheDifferenceOfTwoLists()
     {
         const QJsonObject both = m_work.run(m_command + " --json --what-if devices=4").json();

@@ -16,6 +16,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <string>
@@ -102,11 +103,16 @@ inline Question questionOf(unsigned seed, const Asking& asking)
         p.context = draw.oneIn(2) ? 1 << draw.upTo(4) : 1;
         p.expert = r.model->find("mixtral") == 0 && draw.oneIn(2) ? 4 : 1;
         p.data = p.expert * draw.upTo(3);
+        if (r.model->find("mixtral") == 0 && p.members() > 1 && (p.tensor == 1 || p.sequence) && draw.oneIn(2)) {
+            p.foldedExperts = true;
+            p.expert = static_cast<int>(std::gcd(std::int64_t{8}, p.devicesPerStage()));
+        }
         if (p.devicesPerStage() > 1) {
             r.parallel = p;
             words +=
-                fmt::format(" --tensor-parallel {}{} --context-parallel {} --expert-parallel {} --data-parallel {}",
-                            p.tensor, p.sequence ? " --sequence-parallel" : "", p.context, p.expert, p.data);
+                fmt::format(" --tensor-parallel {}{} --context-parallel {} --expert-parallel {}{} --data-parallel {}",
+                            p.tensor, p.sequence ? " --sequence-parallel" : "", p.context, p.expert,
+                            p.foldedExperts ? " --folded-experts" : "", p.data);
         }
     }
     const auto change = [&](const char* option, std::optional<int>& field, int value) {

@@ -187,6 +187,9 @@ private Q_SLOTS:
                     });
                     if (experts > 0)
                         sums += gather(design, of * experts, [&](const Place& at) {
+                            if (p.foldedExperts) // by their numbers in a stage
+                                return Place{at.pipeline,
+                                             ((at.data * p.context + at.context) * p.tensor + at.tensor) % p.expert};
                             return Place{at.pipeline, at.data % p.expert, 0, at.tensor};
                         });
                 }

@@ -50,6 +50,7 @@ class New(TypedDict, total=False):
     sequence_parallel: bool
     context_parallel: int
     expert_parallel: int
+    folded_experts: bool
     data_parallel: int
     overlap_exchanges: Value
     expert_spread: Value
@@ -123,6 +124,7 @@ class Predict(TypedDict, total=False):
     sequence_parallel: bool
     context_parallel: int
     expert_parallel: int
+    folded_experts: bool
     data_parallel: int
     overlap_exchanges: Value
     expert_spread: Value

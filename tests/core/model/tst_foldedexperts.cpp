@@ -246,7 +246,7 @@ private Q_SLOTS:
         QCOMPARE(over.holdersOfExpert(), apart.holdersOfExpert());
         QVERIFY(faultOf(apart).empty());
         apart.expert = 8;
-        QVERIFY(faultOf(apart).find("fold the experts over all devices of a stage") != std::string::npos);
+        QVERIFY(faultOf(apart).find("share them out over all devices of a stage") != std::string::npos);
         Parallelism eight = over;
         eight.expert = 8;
         QVERIFY(faultOf(eight).empty());

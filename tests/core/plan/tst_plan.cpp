@@ -5,6 +5,7 @@
 #include "core/plan/planclusters.h"
 #include "core/plan/plandifference.h"
 #include "core/plan/planstate.h"
+#include "core/plan/planwords.h"
 #include "core/predict/predict.h"
 #include "core/presets/presets.h"
 #include "errorof.h"
@@ -195,6 +196,33 @@ private Q_SLOTS:
         request.families = {"1f1b", "zb-h1"};
         request.microbatchSize = 1;
         compare(request);
+        // Folding experts over tensor and context is a dimension of its own where there are such members.
+        const auto count = [&](std::optional<bool> folded) {
+            request.foldedExperts = folded;
+            const std::vector<PlanSetting> settings = settingsOf(request, request.shape).possible;
+            for (const PlanSetting& setting : settings)
+                if (setting.foldedExperts && setting.tensor * setting.context == 1)
+                    return std::ptrdiff_t{-1};
+            return std::ssize(settings);
+        };
+        QVERIFY(count(true) > 0 && count(false) > 0);
+        QCOMPARE(count(true) + count(false), count({}));
+        pin(request, "folded_experts=yes", "--pin");
+        compare(request);
+        request.expert = 8;
+        request.tensor = 4;
+        request.context = 1; // then there are two copies, which alone cannot share out so many
+        const PlanResult eight = findPlans(request);
+        QVERIFY(!eight.plans.empty());
+        for (const TrainingPlan& plan : eight.plans) {
+            const Parallelism& degrees = plan.design.workload->shape.parallel;
+            QVERIFY(plan.setting.foldedExperts && degrees.foldedExperts && degrees.expert == 8 && degrees.data == 2);
+            QCOMPARE(degreesText(plan.setting), std::string("tensor 4, expert 8 folded, data 2"));
+        }
+        pin(request, "folded_experts=no", "--pin");
+        QVERIFY(findPlans(request).plans.empty());
+        const PlanDifference pins = differenceOf({request, {}}, {request, eight});
+        QCOMPARE(pins.leaderAfter()->before.why, std::string("folded_experts=no is pinned"));
     }
 
     void andWithASlowNode()
@@ -303,7 +331,7 @@ private Q_SLOTS:
             QVERIFY(degrees.tensor == 2 && degrees.sequence && degrees.data == 2);
         }
         for (const char* wrong : {"tensor", "tensor=", "tensor=0", "tensor=two", "heads=2", "reshard=often",
-                                  "recompute=some", "zero=-1", ""})
+                                  "folded_experts=1", "recompute=some", "zero=-1", ""})
             QVERIFY2(!errorOf([&] { pin(request, wrong, "--pin"); }).empty(), wrong);
     }
 

@@ -172,6 +172,39 @@ private Q_SLOTS:
         QCOMPARE(groups.value(), Parallelism{});
     }
 
+    void expertsAreFoldedByAField()
+    {
+        ModelAndClusterFixture fixture;
+        DesignRequest request = test::requestFor("1f1b", 2, 4);
+        request.model = "mixtral-8x7b";
+        request.cluster = "h100-nodes";
+        Parallelism wanted{.tensor = 4, .sequence = true, .data = 2};
+        request.parallel = wanted;
+        fixture.document.reset(makeDesign(request));
+        const auto parallel = [&] { return fixture.document.design().workload->shape.parallel; };
+        ParallelismFields& groups = fixture.window->groups();
+        auto* expert = named<QSpinBox>(groups, "Expert parallel");
+        auto* folded = named<QCheckBox>(groups, "Folded experts");
+        QVERIFY(expert && folded && !folded->isChecked());
+        expert->setValue(8);
+        QVERIFY2(
+            fixture.window->fault().contains(QLatin1String("2 data-parallel copies cannot share out experts by 8")),
+            qPrintable(fixture.window->fault()));
+        QCOMPARE(expert->value(), 1);
+        folded->setChecked(true);
+        expert->setValue(8);
+        wanted.foldedExperts = true;
+        wanted.expert = 8;
+        QCOMPARE(parallel(), wanted);
+        QCOMPARE(groups.value(), wanted);
+        folded->setChecked(false);
+        QVERIFY(fixture.window->fault().contains(QLatin1String("cannot share out experts by 8")));
+        QVERIFY(folded->isChecked());
+        for (int i = 0; i < 2; ++i)
+            fixture.document.undoStack()->undo();
+        QVERIFY(!folded->isChecked() && !parallel().foldedExperts);
+    }
+
     void howDevicesStandInNodesIsEdited()
     {
         ModelAndClusterFixture fixture;
