@@ -156,7 +156,7 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
     connect(m_links, &ValueTable::edited, this, &ModelWindow::setLinkValue);
     connect(&m_document, &Document::designChanged, this, &ModelWindow::refresh);
     connect(&m_document, &Document::memoryChanged, this, &ModelWindow::refresh);
-    resizeOnScreen(*this, {1060, 680}); // shows the memory of four devices without scrolling
+    resizeOnScreen(*this, {1060, 710}); // shows the memory of four devices, and all fields of groups
 }
 
 QWidget* ModelWindow::buildModel()
