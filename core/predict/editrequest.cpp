@@ -81,6 +81,10 @@ struct Apply {
     {
         return moved(rippleBlock(schedule, request.block, request.places, skips));
     }
+    EditedDesign operator()(const PastePattern& request) const
+    {
+        return moved(pastePattern(schedule, request.pattern, request.devices, skips));
+    }
     EditedDesign operator()(const MoveStage& request) const { return moved(moveStage(*design, present, request)); }
     EditedDesign operator()(const PlaceBlock& request) const
     {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "core/predict/predict.h"
+#include "core/schedule/pattern.h"
 
 #include <cstdint>
 #include <memory>
@@ -28,6 +29,12 @@ struct RippleBlock {
     Block block;
     int places = 0;
     bool operator==(const RippleBlock&) const = default;
+};
+/// Gives devices the order of blocks that were copied from one device (core/schedule/pattern.h).
+struct PastePattern {
+    Pattern pattern;
+    std::vector<int> devices;
+    bool operator==(const PastePattern&) const = default;
 };
 struct MoveStage {
     int stage = -1;
@@ -120,9 +127,9 @@ struct ReplaceDesign {
 };
 
 using EditRequest =
-    std::variant<ReorderDevice, RippleBlock, MoveStage, PlaceBlock, UnplaceBlocks, PinBlock, SplitBackwards,
-                 MergeBackwards, CompleteSchedule, MoveTransfer, MoveCollective, MoveGather, FreeTransfer, OrderParts,
-                 AllowFirstStageSplit, SetStagePlan, SetZero, ReplaceDesign>;
+    std::variant<ReorderDevice, RippleBlock, PastePattern, MoveStage, PlaceBlock, UnplaceBlocks, PinBlock,
+                 SplitBackwards, MergeBackwards, CompleteSchedule, MoveTransfer, MoveCollective, MoveGather,
+                 FreeTransfer, OrderParts, AllowFirstStageSplit, SetStagePlan, SetZero, ReplaceDesign>;
 
 struct EditedDesign {
     std::shared_ptr<const Design> design; ///< the given one when the edit is illegal or changes nothing

@@ -29,6 +29,16 @@ struct Name {
     {
         return tr("Move %1 and the rest of microbatch %2").arg(blockText(request.block)).arg(request.block.microbatch);
     }
+    QString operator()(const PastePattern& request) const
+    {
+        QStringList devices;
+        for (const int device : request.devices)
+            if (patternOn(before.schedule, request.pattern, device).changesOrder())
+                devices << deviceLabel(before, device);
+        const int blocks = static_cast<int>(request.pattern.blocks.size());
+        return devices.size() > 3 ? tr("Paste the order of %n blocks on %1 devices", blocks).arg(devices.size())
+                                  : tr("Paste the order of %n blocks on %1", blocks).arg(devices.join(tr(", ")));
+    }
     QString operator()(const MoveStage& request) const
     {
         return tr("Move stage %1 to %2").arg(request.stage).arg(deviceLabel(before, request.device));

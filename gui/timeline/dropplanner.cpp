@@ -329,6 +329,16 @@ DropPlan DropPlanner::planGather(const MoveGather& move, int device, const QStri
     return plan;
 }
 
+DropPlan DropPlanner::planPaste(const PastePattern& paste, const QString& title)
+{
+    DropPlan plan;
+    plan.request = paste;
+    plan.device = paste.devices.front();
+    plan.title = title;
+    decideWhenQuick(plan);
+    return plan;
+}
+
 void DropPlanner::decideWhenQuick(DropPlan& plan)
 {
     if (!isLarge() || !m_document.prediction()) {

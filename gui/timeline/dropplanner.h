@@ -40,13 +40,16 @@ public:
     DropPlan planCollective(const MoveCollective& move, const QString& title);
     /// And for a gather of parameters.
     DropPlan planGather(const MoveGather& move, int device, const QString& title);
+    /// And for an order that was copied from another device.
+    DropPlan planPaste(const PastePattern& paste, const QString& title);
     /// The edit to commit for a plan; computed now if it was not computed before.
     Document::Edit editOf(const DropPlan& plan) const;
     /// Making the edit of this plan takes long; Document::applyLater() does it in the background.
     static bool isSlow(const DropPlan& plan)
     {
         return plan.state == State::Pending
-               && (plan.is<RippleBlock>() || plan.is<MoveCollective>() || plan.is<MoveGather>());
+               && (plan.is<RippleBlock>() || plan.is<PastePattern>() || plan.is<MoveCollective>()
+                   || plan.is<MoveGather>());
     }
     /// Drops the computation in progress: no further plan is requested.
     void stop();

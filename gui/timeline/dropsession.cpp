@@ -70,6 +70,11 @@ void DropSession::holdGather(const MoveGather& move, int device, const QString& 
     set(m_planner.planGather(move, device, title));
 }
 
+void DropSession::holdPaste(const PastePattern& paste, const QString& title)
+{
+    set(m_planner.planPaste(paste, title));
+}
+
 void DropSession::set(std::optional<DropPlan> next)
 {
     const bool samePlace = m_plan && next && m_plan->isSamePlace(*next);

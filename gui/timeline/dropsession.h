@@ -33,6 +33,7 @@ public:
     void holdTransfer(const Transfer& transfer, const MoveTransfer& move, const QString& title);
     void holdCollective(const MoveCollective& move, const QString& title);
     void holdGather(const MoveGather& move, int device, const QString& title);
+    void holdPaste(const PastePattern& paste, const QString& title);
     void clear() { set(std::nullopt); }
     void commit();
     void scheduleChanged();

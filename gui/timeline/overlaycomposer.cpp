@@ -34,7 +34,8 @@ void OverlayComposer::update()
     content.cursor = m_cursor;
     content.frameTime = m_overlay->content().frameTime;
     const Gesture::HeldBlock* const moving = m.hand.moving();
-    const bool plansBlock = !gesture || gesture->plansBlock(), planOfBlock = plan && plansBlock;
+    const bool plansBlock = gesture ? gesture->plansBlock() : !(plan && plan->is<PastePattern>()),
+               planOfBlock = plan && plansBlock;
     const std::optional<Block> subject = planOfBlock ? std::optional(plan->block)
                                          : moving    ? std::optional(moving->block)
                                                      : m.document.selection();

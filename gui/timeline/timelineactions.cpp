@@ -105,9 +105,10 @@ void addSelections(const ActionAdder& add, TimelineView& view)
         [v] { v->selectAlike(Alike::Op); });
 }
 
-void addEdits(const ActionAdder& add, TimelineEdits& edits)
+void addEdits(const ActionAdder& add, TimelineEdits& edits, PatternPaste& paste)
 {
     TimelineEdits* const e = &edits;
+    PatternPaste* const p = &paste;
     add("earlier", "Move block one place earlier", {Qt::ALT | Qt::Key_Left}, [e] { e->moveBy(-1); });
     add("later", "Move block one place later", {Qt::ALT | Qt::Key_Right}, [e] { e->moveBy(1); });
     const char* const ripples =
@@ -122,6 +123,12 @@ void addEdits(const ActionAdder& add, TimelineEdits& edits)
     add("stageDown", "Move stage to the device below", {Qt::ALT | Qt::Key_Down}, [e] { e->moveStageBy(1); });
     add("unplace", "Return block to the tray", {Qt::Key_Delete, Qt::Key_Backspace}, [e] { e->unplace(); });
     add("exchange", "Exchange the two selected blocks", {Qt::SHIFT | Qt::Key_X}, [e] { e->exchangeTwo(); });
+    add("copyOrder", "Copy the order of the selected blocks", {QKeySequence::Copy},
+        "Of one device: its warm-up, for example, to be pasted on others", [p] { p->copy(); });
+    add("pasteOrder", "Paste the copied order", {QKeySequence::Paste},
+        "On the devices of the selected blocks, or on the chosen lane: the same operations and microbatches of its own "
+        "stages, in the copied order",
+        [p] { p->paste(); });
     add("split", "Split the backward into its halves", {Qt::Key_B}, [e] { e->split(); });
     add("merge", "Merge the halves of the backward", {Qt::SHIFT | Qt::Key_B}, [e] { e->merge(); });
     add("warmUpMore", "One forward more in the device's warm-up", {Qt::SHIFT | Qt::Key_Right},
@@ -328,7 +335,7 @@ void addTimelineActions(TimelineView& view, TimelineParts& parts)
     const ActionAdder add(view);
     addMovements(add, view, parts);
     addSelections(add, view);
-    addEdits(add, parts.edits);
+    addEdits(add, parts.edits, parts.paste);
     addMarkings(add, view, parts);
     addReadings(add, view, parts);
     addLanes(add, view, parts);

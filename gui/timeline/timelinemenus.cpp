@@ -107,10 +107,11 @@ void TimelineMenus::popUp(QMenu& menu, QPoint position) const
 
 void TimelineMenus::showOfBlock(QPoint position)
 {
-    QMenu* menu = menuOf({"frame",    "measure", "explain",  "",      "alikeMicrobatch", "alikeStage",
-                          "alikeOp",  "",        "earlier",  "later", "rippleEarlier",   "rippleLater",
-                          "exchange", "split",   "merge",    "pin",   "warmUpMore",      "warmUpFewer",
-                          "",         "stageUp", "stageDown"});
+    QMenu* menu = menuOf({"frame",    "measure",   "explain",    "",      "alikeMicrobatch", "alikeStage",
+                          "alikeOp",  "",          "earlier",    "later", "rippleEarlier",   "rippleLater",
+                          "exchange", "split",     "merge",      "pin",   "warmUpMore",      "warmUpFewer",
+                          "",         "copyOrder", "pasteOrder", "",      "stageUp",         "stageDown"});
+    d.paste.previewIn(*menu);
     const Block selected = *d.document.selection();
     const Design& design = d.document.design();
     QMenu* devices = menu->addMenu(tr("Move stage %1 to").arg(selected.stage));
@@ -140,9 +141,11 @@ void TimelineMenus::showOfLane(int lane, QPoint position)
     d.lanes.choose(lane);
     m_view.action(QStringLiteral("lanePin"))->setChecked(d.lanes.strip().isPinned(lane));
     m_view.action(QStringLiteral("laneFold"))->setChecked(d.lanes.strip().isFolded(lane));
-    popUp(*menuOf({"lanePin", "laneFold", "laneTransfers", "allTransfers", "laneMembers", "allMembers", "", "laneUp",
-                   "laneDown", "", "laneHigher", "laneLower", "lanesHigher", "lanesLower", "", "lanesReset"}),
-          position);
+    QMenu* menu = menuOf({"lanePin", "laneFold", "laneTransfers", "allTransfers", "laneMembers", "allMembers", "",
+                          "pasteOrder", "", "laneUp", "laneDown", "", "laneHigher", "laneLower", "lanesHigher",
+                          "lanesLower", "", "lanesReset"});
+    d.paste.previewIn(*menu);
+    popUp(*menu, position);
 }
 
 void TimelineMenus::showOfIdle(const IdleTime& idle, QPoint position)

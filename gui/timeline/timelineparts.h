@@ -14,6 +14,7 @@
 #include "gui/timeline/lanes.h"
 #include "gui/timeline/memberlanes.h"
 #include "gui/timeline/overlaycomposer.h"
+#include "gui/timeline/patternpaste.h"
 #include "gui/timeline/readings.h"
 #include "gui/timeline/shownschedule.h"
 #include "gui/timeline/timelineedits.h"
@@ -34,7 +35,7 @@ struct TimelineParts {
           edits(view, {document, shown, selection, transfers, members, hand, lanes}),
           canvas(view, {document, shown, lanes, map, scroll, transfers, kernels, members, memory, idle, selection, drop,
                         hand}),
-          menus(view, *this)
+          paste(view, *this), menus(view, *this)
     {
     }
 
@@ -57,6 +58,7 @@ struct TimelineParts {
     OverlayComposer overlay;
     TimelineEdits edits;
     LaneCanvas canvas;
+    PatternPaste paste;
     TimelineMenus menus;
     FrameMeter frames;
 };
