@@ -1,236 +1,25 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // The numbers on screen, read as a screen reader does, against what the program answers about the same design:
 // `predict`, `check` and `compare`, each with --json. A number may differ from its text by rounding alone.
-#include "core/files/designfile.h"
-#include "gui/designer/mainwindowfixture.h"
+#include "gui/designer/numbersfixture.h"
 #include "gui/designer/sideswitch.h"
-#include "gui/dock/dock.h"
-#include "gui/dock/steptable.h"
-#include "gui/memory/memorypanel.h"
 #include "gui/timeline/timelineview.h"
 #include "gui/trace/recordedruns.h"
 #include "gui/widgets/theme.h"
 #include "makers/groups.h"
 #include "testmain.h"
-#include "testpaths.h"
 
-#include <nlohmann/json.hpp>
-
-#include <QAccessible>
 #include <QApplication>
-#include <QProcess>
-#include <QRegularExpression>
+#include <QFile>
 #include <QTabWidget>
 #include <QTest>
 
 #include <cmath>
 
 using namespace pipewright;
-using nlohmann::json;
+using namespace pipewright::testing;
 
 namespace {
-
-/// What the program prints; its exit status is not asked, since `check` fails for a design with errors.
-json answerOf(const QStringList& words)
-{
-    QProcess process;
-    process.start(QStringLiteral(PIPEWRIGHT_PROGRAM), words);
-    if (!process.waitForFinished(120'000))
-        return {};
-    return json::parse(process.readAllStandardOutput().toStdString(), nullptr, false);
-}
-
-/// Names and descriptions of everything that can be seen, in the order of the tree.
-void read(QAccessibleInterface* at, QStringList& texts)
-{
-    if (!at || !at->isValid() || at->state().invisible)
-        return;
-    for (const auto kind : {QAccessible::Name, QAccessible::Description})
-        if (const QString text = at->text(kind); !text.isEmpty())
-            texts << text;
-    // Blocks and cells of long tables are not numbers of the step.
-    if (at->role() == QAccessible::ListItem || at->role() == QAccessible::Cell)
-        return;
-    for (int i = 0; i < std::min(at->childCount(), 400); ++i)
-        read(at->child(i), texts);
-}
-
-QStringList textsOf(QWidget& window)
-{
-    QStringList texts;
-    read(QAccessible::queryAccessibleInterface(&window), texts);
-    return texts;
-}
-
-/// What follows "name" in the one text that begins with it; the test fails where there is none.
-QString valueOf(const QStringList& texts, const QString& name)
-{
-    for (const QString& text : texts)
-        if (text.startsWith(name))
-            return text.mid(name.size());
-    return {};
-}
-
-/// Whether a written quantity is this number but for rounding: "2.27 s" of nanoseconds, "89.7 GiB" of bytes, "22.7 %"
-/// of shares, "28,871" of numbers.
-bool says(QString text, double expected)
-{
-    text.replace(QChar(0x00A0), QLatin1Char(' ')).remove(QLatin1Char(','));
-    static const QRegularExpression form(QStringLiteral("^([+\u2212-]?)([0-9]+)(?:\\.([0-9]+))? ?([^ ]*)"));
-    const QRegularExpressionMatch match = form.match(text);
-    if (!match.hasMatch())
-        return false;
-    static const std::map<QString, double> units{
-        {QString(), 1},
-        {QStringLiteral("ns"), 1},
-        {QStringLiteral("µs"), 1e3},
-        {QStringLiteral("ms"), 1e6},
-        {QStringLiteral("s"), 1e9},
-        {QStringLiteral("min"), 60e9},
-        {QStringLiteral("h"), 3600e9},
-        {QStringLiteral("%"), 0.01},
-        {QStringLiteral("tok/s"), 1},
-        {QStringLiteral("B"), 1},
-        {QStringLiteral("KiB"), 1024.0},
-        {QStringLiteral("MiB"), 1024.0 * 1024},
-        {QStringLiteral("GiB"), 1024.0 * 1024 * 1024},
-        {QStringLiteral("TiB"), 1024.0 * 1024 * 1024 * 1024},
-        {QStringLiteral("pt"), 0.01},
-    };
-    const auto unit = units.find(match.captured(4));
-    if (unit == units.end())
-        return false;
-    const double digits = std::pow(10.0, -double(match.capturedLength(3) > 0 ? match.capturedLength(3) : 0));
-    double shown = (match.captured(2) + QLatin1Char('.') + match.captured(3)).toDouble() * unit->second;
-    if (!match.captured(1).isEmpty() && match.captured(1) != QLatin1String("+"))
-        shown = -shown;
-    return std::abs(shown - expected) <= 0.5000001 * digits * unit->second;
-}
-
-#define SAYS(text, expected)                                                                                           \
-    QVERIFY2(says(text, expected), qPrintable(QStringLiteral("\"%1\" on screen, %2 expected").arg(text).arg(expected)))
-
-struct NumbersFixture : MainWindowFixture {
-    QString file = folder.filePath(QStringLiteral("shown.json"));
-
-    json predicted()
-    {
-        writeDesign(document().design(), file.toStdString(), true);
-        return answerOf({QStringLiteral("predict"), file, QStringLiteral("--json")});
-    }
-    bool settles()
-    {
-        return QTest::qWaitFor([this] { return !document().pendingMemory(); }, 60'000);
-    }
-    QStringList texts() { return textsOf(window); }
-    /// "peak 77.7 / 141 GiB, idle 27.2 %, predicted" of a lane.
-    static QString laneOf(const QStringList& texts, const QString& device)
-    {
-        for (qsizetype i = 0; i + 1 < texts.size(); ++i)
-            if (texts[i].startsWith(device + QLatin1Char(',')) && texts[i + 1].contains(QStringLiteral("idle ")))
-                return texts[i + 1];
-        return {};
-    }
-
-    /// Every number of the prediction: verdicts, lanes, memory by kind, the status.
-    void agreesWithTheProgram()
-    {
-        QVERIFY(settles());
-        QVERIFY(QTest::qWaitForWindowExposed(&window));
-        const json predicted = this->predicted();
-        QVERIFY(predicted.is_object());
-        const QStringList texts = this->texts();
-        const auto makespan = predicted["makespan_ns"].get<double>();
-        SAYS(valueOf(texts, QStringLiteral("Step: ")), makespan);
-        SAYS(valueOf(texts, QStringLiteral("Bubble: ")), predicted["bubble"]["rate_makespan"].get<double>());
-        const QString rate = valueOf(texts, QStringLiteral("Throughput: "));
-        if (predicted.contains("tokens_per_second")) // of formulas alone
-            SAYS(rate, predicted["tokens_per_second"].get<double>());
-        const QString share = valueOf(texts, QStringLiteral("MFU: "));
-        if (predicted.contains("model_flops_utilization") && predicted["model_flops_utilization"].get<double>() > 0)
-            SAYS(share, predicted["model_flops_utilization"].get<double>());
-
-        double highest = 0, spare = 1e300;
-        int fullest = -1, over = 0;
-        const std::vector<DeviceSpec>& devices = document().design().cluster.devices;
-        // A stage's parallel devices are alike and share a lane.
-        const auto alike = std::max<std::size_t>(
-            1, predicted["per_device"].size() / static_cast<std::size_t>(document().design().schedule.devices()));
-        for (std::size_t at = 0; at < predicted["per_device"].size(); at += alike) {
-            const json& device = predicted["per_device"][at];
-            const int d = static_cast<int>(at / alike);
-            const double peak = device.value("peak_bytes", 0.0);
-            const QString name = deviceLabel(document().design(), d);
-            if (peak > highest) {
-                highest = peak;
-                fullest = d;
-            }
-            if (d < std::ssize(devices) && devices[d].memory > 0) {
-                over += peak > double(devices[d].memory);
-                spare = std::min(spare, double(devices[d].memory) - peak);
-            }
-            // The lane: its peak and its idle time.
-            const QString lane = laneOf(texts, name);
-            QVERIFY2(
-                lane.endsWith(QStringLiteral(", predicted")),
-                qPrintable(QStringLiteral("lane of %1: %2").arg(name, texts.filter(name).join(QStringLiteral(" | ")))));
-            SAYS(lane.section(QStringLiteral("idle "), 1), device["idle_ns"].get<double>() / makespan);
-            if (peak > 0) {
-                QString shown = lane.section(QStringLiteral("peak "), 1).section(QLatin1Char(','), 0, 0);
-                if (shown.contains(QStringLiteral(" / "))) // "77.7 / 141 GiB"
-                    shown = shown.section(QStringLiteral(" / "), 0, 0).contains(QLatin1Char('B'))
-                                ? shown.section(QStringLiteral(" / "), 0, 0)
-                                : shown.section(QStringLiteral(" / "), 0, 0) + QLatin1Char(' ')
-                                      + shown.section(QChar(0x00A0), -1);
-                SAYS(shown, peak);
-            }
-        }
-        if (highest > 0) {
-            const QString name = deviceLabel(document().design(), fullest);
-            QString peak = valueOf(texts, QStringLiteral("Peak · %1: ").arg(name));
-            if (peak.contains(QStringLiteral(" of "))
-                && !peak.section(QStringLiteral(" of "), 0, 0).contains(QLatin1Char('B')))
-                peak = peak.section(QStringLiteral(" of "), 0, 0) + QLatin1Char(' ') + peak.section(QChar(0x00A0), -1);
-            SAYS(peak, highest);
-        }
-
-        const json checked = answerOf({QStringLiteral("check"), file, QStringLiteral("--json")});
-        QVERIFY(checked.is_object());
-        QVERIFY(QTest::qWaitFor(
-            [this] {
-                return !valueOf(this->texts(), QStringLiteral("Conflicts: ")).startsWith(QStringLiteral("checking"));
-            },
-            60'000));
-        const QString status = valueOf(this->texts(), QStringLiteral("Conflicts: "));
-        QCOMPARE(status.startsWith(QChar(0x2713)), checked["valid"].get<bool>() && checked["diagnostics"].empty());
-        if (over > 0)
-            QCOMPARE(status, QStringLiteral("▲ %1 over memory").arg(over));
-        if (status.contains(QStringLiteral("spare")))
-            SAYS(status.section(QStringLiteral("fits, "), 1), spare);
-
-        // The dock: memory by kind of the device that it shows, and a row for every transfer.
-        const int shown = window.memory().device();
-        if (const json& device = predicted["per_device"][static_cast<std::size_t>(shown) * alike];
-            device.contains("peak_by_kind") && highest > 0 && alike == 1) {
-            for (const auto& [kind, bytes] : device["peak_by_kind"].items()) {
-                if (bytes.get<double>() == 0)
-                    continue;
-                const QString description =
-                    QAccessible::queryAccessibleInterface(&window.memory())->text(QAccessible::Description);
-                const QString name = QString::fromStdString(kind) + QLatin1Char(' ');
-                const qsizetype at = description.indexOf(name);
-                QVERIFY2(at >= 0, qPrintable(name + description));
-                SAYS(description.mid(at + name.size()).section(QStringLiteral(", "), 0, 0), bytes.get<double>());
-            }
-        }
-        window.dock().showPage(QStringLiteral("transfers"));
-        auto* table = window.dock().currentWidget()->findChild<StepTable*>();
-        QAccessibleInterface* const rows = QAccessible::queryAccessibleInterface(table);
-        QVERIFY(rows && rows->tableInterface());
-        QCOMPARE(rows->tableInterface()->rowCount(), predicted["transfers"].get<int>());
-        window.dock().showPage(QStringLiteral("memory"));
-    }
-};
 
 struct Made {
     const char* name;
@@ -298,6 +87,76 @@ private Q_SLOTS:
                                       + QStringList{QStringLiteral("-o"), made, QStringLiteral("--json")});
         QVERIFY(written.is_object());
         fixture.document().open(made);
+        fixture.agreesWithTheProgram();
+    }
+
+    /// The check itself: an answer that is changed at one place is found at that place, and at no other.
+    void aWrongNumberIsFoundWhereItIs()
+    {
+        NumbersFixture fixture;
+        QVERIFY(fixture.settles());
+        QVERIFY(QTest::qWaitForWindowExposed(&fixture.window));
+        const json predicted = fixture.predicted(), checked = fixture.checked();
+        QVERIFY(fixture.isChecked());
+        QCOMPARE(fixture.faults(predicted, checked).join(QLatin1Char('\n')), QString());
+
+        const auto placesWith = [&](const char* pointer, double factor) {
+            json changed = predicted;
+            json& value = changed[json::json_pointer(pointer)];
+            if (value.is_number_integer())
+                value = std::llround(value.get<double>() * factor);
+            else
+                value = value.get<double>() * factor;
+            QStringList places;
+            for (const QString& fault : fixture.faults(changed, checked))
+                places << fault.section(QLatin1Char(':'), 0, 0);
+            return places.join(QStringLiteral(", "));
+        };
+        const QString fullest = deviceLabel(fixture.document().design(), fixture.window.memory().device());
+        QCOMPARE(fullest, QStringLiteral("GPU 3")); // so GPU 1 has not the highest peak
+        QCOMPARE(placesWith("/tokens_per_second", 1.001), QStringLiteral("throughput"));
+        QCOMPARE(placesWith("/bubble/rate_makespan", 1.01), QStringLiteral("bubble"));
+        QCOMPARE(placesWith("/model_flops_utilization", 1.01), QStringLiteral("MFU"));
+        QCOMPARE(placesWith("/per_device/1/idle_ns", 0.99), QStringLiteral("idle of GPU 1"));
+        QCOMPARE(placesWith("/per_device/1/peak_bytes", 0.99), QStringLiteral("peak of GPU 1"));
+        QCOMPARE(placesWith("/per_device/3/peak_by_kind/activations", 0.99), QStringLiteral("memory of activations"));
+        QCOMPARE(placesWith("/transfers", 0.9), QStringLiteral("transfers"));
+        // These two are shown in more than one place.
+        QCOMPARE(placesWith("/per_device/3/peak_bytes", 1.01), QStringLiteral("peak of GPU 3, highest peak, status"));
+        QVERIFY(placesWith("/makespan_ns", 1.01).startsWith(QStringLiteral("step, idle of GPU 0")));
+        json invalid = checked;
+        invalid["valid"] = false;
+        QCOMPARE(fixture.faults(predicted, invalid).size(), 1);
+        QVERIFY(fixture.faults(predicted, invalid).front().startsWith(QStringLiteral("status: ")));
+    }
+
+    void frozenLayersHaveNeitherGradientsNorState()
+    {
+        NumbersFixture fixture;
+        const QString table = fixture.folder.filePath(QStringLiteral("frozen.csv")),
+                      made = fixture.folder.filePath(QStringLiteral("made.json"));
+        QFile file(table);
+        QVERIFY(file.open(QIODevice::WriteOnly));
+        file.write("layer,forward,input_grad,weight_grad,saved,parameters,output,frozen\n");
+        for (int layer = 0; layer < 4; ++layer)
+            file.write(QStringLiteral("block%1,10ms,11ms,%2,256MiB,512MiB,32MiB,%3\n")
+                           .arg(layer)
+                           .arg(layer < 2 ? QStringLiteral("0ms") : QStringLiteral("9ms"),
+                                layer < 2 ? QStringLiteral("512MiB") : QStringLiteral("0MiB"))
+                           .toUtf8());
+        file.close();
+        const json written =
+            answerOf({QStringLiteral("new"), QStringLiteral("1f1b"), QStringLiteral("--model"), table,
+                      QStringLiteral("--cluster"), QStringLiteral("h100-node"), QStringLiteral("--devices"),
+                      QStringLiteral("4"), QStringLiteral("--microbatches"), QStringLiteral("8"), QStringLiteral("-o"),
+                      made, QStringLiteral("--json")});
+        QVERIFY(written.is_object());
+        fixture.document().open(made);
+        const json predicted = fixture.predicted();
+        const json &frozen = predicted["per_device"][0]["peak_by_kind"],
+                   &trained = predicted["per_device"][3]["peak_by_kind"];
+        QVERIFY2(frozen["optimizer"].get<double>() == 0 && trained["optimizer"].get<double>() > 0,
+                 predicted["per_device"].dump().c_str());
         fixture.agreesWithTheProgram();
     }
 
