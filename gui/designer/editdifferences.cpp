@@ -151,9 +151,10 @@ void EditDifferences::showRows(std::vector<Row> rows, int unchanged)
         std::any_of(rows.begin(), rows.end(), [](const Row& row) { return !row.peak.isEmpty(); }));
     QStringList others;
     if (changed > rows.size())
-        others << tr("%n more device(s) with smaller changes", "", static_cast<int>(changed - rows.size()));
+        others << (changed - rows.size() == 1 ? tr("1 more device with smaller changes")
+                                              : tr("%1 more devices with smaller changes").arg(changed - rows.size()));
     if (unchanged > 0 && changed > 0)
-        others << tr("%n device(s) unchanged", "", unchanged);
+        others << (unchanged == 1 ? tr("1 device unchanged") : tr("%1 devices unchanged").arg(unchanged));
     else if (unchanged > 0)
         others << tr("No device's idle time or peak changes.");
     m_summary->setText(others.join(QStringLiteral(" · ")));

@@ -122,6 +122,40 @@ Bytes freedAfter(const Program& program, TaskId task)
     return freed;
 }
 
+/// What a block saves for later blocks of its stage and microbatch. O(buffers).
+void findKept(const Program& program, BlockAnswers& answers)
+{
+    const Task& task = program.tasks[answers.task];
+    const Block block = task.block();
+    const auto blockOf = [&block](Op op) { return Block{op, block.stage, block.microbatch, block.replica}; };
+    const Block last = blockOf(taskOf(program, blockOf(Op::W)) != none ? Op::W : Op::B);
+    const Block input = blockOf(taskOf(program, blockOf(Op::I)) != none ? Op::I : Op::B);
+    struct Saved {
+        Op by;
+        BufferKind kind;
+        const Block& until;
+    };
+    const Saved saved[] = {{Op::F, BufferKind::SavedUntilInputGrad, input},
+                           {Op::F, BufferKind::SavedUntilWeightGrad, last},
+                           {Op::R, BufferKind::RecomputedUntilInputGrad, input},
+                           {Op::R, BufferKind::RecomputedUntilWeightGrad, last},
+                           {Op::I, BufferKind::SavedFromInputGrad, last}};
+    for (std::size_t i = 0; i < program.buffers.size(); ++i) {
+        const BufferKind kind = program.buffers.kind(static_cast<BufferId>(i));
+        for (const Saved& each : saved) {
+            if (each.kind != kind || each.by != block.op)
+                continue;
+            const Buffer buffer = program.buffers[i];
+            if (buffer.stage != block.stage || buffer.microbatch != block.microbatch || buffer.replica != block.replica
+                || buffer.device != task.device || buffer.bytes == 0)
+                continue;
+            answers.kept += buffer.bytes;
+            if (!answers.keptUntil || each.until == last)
+                answers.keptUntil = each.until;
+        }
+    }
+}
+
 } // namespace
 
 TaskId taskOf(const Program& program, const Block& block)
@@ -200,6 +234,7 @@ std::optional<BlockAnswers> explainBlock(const Design& design, const Prediction&
     const TaskId onDevice = program.afterOnDevice[answers.task];
     answers.idleBefore = answers.start - (onDevice == none ? 0 : timeline.end[onDevice]);
     answers.freed = freedAfter(program, answers.task);
+    findKept(program, answers);
     for (TaskId t = answers.task + 1; t < program.tasks.size(); ++t) {
         if (program.tasks[t].kind != TaskKind::Transfer || program.afterData[t] != answers.task)
             continue;

@@ -26,9 +26,11 @@ struct Feed { ///< a transfer that the block's result starts
 struct BlockAnswers {
     TaskId task = none;
     Nanoseconds start = 0, duration = 0;
-    Nanoseconds idleBefore = 0;    ///< of its device, since the end of the block before it (or the start of the step)
-    std::optional<Block> waitsFor; ///< the block whose result determines its start; nullopt: no such block
-    Bytes freed = 0;               ///< bytes released on the device right after it
+    Nanoseconds idleBefore = 0;     ///< of its device, since the end of the block before it (or the start of the step)
+    std::optional<Block> waitsFor;  ///< the block whose result determines its start; nullopt: no such block
+    Bytes freed = 0;                ///< bytes released on the device right after it
+    Bytes kept = 0;                 ///< bytes that it saves for the backwards to come …
+    std::optional<Block> keptUntil; ///< … the last of which is this one; nullopt: it saves none
     std::vector<Feed> feeds;
     QString why; ///< one sentence, or two
 };

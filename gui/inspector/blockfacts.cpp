@@ -74,8 +74,14 @@ std::vector<Fact> blockFacts(const Document& document, const BlockAnswers& answe
     const Nanoseconds spare = slack(prediction.program, prediction.timeline)[task];
     facts.push_back({ofPrediction(factWords("slack")), spare == 0 ? factWords("0 critical") : durationText(spare),
                      factWords("How much later it could end without a later makespan"), Tone::Plain});
-    facts.push_back({ofPrediction(factWords("frees")), sizeText(answers.freed),
-                     factWords("Bytes released on its device right after it"), Tone::Plain});
+    if (answers.keptUntil)
+        facts.push_back(
+            {ofPrediction(factWords("keeps until %1").arg(blockText(*answers.keptUntil))), sizeText(answers.kept),
+             factWords("Bytes that it saves on its device for the backwards to come, until the last of them"),
+             Tone::Plain});
+    if (answers.freed > 0)
+        facts.push_back({ofPrediction(factWords("frees")), sizeText(answers.freed),
+                         factWords("Bytes released on its device right after it"), Tone::Plain});
     const Task& of = prediction.program.tasks[task];
     if (makesInputGrad(of.op) && document.design().schedule.recomputeOf(of.stage).insideBackward())
         facts.push_back({ofPrediction(factWords("recomputes")),

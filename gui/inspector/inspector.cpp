@@ -132,6 +132,7 @@ Inspector::Inspector(TimelineView& timeline, QWidget* parent)
         m_fault->show();
     });
     connect(&m_document, &Document::selectionChanged, this, &Inspector::refresh);
+    connect(&m_timeline, &TimelineView::selectedBlocksChanged, this, &Inspector::refreshDevice);
     connect(&m_document, &Document::designChanged, this, &Inspector::refresh);
     connect(&m_document, &Document::overlayChanged, this, &Inspector::refresh);
     connect(&m_document, &Document::sideChanged, this, &Inspector::refresh);
@@ -268,7 +269,10 @@ void Inspector::refreshDevice()
     const Position position = pipewright::find(now, *m_block);
     const QString device =
         position.device >= 0 ? tr("on %1").arg(deviceLabel(design, position.device)) : tr("in the tray");
-    m_place->setText(tr("stage %1 %2").arg(m_block->stage).arg(device));
+    QString place = tr("stage %1 %2").arg(m_block->stage).arg(device);
+    if (const std::size_t selected = m_timeline.selectedBlocks().size(); selected > 1)
+        place = tr("%1\nthe last chosen of %2 selected blocks").arg(place).arg(selected);
+    m_place->setText(place);
 }
 
 bool Inspector::isInTray() const

@@ -3,6 +3,7 @@
 #include "gui/inspector/suggestionlist.h"
 
 #include "core/families/family.h"
+#include "gui/document/timelinelayout.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/themechange.h"
 #include "gui/widgets/words.h"
@@ -28,6 +29,9 @@ namespace {
 constexpr int delayMilliseconds = 80;
 // Smaller gains are not worth a switch of family.
 constexpr double leastFamilyGain = 0.001;
+// An edit that does less for the step and for the peak, and does not shorten the wait, is not worth a card.
+constexpr double leastStepGain = 0.0005; // which would be written as 0.0 %
+constexpr double leastPeakGain = 0.005;
 
 /// "+1 ×", "−0.5 ×".
 QString signedMultiple(double value)
@@ -59,6 +63,22 @@ void takeMembersPeaks(const Design& design, MemberPredictor& members, std::vecto
         suggestion.peakBytes = after.value_or(*before) - *before;
         return !after;
     });
+}
+
+/// Idle time of the device directly before a block; nothing where it is not predicted.
+std::optional<Nanoseconds> waitBefore(const Design& design, const Block& block)
+{
+    try {
+        const Prediction prediction = predictPlaced(design);
+        const TimelineLayout layout(prediction.program, prediction.timeline, design.schedule.devices());
+        const auto place = layout.find(block);
+        if (!place)
+            return std::nullopt;
+        const std::vector<LaneBlock>& blocks = layout.lanes()[place->device].blocks();
+        return blocks[place->index].start - (place->index > 0 ? blocks[place->index - 1].end : 0);
+    } catch (const Error&) {
+        return std::nullopt; // its blocks cannot run
+    }
 }
 
 QString bytesText(Bytes bytes, Bytes largest)
@@ -156,12 +176,28 @@ void SuggestionList::search()
          members = m_document.memberPredictor()](const auto& outdated) {
             std::vector<Suggestion> found = suggestEdits(design, block, {}, outdated);
             takeMembersPeaks(design, *members, found);
-            return found;
+            return withWaits(std::move(found), design, block);
         },
-        [this](std::vector<Suggestion> found) { show(std::move(found)); });
+        [this](std::vector<Found> found) { show(std::move(found)); });
 }
 
-void SuggestionList::show(std::vector<Suggestion> suggestions)
+/// Those first that shorten the wait which the panel explains.
+std::vector<SuggestionList::Found> SuggestionList::withWaits(std::vector<Suggestion> edits, const Design& design,
+                                                             const Block& block)
+{
+    std::vector<Found> found;
+    const std::optional<Nanoseconds> before = edits.empty() ? std::nullopt : waitBefore(design, block);
+    for (Suggestion& each : edits) {
+        Design edited = design;
+        edited.schedule = each.schedule;
+        const std::optional<Nanoseconds> after = before ? waitBefore(edited, block) : std::nullopt;
+        found.push_back({std::move(each), after ? *after - *before : 0});
+    }
+    std::stable_partition(found.begin(), found.end(), [](const Found& each) { return each.wait < 0; });
+    return found;
+}
+
+void SuggestionList::show(std::vector<Found> suggestions)
 {
     m_searching = false;
     m_suggestions = std::move(suggestions);
@@ -203,20 +239,31 @@ void SuggestionList::makeCards()
     if (!prediction || !m_document.selection())
         return;
     const Nanoseconds makespan = prediction->metrics.makespan;
-    std::vector<std::pair<double, Bytes>> peaks; // activations and bytes of each card
-    for (const Suggestion& s : m_suggestions) {
-        Card card;
-        card.text = suggestionText(m_document.design(), s);
-        card.gain = stepText(share(s.makespan, makespan));
-        peaks.emplace_back(s.peakActivations, s.peakBytes);
-        card.edit = s;
-        m_cards.push_back(std::move(card));
-    }
     Bytes bytes = 0;
     double activations = 0;
     for (const DeviceMetrics& device : prediction->metrics.devices) {
         bytes = std::max(bytes, device.peakBytes);
         activations = std::max(activations, device.peakActivations);
+    }
+    const auto isWorthIt = [&](const Found& found) {
+        const Suggestion& edit = found.edit;
+        const double saved = bytes > 0         ? share(-edit.peakBytes, bytes)
+                             : activations > 0 ? -edit.peakActivations / activations
+                                               : 0;
+        return found.wait < 0 || share(edit.makespan, makespan) <= -leastStepGain || saved >= leastPeakGain;
+    };
+    std::vector<std::pair<double, Bytes>> peaks; // activations and bytes of each card
+    for (const Found& found : m_suggestions) {
+        if (!isWorthIt(found))
+            continue;
+        Card card;
+        card.text = suggestionText(m_document.design(), found.edit);
+        card.gain = stepText(share(found.edit.makespan, makespan));
+        if (found.wait < 0)
+            card.wait = tr("this wait %1").arg(signedDuration(found.wait));
+        peaks.emplace_back(found.edit.peakActivations, found.edit.peakBytes);
+        card.edit = found.edit;
+        m_cards.push_back(std::move(card));
     }
     if (const FamilyEstimate* best = betterFamily(makespan)) {
         const std::string_view title = families()[best->family].title;
@@ -293,7 +340,7 @@ void SuggestionList::addFrame(std::size_t i)
                               .arg(Theme::controlRadius));
     button->setToolTip(tr("Make this edit; undo takes it back"));
     button->setAccessibleName(tr("Try: %1").arg(card.text));
-    button->setAccessibleDescription(QStringLiteral("%1 %2").arg(card.gain, card.price));
+    button->setAccessibleDescription(QStringList{card.wait, card.gain, card.price}.join(QLatin1Char(' ')).trimmed());
     connect(button, &QPushButton::clicked, this, [this, i] { take(i); });
 
     auto* numbers = new QHBoxLayout;
@@ -306,6 +353,13 @@ void SuggestionList::addFrame(std::size_t i)
     words->setContentsMargins(10, 7, 4, 5);
     words->setSpacing(1);
     words->addWidget(text);
+    if (!card.wait.isEmpty()) {
+        auto* wait = new QLabel(card.wait, frame);
+        wait->setFont(Theme::numbers(TextSize::Small));
+        setTone(wait, Tone::Good);
+        wait->setToolTip(tr("Predicted change of the idle time before the selected block"));
+        words->addWidget(wait);
+    }
     words->addLayout(numbers);
     m_layout->addWidget(frame);
     frame->show();

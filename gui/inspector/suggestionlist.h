@@ -28,6 +28,7 @@ public:
         QString text;        ///< "Move W1.0 behind F1.1 on GPU 1"
         QString gain, price; ///< "step −2.1 %", "peak +5.30 GiB"; "±0" for no change. All cards use one unit
         QString exactPrice;  ///< "+5.3 GiB", in its own unit
+        QString wait;        ///< "this wait −52 ms"; empty where it stays, or gets longer
         std::optional<Suggestion> edit;
         std::optional<std::size_t> family; ///< index into families() for a switch of family
     };
@@ -46,7 +47,12 @@ Q_SIGNALS:
 private:
     void restart();
     void search();
-    void show(std::vector<Suggestion> suggestions);
+    struct Found {
+        Suggestion edit;
+        Nanoseconds wait = 0; ///< change of the idle time before the selected block
+    };
+    static std::vector<Found> withWaits(std::vector<Suggestion> edits, const Design& design, const Block& block);
+    void show(std::vector<Found> suggestions);
     void rebuild();
     const FamilyEstimate* betterFamily(Nanoseconds makespan) const;
     void makeCards();
@@ -55,7 +61,7 @@ private:
 
     Document& m_document;
     std::vector<std::optional<FamilyEstimate>> m_estimates;
-    std::vector<Suggestion> m_suggestions;
+    std::vector<Found> m_suggestions;
     std::vector<Card> m_cards;
     QVBoxLayout* m_layout;
     QLabel* m_nothing;

@@ -75,6 +75,7 @@ void TimelineView::connectParts()
     connect(&d->selection, &BlockSelection::counted, this,
             [this](int blocks) { Q_EMIT hovered(tr("%1 blocks selected").arg(blocks)); });
     connect(&d->selection, &BlockSelection::changed, this, [this] {
+        Q_EMIT selectedBlocksChanged();
         viewport()->update();
         d->overlay.update();
     });

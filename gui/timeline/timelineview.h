@@ -154,6 +154,7 @@ Q_SIGNALS:
     void lanesChanged();                             ///< heights, order, pinned or folded lanes, or which is chosen
     void previewChanged();                           ///< preview() or isPreviewing() changed
     void membersChanged();                           ///< what is known of the members of groups did
+    void selectedBlocksChanged();                    ///< selectedBlocks() did, while the Document's selection stays
     void rangeChanged();                             ///< range() did
     void readingsChanged();                          ///< readings() did, but for its ticks: see viewRangeChanged()
     void rangeWantedByNumbers();                     ///< somebody wants to type it; there is one now

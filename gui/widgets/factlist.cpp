@@ -57,6 +57,8 @@ void FactList::setFacts(const std::vector<Fact>& facts)
         m_rows[i].name->setText(fact.name);
         if (const bool ownLine = fact.value.size() > longestValue; ownLine != m_rows[i].ownLine) {
             m_rows[i].ownLine = ownLine;
+            // Below its name it begins where the name does.
+            m_rows[i].value->setAlignment((ownLine ? Qt::AlignLeft : Qt::AlignRight) | Qt::AlignVCenter);
             m_layout->removeWidget(m_rows[i].value);
             const int row = 2 * static_cast<int>(i);
             if (ownLine)

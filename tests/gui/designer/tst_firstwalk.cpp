@@ -219,7 +219,8 @@ private Q_SLOTS:
         walk.picture("2-accepted");
 
         // What is allowed is just moved; the numbers are the command line's.
-        dragIt({Op::W, 1, 3, 0}, {Op::W, 1, 5, 0});
+        const Block late{Op::W, 3, 0, 0};
+        dragIt(late, {Op::F, 3, 4, 0});
         QTRY_COMPARE(document.undoStack()->count(), 2);
         QVERIFY(walk.saysAsTheCommandLine());
         QVERIFY(!walk.window->hints().isShown(FirstHints::Drag));
@@ -232,7 +233,9 @@ private Q_SLOTS:
                  qPrintable(walk.window->inspector().why()));
         QVERIFY(!walk.window->hints().isShown(FirstHints::Idle));
 
-        // Try what is suggested; it keeps its promise.
+        // Try what is suggested for the block that was moved, and made the step longer; it keeps its promise.
+        walk.hand.click(walk.timeline().viewport(), walk.timeline().rectOfBlock(late).center());
+        QTRY_VERIFY(document.selection() == late);
         SuggestionList& list = walk.window->suggestions();
         QTRY_VERIFY_WITH_TIMEOUT(!list.isSearching(), 60'000);
         // What other families would give comes in while one reads; it shifts the cards.
