@@ -4,6 +4,7 @@
 #include "gui/designer/otherwindows.h"
 #include "gui/run/runsettings.h"
 #include "gui/run/smalldesign.h"
+#include "traces/store/tracereader.h"
 
 #include <QFileInfo>
 #include <QMessageBox>
@@ -14,6 +15,18 @@
 #include <cmath>
 
 namespace pipewright {
+namespace {
+
+bool hasFinishedStep(const QString& trace)
+{
+    try {
+        return !TraceReader(trace.toStdString()).steps().empty();
+    } catch (const std::exception&) { // it was cancelled before anything was recorded
+        return false;
+    }
+}
+
+} // namespace
 
 DesignRuns::DesignRuns(const Desk& desk, Overlays& overlays, const QString& folder, const QString& program)
     : QObject(desk.window), m_desk(desk), m_document(desk.document), m_overlays(overlays), m_controller(folder, program)
@@ -78,7 +91,8 @@ void DesignRuns::start(const RunChoice& choice)
 void DesignRuns::take(const ChildResult& result)
 {
     Q_EMIT changed();
-    if (result.kind != ChildResult::Done)
+    const bool cancelled = result.kind == ChildResult::Cancelled;
+    if (result.kind == ChildResult::Failed || (cancelled && !hasFinishedStep(result.trace)))
         return;
     const QString name = QFileInfo(result.trace).fileName();
     const Schedule &now = m_document.design().schedule, &ran = m_ran->schedule;
@@ -89,10 +103,11 @@ void DesignRuns::take(const ChildResult& result)
     }
     m_desk.attempt(tr("The recording cannot be laid over this design"), [&] {
         m_document.setOverlay(result.trace);
-        Q_EMIT reported(tr("%1 is laid over the lanes.").arg(name));
+        Q_EMIT reported(cancelled ? tr("%1 with the finished steps is laid over the lanes.").arg(name)
+                                  : tr("%1 is laid over the lanes.").arg(name));
         if (const double scale = m_controller.choice().memoryScale; scale != 1)
             Q_EMIT reported(tr("Measured memory is 1/%1 of the design's, as it was run.").arg(std::llround(1 / scale)));
-        if (m_controller.choice().calibrate)
+        if (m_controller.choice().calibrate && !cancelled)
             m_overlays.calibrate();
         if (m_document.isOverlayPending()) // over the costs just taken
             connect(&m_document, &Document::overlayChanged, this, &DesignRuns::laidOver, Qt::SingleShotConnection);

@@ -137,8 +137,6 @@ void VerdictStrip::showChange(Verdict verdict, const QString& text, double diffe
 {
     Cell& cell = m_cells[verdict];
     cell.changeText = difference == 0 ? QString() : text;
-    cell.change->setAccessibleName(
-        cell.changeText.isEmpty() ? QString() : QStringLiteral("%1: %2").arg(cell.name->text(), cell.changeText));
     cell.change->setToolTip(m_baseline.isDragging() ? tr("If dropped here, against the present state")
                                                     : tr("Against: %1").arg(m_baseline.name(m_baseline.against())));
     cell.changeTone = (difference < 0) == lessIsGood ? Tone::Good : Tone::Bad;
@@ -276,19 +274,32 @@ void VerdictStrip::showPeak(const Design& design, const Metrics& metrics, const 
 
 void VerdictStrip::fit()
 {
-    // One size for all, so that none looks more important than the others.
+    // One size for all, so that none looks more important than the others: the largest in which every value has room.
+    // Of a pair, the measured value would be the one that is cut.
     const bool large = m_cells[Peak].slot->width() >= wideSlot && m_side != Side::Both;
-    const QFont font = Theme::numbers(large ? TextSize::Verdict : TextSize::Title);
+    QFont font;
+    for (const TextSize size : {TextSize::Verdict, TextSize::Title, TextSize::Normal, TextSize::Small}) {
+        font = Theme::numbers(size);
+        const QFontMetrics metrics(font);
+        if ((size != TextSize::Verdict || large) && std::all_of(m_cells.begin(), m_cells.end(), [&](const Cell& cell) {
+                return metrics.horizontalAdvance(cell.full) <= cell.slot->width();
+            }))
+            break;
+    }
     for (Cell& cell : m_cells) {
         cell.value->setFont(font);
         const QFontMetrics metrics(font);
         const int room = cell.slot->width();
         const int value = metrics.horizontalAdvance(cell.full);
         cell.value->setText(metrics.elidedText(cell.full, Qt::ElideRight, std::max(room, 40)));
-        const int change = QFontMetrics(cell.change->font()).horizontalAdvance(cell.changeText);
-        const bool fits = !cell.changeText.isEmpty() && value + 8 + change <= room;
-        cell.change->setText(fits ? cell.changeText : QString());
+        // What is not shown has no difference either.
+        const QString changeText = cell.full == QStringLiteral("–") ? QString() : cell.changeText;
+        const int change = QFontMetrics(cell.change->font()).horizontalAdvance(changeText);
+        const bool fits = !changeText.isEmpty() && value + 8 + change <= room;
+        cell.change->setText(fits ? changeText : QString());
         cell.change->setVisible(fits);
+        cell.change->setAccessibleName(
+            changeText.isEmpty() ? QString() : QStringLiteral("%1: %2").arg(cell.name->text(), changeText));
     }
 }
 

@@ -42,8 +42,7 @@ QString progressText(const ChildProgress& progress)
 QString runResultText(const ChildResult& result)
 {
     switch (result.kind) {
-    case ChildResult::Cancelled:
-        return RunController::tr("Cancelled. Finished steps are in the recording, which was not laid over the design.");
+    case ChildResult::Cancelled: return RunController::tr("Cancelled. Finished steps are in the recording.");
     case ChildResult::Failed: return result.reason;
     case ChildResult::Done: break;
     }

@@ -118,6 +118,9 @@ QWidget* RunSettings::buildForm()
     for (const int slots : {1, 4})
         m_transport->addItem(tr("eager, %1 on the way").arg(slots), QStringLiteral("eager:%1").arg(slots));
     m_transport->setCurrentIndex(std::max(0, m_transport->findData(m_last.transport)));
+    m_transport->setToolTip(
+        tr("Rendezvous: a send waits until its receiver takes it. Eager: so many sends of a device may "
+           "be on their way"));
     m_calibrate = new QCheckBox(tr("Take the measured costs as the design's"), widget);
     m_calibrate->setChecked(m_last.calibrate);
     m_calibrate->setToolTip(tr("Calibrate: one undo step after the run"));

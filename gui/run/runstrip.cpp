@@ -50,8 +50,11 @@ RunStatus::RunStatus(RunController& controller, QWidget* parent)
     connect(&controller, &RunController::progressed, this, [this](const ChildProgress& progress) {
         m_bar->setRange(0, 1000);
         m_bar->setValue(static_cast<int>(std::lround(progress.share * 1000)));
-        if (m_cancel->isEnabled())
-            m_text->setText(progressText(progress));
+        if (!m_cancel->isEnabled())
+            return;
+        // Its place in the bar is narrow; the strip below says how long it will take, and so does the tooltip.
+        m_text->setText(progressText(progress).section(QStringLiteral(" · "), 0, 0));
+        m_text->setToolTip(progressText(progress));
     });
     connect(&controller, &RunController::finished, this, &QWidget::hide);
 }

@@ -7,6 +7,8 @@
 #include "gui/timeline/timelinemap.h"
 #include "gui/timeline/timelinetext.h"
 
+#include <algorithm>
+
 namespace pipewright {
 
 DropSession::DropSession(Document& document, ShownSchedule& shown, const TimelineMap& map,
@@ -29,12 +31,23 @@ const Design& DropSession::design() const
     return m_plan && m_plan->state == DropPlan::State::Exact ? *m_plan->edit.design : m_document.design();
 }
 
+/// The lane at `y`, or the block's own while that is near: a hand that slips does not move a whole stage.
+int DropSession::laneFor(const Block& block, int y) const
+{
+    const int home = placeOf(m_document.design().schedule, m_shown.present(), block).device;
+    if (home < 0)
+        return m_map.places().at(y);
+    const QRectF own = m_map.places().lane(home);
+    const double near = std::min(24.0, own.height() / 3);
+    return y >= own.top() - near && y <= own.bottom() + near ? home : m_map.places().at(y);
+}
+
 void DropSession::hold(const Block& block, QPoint position, Qt::KeyboardModifiers modifiers)
 {
     constexpr double snapPixels = 48;
     const TimeAxis& axis = m_map.axis();
     DropTarget target;
-    target.device = m_map.plot().contains(position) ? m_map.places().at(position.y()) : -1;
+    target.device = m_map.plot().contains(position) ? laneFor(block, position.y()) : -1;
     target.time = axis.timeAt(position.x());
     target.snapTime = modifiers & Qt::AltModifier ? 0 : snapPixels * axis.nsPerPixel;
     if (modifiers & Qt::ShiftModifier && target.device >= 0) {

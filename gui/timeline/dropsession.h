@@ -46,6 +46,7 @@ Q_SIGNALS:
     void refused(const Diagnostics& diagnostics, const EditRequest& request);
 
 private:
+    int laneFor(const Block& block, int y) const;
     void set(std::optional<DropPlan> next);
     void show(bool confirmed);
 

@@ -167,7 +167,10 @@ void IdleBars::paint(QPainter& painter, int device, const QRectF& area, const Th
         return;
     painter.setFont(Theme::numbers(TextSize::Small));
     painter.setPen(words ? theme.text : theme.dim);
-    const QString percent = percentLabel(device);
+    QString percent = percentLabel(device);
+    if (m_side == Side::Both && device < std::ssize(m_measured)
+        && painter.fontMetrics().horizontalAdvance(percent) > (words ? area.width() + 8 : beside))
+        percent = QStringLiteral("→ %1").arg(percentText(m_measured[device])); // the prediction is outlined above
     const QRectF line = words ? QRectF(area.left(), top + height + 3, area.width() + 8, textHeight)
                               : QRectF(area.right() - beside + 4, area.center().y() - 8, beside, 16);
     painter.drawText(line, Qt::AlignLeft | Qt::AlignVCenter, percent);

@@ -141,9 +141,27 @@ void TimelineMenus::showOfLane(int lane, QPoint position)
     d.lanes.choose(lane);
     m_view.action(QStringLiteral("lanePin"))->setChecked(d.lanes.strip().isPinned(lane));
     m_view.action(QStringLiteral("laneFold"))->setChecked(d.lanes.strip().isFolded(lane));
-    QMenu* menu = menuOf({"lanePin", "laneFold", "laneTransfers", "allTransfers", "laneMembers", "allMembers", "",
-                          "pasteOrder", "", "laneUp", "laneDown", "", "laneHigher", "laneLower", "lanesHigher",
-                          "lanesLower", "", "lanesReset"});
+    QMenu* menu = menuOf({"lanePin",
+                          "laneFold",
+                          "",
+                          "laneTransfers",
+                          "allTransfers",
+                          "laneKernels",
+                          "allKernels",
+                          "laneMembers",
+                          "allMembers",
+                          "",
+                          "pasteOrder",
+                          "",
+                          "laneUp",
+                          "laneDown",
+                          "",
+                          "laneHigher",
+                          "laneLower",
+                          "lanesHigher",
+                          "lanesLower",
+                          "",
+                          "lanesReset"});
     d.paste.previewIn(*menu);
     popUp(*menu, position);
 }

@@ -82,8 +82,11 @@ void DeviceTimeList::setTimes(const DeviceTimes& times, const StoredActivities& 
     for (std::size_t d = 0; d < times.devices.size(); ++d) {
         const DeviceTime& device = times.devices[d];
         auto* row = new QTreeWidgetItem(this);
-        row->setText(0, ranksTell ? tr("rank %1").arg(device.rank) : QString::fromStdString(device.name));
-        row->setToolTip(0, QString::fromStdString(device.name));
+        // Of "GPU 0 (NVIDIA H100 80GB HBM3), 32 multiprocessors, device 1" the end tells slices of one GPU apart.
+        const QString name = QString::fromStdString(device.name);
+        const qsizetype slice = name.lastIndexOf(QLatin1String(", device "));
+        row->setText(0, ranksTell ? tr("rank %1").arg(device.rank) : slice > 0 ? name.mid(slice + 2) : name);
+        row->setToolTip(0, name);
         row->setSizeHint(0, QSize(0, 21));
         if (static_cast<int>(d) == times.straggler) {
             for (int column = 0; column <= deviceTimeCauses; ++column)

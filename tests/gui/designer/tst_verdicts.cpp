@@ -6,6 +6,7 @@
 #include "gui/designer/baseline.h"
 #include "gui/designer/designfiles.h"
 #include "gui/designer/designmenus.h"
+#include "gui/trace/recordedruns.h"
 #include "gui/widgets/words.h"
 #include "mainwindowfixture.h"
 #include "testmain.h"
@@ -57,6 +58,41 @@ private Q_SLOTS:
         fixture.document().reset(slow);
         QCOMPARE(strip.value(VerdictStrip::Mfu), QStringLiteral("–"));
         QVERIFY(strip.tip(VerdictStrip::Mfu).contains(QStringLiteral("more than 100 %")));
+    }
+
+    void whatIsNotShownHasNoDifferenceEither()
+    {
+        Fixture fixture;
+        // Devices that work at their peak nearly, and a run that is faster.
+        Design design = fixture.document().design();
+        const double share = modelFlopsUtilization(design, fixture.document().prediction()->metrics.makespan);
+        for (DeviceSpec& device : design.cluster.devices)
+            device.peakFlops *= share * 1.001; // the costs stay
+        fixture.document().reset(design);
+        const QString trace = fixture.folder.filePath(QStringLiteral("run.db"));
+        recordRun(fixture.document(), trace, 0.1);
+        fixture.document().setOverlay(trace);
+        fixture.document().setSide(Side::Both);
+        QTest::qWait(0);
+        const VerdictStrip& strip = fixture.window.verdicts();
+        QCOMPARE(strip.value(VerdictStrip::Mfu), QStringLiteral("–"));
+        QVERIFY(!strip.change(VerdictStrip::Mfu).isEmpty()); // it is known, and misleads
+        for (const QLabel* label : strip.findChildren<QLabel*>())
+            QVERIFY2(!label->accessibleName().startsWith(QLatin1String("MFU: +")), qPrintable(label->accessibleName()));
+    }
+
+    void bothSidesOfEveryNumberAreLegibleInANarrowWindow()
+    {
+        Fixture fixture;
+        recordRun(fixture.document(), fixture.folder.filePath(QStringLiteral("run.db")), 1.1);
+        fixture.document().setOverlay(fixture.folder.filePath(QStringLiteral("run.db")));
+        fixture.document().setSide(Side::Both);
+        fixture.window.resize(1024, 640);
+        QTest::qWait(0);
+        const VerdictStrip& strip = fixture.window.verdicts();
+        for (const QLabel* label : strip.findChildren<QLabel*>())
+            QVERIFY2(!label->text().contains(QChar(0x2026)), qPrintable(label->text()));
+        QVERIFY(strip.value(VerdictStrip::Step).contains(QStringLiteral(" → ")));
     }
 
     void whatTransfersShareIsSaidBesideWhatTheyMove()

@@ -60,8 +60,8 @@ private Q_SLOTS:
         QVERIFY(fixture.start());
         QVERIFY(fixture.status->isVisible() && fixture.strip->isVisible());
         QTRY_COMPARE(fixture.finished.count(), 1);
-        const QString expected = QStringLiteral("step 5 of 10 · about 7\u00a0s left");
-        QCOMPARE(states, (QStringList{expected, expected}));
+        QCOMPARE(states, (QStringList{QStringLiteral("step 5 of 10"), // the bar has no room for more
+                                      QStringLiteral("step 5 of 10 · about 7\u00a0s left")}));
         QCOMPARE(fixture.strip->loss().last(), QStringLiteral("2.2500"));
         QCOMPARE(fixture.strip->times().last(), QStringLiteral("18.5\u00a0ms"));
         QVERIFY(fixture.strip->state().contains(QLatin1String("bit-equal")));

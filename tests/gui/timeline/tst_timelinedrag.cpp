@@ -77,6 +77,24 @@ private Q_SLOTS:
         QCOMPARE(stage.document.undoStack()->count(), 0);
     }
 
+    void aHandThatSlipsBelowTheLaneMovesNoStage()
+    {
+        Stage stage;
+        const Design before = stage.document.design();
+        const QPoint from = stage.centre(w10), slipped(from.x() + 20, stage.view->rectOfLane(1).bottom() + 8);
+        stage.press(from);
+        stage.move(slipped);
+        stage.release(slipped);
+        QCOMPARE(stage.document.design().schedule.deviceOfStage, before.schedule.deviceOfStage);
+        // In the other lane's blocks it is meant.
+        const QPoint other(from.x(), stage.centre(Block{Op::F, 2, 0, 0}).y());
+        stage.press(from);
+        stage.move(other);
+        QVERIFY(stage.view->previewDesign().schedule.deviceOfStage[1] == 2 || stage.view->isPreviewing());
+        stage.view->cancel();
+        stage.release(other);
+    }
+
     void anIllegalDropIsExplainedAndChangesNothing()
     {
         Stage stage;

@@ -255,6 +255,21 @@ private Q_SLOTS:
         }
     }
 
+    void slicesOfOneGpuAreToldApart()
+    {
+        DeviceTimes times;
+        times.to = 1000;
+        for (int device = 0; device < 2; ++device) {
+            DeviceTime& each = times.devices.emplace_back();
+            each.device = device;
+            each.name = "GPU 0 (NVIDIA H100 80GB HBM3), 32 multiprocessors, device " + std::to_string(device);
+        }
+        DeviceTimeList list;
+        list.setTimes(times, {});
+        QCOMPARE(list.topLevelItem(1)->text(0), QString("device 1"));
+        QVERIFY(list.topLevelItem(1)->toolTip(0).startsWith("GPU 0 (NVIDIA H100"));
+    }
+
     void theSlowestDeviceAndItsReasonAreSaidAndLedTo()
     {
         TraceData data = launches();
