@@ -74,7 +74,7 @@ void BuildingBlockPreview::refresh()
         m_caption->setText(
             tr("interval %1 · lifespan %2 · bound %3").arg(m_block->interval).arg(longest).arg(multipleText(most)));
     } else {
-        m_caption->setText(tr("this order is made of none"));
+        m_caption->setText(tr("no building block repeats in this order"));
     }
     m_picture->setToolTip(
         tr("The passes of one microbatch, repeated every interval. A stage holds its activation for a lifespan;\n"

@@ -145,8 +145,8 @@ std::vector<Row> rowsFor(const std::vector<ComparedSchedule>& schedules, const N
     std::vector<Row> rows{
         {QObject::tr("makespan"), QObject::tr("First start to last end of one step"),
          ofMetrics([](const Metrics& m) { return double(m.makespan); }), duration, relative, -1},
-        spreadRow(QObject::tr("median, noisy"), spreads, &StepSpread::median),
-        spreadRow(QObject::tr("95th percentile, noisy"), spreads, &StepSpread::p95),
+        spreadRow(QObject::tr("median with noise"), spreads, &StepSpread::median),
+        spreadRow(QObject::tr("95th percentile with noise"), spreads, &StepSpread::p95),
         {QObject::tr("span"), QObject::tr("Longest time from a device's first block to its last"),
          ofMetrics([](const Metrics& m) { return double(m.span); }), duration, relative, -1},
     };

@@ -3,6 +3,7 @@
 
 #include "core/base/inputfile.h"
 #include "core/exchange/timelinepicture.h"
+#include "core/families/family.h"
 #include "core/presets/modelfile.h"
 #include "core/presets/presets.h"
 #include "gui/designer/waitcursor.h"
@@ -16,6 +17,8 @@
 #include <QMessageBox>
 #include <QPrintDialog>
 #include <QPrinter>
+
+#include <algorithm>
 
 namespace pipewright {
 
@@ -123,7 +126,22 @@ bool DesignFiles::saveTo(const QString& path)
 
 QString DesignFiles::name() const
 {
-    const QString design = QString::fromStdString(m_document.design().name);
+    QString design = QString::fromStdString(m_document.design().name);
+    // An edited order is of no family any more, whatever the name says that the design was made with.
+    if (!findFamily(m_document.design().schedule.family)) {
+        QStringList ends{tr(" · custom")}, beginnings;
+        for (const Family& family : families()) {
+            ends << tr(" · %1").arg(QString::fromUtf8(family.title.data(), qsizetype(family.title.size())));
+            beginnings << tr("%1, ").arg(QString::fromUtf8(family.name.data(), qsizetype(family.name.size())));
+        }
+        const auto end = std::find_if(ends.begin(), ends.end(), [&](const QString& e) { return design.endsWith(e); });
+        const auto beginning =
+            std::find_if(beginnings.begin(), beginnings.end(), [&](const QString& b) { return design.startsWith(b); });
+        if (end != ends.end())
+            design = tr("%1 · own order").arg(design.chopped(end->size()));
+        else if (beginning != beginnings.end())
+            design = tr("own order, %1").arg(design.sliced(beginning->size()));
+    }
     const QString file = QFileInfo(m_document.path()).fileName();
     const QString name = design.isEmpty() ? tr("untitled") : design;
     return file.isEmpty() || file == name ? name : tr("%1 (%2)").arg(name, file);

@@ -6,6 +6,7 @@
 #include "core/presets/modelfile.h"
 #include "core/presets/presets.h"
 #include "gui/designer/familylist.h"
+#include "gui/widgets/choices.h"
 #include "gui/widgets/words.h"
 
 #include <QAction>
@@ -45,7 +46,7 @@ void DesignMenus::fill(Breadcrumb::Part part)
         dialog->open();
     });
     menu->addSeparator();
-    for (const Preset& preset : PresetLibrary().list(models ? PresetKind::Model : PresetKind::Cluster)) {
+    for (const Preset& preset : presetsByTitle(PresetLibrary(), models ? PresetKind::Model : PresetKind::Cluster)) {
         const QString name = QString::fromStdString(preset.name);
         QAction* action = menu->addAction(QString::fromStdString(preset.title), this, [choose, name] { choose(name); });
         action->setToolTip(QString::fromStdString(preset.origin));

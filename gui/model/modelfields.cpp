@@ -8,6 +8,7 @@
 #include "core/predict/throughput.h"
 #include "core/presets/presets.h"
 #include "gui/document/document.h"
+#include "gui/widgets/choices.h"
 #include "gui/widgets/factlist.h"
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
@@ -101,7 +102,7 @@ ModelFields::ModelFields(QWidget* parent)
     m_note->setWordWrap(true);
     m_preset->addItem(tr("as in this design"), QString());
     try {
-        for (const Preset& preset : PresetLibrary().list(PresetKind::Model))
+        for (const Preset& preset : presetsByTitle(PresetLibrary(), PresetKind::Model))
             m_preset->addItem(QString::fromStdString(preset.title), QString::fromStdString(preset.name));
     } catch (const Error& error) {
         m_preset->setEnabled(false);

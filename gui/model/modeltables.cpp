@@ -259,9 +259,8 @@ void ModelWindow::fillLinks()
         for (const std::string& sentence : {busSentence(prediction->program), streamSentence(prediction->program)})
             if (!sentence.empty())
                 sentences << QString::fromStdString(sentence);
-    m_buses->setText(sentences.isEmpty()
-                         ? tr("Every link has its own wire: no transfer waits for those of other links.")
-                         : sentences.join(QStringLiteral("; ")));
+    m_buses->setText(sentences.isEmpty() ? tr("No two links share a bus: no transfer waits for those of other links.")
+                                         : sentences.join(QStringLiteral("; ")));
     m_communication->setCurrentIndex(static_cast<int>(design.costs.communication));
 }
 

@@ -53,9 +53,9 @@ ModelWindow::ModelWindow(Document& document, QWidget* parent)
       m_clusterPreset(new QComboBox(this)), m_partition(new PartitionBar(this)), m_measure(new QComboBox(this)),
       m_recompute(new QComboBox(this)), m_zero(new ZeroFields(this)), m_effect(makeNumber({}, TextSize::Small, this)),
       m_stages(new ValueTable(tr("Stages"),
-                              {tr("stage"), tr("on"), tr("layers"), tr("forward"), tr("input grad"), tr("weight grad"),
-                               tr("weights"), tr("gradients"), tr("optimizer"), tr("activations"), tr("recomputes"),
-                               tr("offloads")},
+                              {tr("stage"), tr("on"), tr("layers + ends"), tr("forward"), tr("input grad"),
+                               tr("weight grad"), tr("weights"), tr("gradients"), tr("optimizer"), tr("activations"),
+                               tr("recomputes"), tr("offloads")},
                               this)),
       m_layers(new ValueTable(
           tr("Layers"),

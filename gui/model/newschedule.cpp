@@ -22,6 +22,7 @@
 
 #include <QComboBox>
 #include <QDialogButtonBox>
+#include <QFileDialog>
 #include <QFileInfo>
 #include <QFormLayout>
 #include <QLabel>
@@ -39,6 +40,7 @@ namespace pipewright {
 namespace {
 
 constexpr int fieldWidth = 240;
+const QString ownFile = QStringLiteral("file"); ///< the entry that asks for one; no preset has this name
 
 QSpinBox* makeSpin(int from, int to, int value, const QString& name, QWidget* parent)
 {
@@ -93,6 +95,7 @@ NewScheduleDialog::NewScheduleDialog(QWidget* parent, std::shared_ptr<MemberPred
     connect(m_buttons, &QDialogButtonBox::accepted, this, &QDialog::accept);
     connect(m_buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
     connect(m_model, &QComboBox::currentIndexChanged, this, &NewScheduleDialog::takeModel);
+    connect(m_model, &QComboBox::activated, this, &NewScheduleDialog::openOwnModel);
     connect(m_cluster, &QComboBox::currentIndexChanged, this, &NewScheduleDialog::request);
     connect(m_family, &QComboBox::currentIndexChanged, this, &NewScheduleDialog::takeFamily);
     for (QComboBox* combo : {m_layout, m_recompute, m_zero})
@@ -119,6 +122,8 @@ QWidget* NewScheduleDialog::buildForm()
     form->setVerticalSpacing(9);
     m_model = makeChoice(tr("Model"), fieldWidth, widget);
     addPresets(m_model, *m_presets, PresetKind::Model);
+    m_model->insertSeparator(m_model->count());
+    m_model->addItem(tr("Open config.json…"), ownFile);
     choose(m_model, QStringLiteral("llama-3-8b"));
     m_sequence = makeSpin(1, 1 << 22, 2048, tr("Sequence length"), widget);
     m_sequence->setSuffix(tr(" tokens"));
@@ -221,8 +226,24 @@ void NewScheduleDialog::chooseModelFile(const QString& path)
     takeModel();
 }
 
+/// Asks for the file when its entry was chosen; the model that was chosen before stays until there is one.
+void NewScheduleDialog::openOwnModel()
+{
+    if (m_model->currentData() != ownFile)
+        return;
+    choose(m_model, m_takenModel);
+    auto* dialog = new QFileDialog(this, tr("Open a model"), {}, tr("Models (*.json *.csv)"));
+    dialog->setFileMode(QFileDialog::ExistingFile);
+    dialog->setAttribute(Qt::WA_DeleteOnClose);
+    connect(dialog, &QFileDialog::fileSelected, this, &NewScheduleDialog::chooseModelFile);
+    dialog->open();
+}
+
 void NewScheduleDialog::takeModel()
 {
+    if (m_model->currentData() == ownFile)
+        return; // openOwnModel() goes on
+    m_takenModel = m_model->currentData().toString();
     try {
         const ModelShape shape = loadModel(chosenIn(m_model)).shape;
         // The layers of a table are valid only for the microbatch with which they were measured.
@@ -328,8 +349,9 @@ NewScheduleDialog::Outcome NewScheduleDialog::work(const Choice& choice) const
             const Bytes peak = metrics.devices[fullest].peakBytes;
             const Bytes limit = outcome.design.cluster.devices[fullest].memory;
             outcome.numbers.emplace_back(tr("peak memory"), sizeText(peak));
-            outcome.numbers.emplace_back(tr("of which activations"),
-                                         multipleText(metrics.devices[fullest].peakActivations));
+            outcome.numbers.emplace_back(
+                tr("activations kept"),
+                tr("of %1 microbatches").arg(metrics.devices[fullest].peakActivations, 0, 'f', 1));
             if (limit > 0 && peak > limit)
                 outcome.diagnostics.push_back({Severity::Warning, deviceLabel(outcome.design, fullest).toStdString(),
                                                "peak memory is above the device's " + sizeText(limit).toStdString(),

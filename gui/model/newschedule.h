@@ -48,6 +48,7 @@ private:
     };
     QWidget* buildForm();
     QWidget* buildPreview();
+    void openOwnModel();
     void takeModel();
     void takeFamily();
     /// The new design, and the change made to it afterwards.
@@ -65,6 +66,7 @@ private:
     const std::shared_ptr<MemberPredictor> m_members;
     std::unique_ptr<PresetLibrary> m_presets;
     QComboBox* m_model;
+    QString m_takenModel; ///< preset or path, of the entry that was chosen last
     QSpinBox* m_sequence;
     QSpinBox* m_microbatchSize;
     QComboBox* m_cluster;

@@ -122,6 +122,28 @@ int PartitionBar::borderAt(double x) const
     return best;
 }
 
+/// "emb, layers 0–7", numbered as in the lanes: the ends of the model are no layers there.
+QString PartitionBar::layersText(std::size_t first, std::size_t end) const
+{
+    const auto blocksBefore = [this](std::size_t layer) {
+        return std::count_if(m_layers.begin(), m_layers.begin() + static_cast<std::ptrdiff_t>(layer),
+                             [](const Layer& each) { return isBlock(each.kind); });
+    };
+    const auto from = blocksBefore(first), until = blocksBefore(end);
+    if (std::any_of(m_layers.begin() + static_cast<std::ptrdiff_t>(first),
+                    m_layers.begin() + static_cast<std::ptrdiff_t>(end),
+                    [](const Layer& each) { return each.kind == LayerKind::Other; }))
+        return tr("%1 layers").arg(end - first); // of a table, which names each
+    QStringList parts;
+    for (std::size_t layer = first; layer < end; ++layer) {
+        if (!isBlock(m_layers[layer].kind))
+            parts << endName(m_layers[layer].kind);
+        else if (blocksBefore(layer) == from)
+            parts << (until - from == 1 ? tr("layer %1").arg(from) : tr("layers %1–%2").arg(from).arg(until - 1));
+    }
+    return parts.join(tr(", "));
+}
+
 void PartitionBar::moveBorder(int border, int layers)
 {
     if (border < 0 || border + 1 >= static_cast<int>(m_partition.size()))
@@ -252,7 +274,7 @@ void PartitionBar::paintEvent(QPaintEvent*)
         painter.setPen(theme.dim);
         painter.setFont(Theme::numbers(TextSize::Small));
         const QString share = percentText(shareOfStage(stage));
-        const QString both = tr("%1 layers").arg(m_shown[stage]) + QStringLiteral(" · ") + share;
+        const QString both = layersText(layer - m_shown[stage], layer) + QStringLiteral(" · ") + share;
         const QString fitting = painter.fontMetrics().horizontalAdvance(both) <= label.width() ? both : share;
         painter.drawText(label.translated(0, labelHeight / 2.0 - 4), Qt::AlignHCenter | Qt::AlignVCenter,
                          painter.fontMetrics().elidedText(fitting, Qt::ElideRight, int(label.width()) + 4));

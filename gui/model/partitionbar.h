@@ -49,6 +49,7 @@ private:
     int barHeight() const { return height() - labelHeight; }
     double weightOf(std::size_t layer) const;
     double xOfLayer(std::size_t layer) const; ///< left edge; for the layer count: the right end
+    QString layersText(std::size_t first, std::size_t end) const;
     void layOut();
 
     std::vector<Layer> m_layers;

@@ -22,7 +22,7 @@ const QString threads = QStringLiteral("host"), gpus = QStringLiteral("cuda");
 
 ThisMachine::ThisMachine(std::function<int()> devices, QWidget* parent)
     : QWidget(parent), m_devices(std::move(devices)), m_choice(new QComboBox(this)),
-      m_button(new QPushButton(tr("This machine"), this)), m_state(makeCaption({}, TextSize::Small, this))
+      m_button(new QPushButton(tr("Measure this machine"), this)), m_state(makeCaption({}, TextSize::Small, this))
 {
     m_choice->setAccessibleName(tr("What is measured"));
     m_choice->addItem(tr("its CPU's threads"), threads);
@@ -100,7 +100,7 @@ void ThisMachine::takeLine(const QByteArray& line)
 
 void ThisMachine::end(const ChildEnd& child)
 {
-    m_button->setText(tr("This machine"));
+    m_button->setText(tr("Measure this machine"));
     m_choice->setEnabled(true);
     QString why;
     if (child.cancelled)

@@ -60,7 +60,8 @@ TradeOffWindow::TradeOffWindow(Document& document, QWidget* parent)
     m_state->setAccessibleName(tr("State of the search"));
     m_list->setAccessibleName(tr("Schedules by memory and bubble"));
     m_list->setColumnCount(listColumns);
-    m_list->setHeaderLabels({tr("schedule"), tr("memory"), tr("bubble"), tr("median"), tr("slow step"), tr("loses")});
+    m_list->setHeaderLabels(
+        {tr("schedule"), tr("memory"), tr("bubble"), tr("median"), tr("slow step"), tr("slower by")});
     m_list->headerItem()->setToolTip(Bubble, QString::fromStdString(describe(rateOfMakespan)));
     m_list->headerItem()->setToolTip(Median, tr("The median. %1").arg(NoiseFields::explanation()));
     m_list->headerItem()->setToolTip(SlowStep, tr("The 95th percentile. %1").arg(NoiseFields::explanation()));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "gui/widgets/choices.h"
 
+#include <QCollator>
+
 #include <algorithm>
 
 namespace pipewright {
@@ -15,9 +17,21 @@ QComboBox* makeChoice(const QString& name, int width, QWidget* parent)
     return choice;
 }
 
+std::vector<Preset> presetsByTitle(const PresetLibrary& presets, PresetKind kind)
+{
+    std::vector<Preset> all = presets.list(kind);
+    QCollator collator(QLocale::c());
+    collator.setNumericMode(true);
+    collator.setCaseSensitivity(Qt::CaseInsensitive);
+    std::stable_sort(all.begin(), all.end(), [&](const Preset& a, const Preset& b) {
+        return collator.compare(QString::fromStdString(a.title), QString::fromStdString(b.title)) < 0;
+    });
+    return all;
+}
+
 void addPresets(QComboBox* choice, const PresetLibrary& presets, PresetKind kind)
 {
-    for (const Preset& preset : presets.list(kind)) {
+    for (const Preset& preset : presetsByTitle(presets, kind)) {
         choice->addItem(QString::fromStdString(preset.title), QString::fromStdString(preset.name));
         choice->setItemData(choice->count() - 1, QString::fromStdString(preset.origin), Qt::ToolTipRole);
     }

@@ -7,11 +7,14 @@
 #include <QComboBox>
 
 #include <string>
+#include <vector>
 
 namespace pipewright {
 
 QComboBox* makeChoice(const QString& name, int width, QWidget* parent);
-/// Adds the presets of a kind: title, origin as tooltip, and the preset's name as data.
+/// The presets of a kind in the order in which people look for them: by title, numbers by value.
+std::vector<Preset> presetsByTitle(const PresetLibrary& presets, PresetKind kind);
+/// Adds the presets of a kind, by title: title, origin as tooltip, and the preset's name as data.
 void addPresets(QComboBox* choice, const PresetLibrary& presets, PresetKind kind);
 void choose(QComboBox* choice, const QString& data); ///< the first entry where there is no such data
 std::string chosenIn(const QComboBox* choice);       ///< the data of its current entry

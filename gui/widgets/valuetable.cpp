@@ -6,6 +6,7 @@
 
 #include <QHeaderView>
 #include <QKeyEvent>
+#include <QStyledItemDelegate>
 
 #include <algorithm>
 
@@ -16,6 +17,22 @@ namespace {
 constexpr int toneRole = Qt::UserRole;
 constexpr int gap = 8; ///< between figures and the next column
 enum Tone { Usual, Quiet, Wrong };
+
+/// Writes a dash where nothing is set and something can be: an empty place does not look as if one could type there.
+class EmptyCells : public QStyledItemDelegate {
+public:
+    using QStyledItemDelegate::QStyledItemDelegate;
+
+protected:
+    void initStyleOption(QStyleOptionViewItem* option, const QModelIndex& index) const override
+    {
+        QStyledItemDelegate::initStyleOption(option, index);
+        if (!option->text.isEmpty() || !(index.flags() & Qt::ItemIsEditable))
+            return;
+        option->features |= QStyleOptionViewItem::HasDisplay;
+        option->text = QStringLiteral("–");
+    }
+};
 
 } // namespace
 
@@ -30,6 +47,7 @@ ValueTable::ValueTable(const QString& name, const QStringList& columns, QWidget*
         m_filling = false;
     });
     setAccessibleName(name);
+    setItemDelegate(new EmptyCells(this));
     setColumnCount(static_cast<int>(columns.size()));
     setHorizontalHeaderLabels(columns);
     // Columns after the first are taken to be numbers until the first row sets the alignment.

@@ -14,9 +14,11 @@
 
 #include <QAction>
 #include <QApplication>
+#include <QCollator>
 #include <QComboBox>
 #include <QDialogButtonBox>
 #include <QFile>
+#include <QFileDialog>
 #include <QLabel>
 #include <QLineEdit>
 #include <QListWidget>
@@ -90,6 +92,41 @@ private Q_SLOTS:
         QCOMPARE(dialog.design().schedule.microbatches, 12);
         QCOMPARE(dialog.design().schedule.devices(), 4);
         QVERIFY(dialog.design().workload);
+    }
+
+    void modelsStandByTitleAndAnOwnFileIsAskedFor()
+    {
+        NewScheduleDialog dialog;
+        dialog.show();
+        auto* model = named<QComboBox>(dialog, "Model");
+        QCollator collator(QLocale::c());
+        collator.setNumericMode(true);
+        collator.setCaseSensitivity(Qt::CaseInsensitive);
+        const int own = model->count() - 1;
+        QVERIFY(own > 20);
+        for (int i = 1; i + 1 < own; ++i) // a line before the last entry
+            QVERIFY2(collator.compare(model->itemText(i - 1), model->itemText(i)) <= 0, qPrintable(model->itemText(i)));
+        QCOMPARE(model->itemText(own), QStringLiteral("Open config.json…"));
+        const QString before = model->currentText();
+        model->setCurrentIndex(own);
+        Q_EMIT model->activated(own);
+        QCOMPARE(model->currentText(), before); // until there is one
+        auto* files = dialog.findChild<QFileDialog*>();
+        QVERIFY(files);
+        QTemporaryDir folder;
+        const QString path = folder.filePath(QStringLiteral("config.json"));
+        QFile file(path);
+        QVERIFY(file.open(QIODevice::WriteOnly));
+        file.write(R"({"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_size":512,)"
+                   R"("intermediate_size":1024,"num_attention_heads":8,"num_hidden_layers":4,"vocab_size":1000,)"
+                   R"("max_position_embeddings":1024})");
+        file.close();
+        Q_EMIT files->fileSelected(path);
+        files->close();
+        QCOMPARE(model->currentText(), QStringLiteral("config.json"));
+        QPushButton* create = button(dialog, QStringLiteral("Create"));
+        QTRY_VERIFY(create->isEnabled());
+        QCOMPARE(dialog.design().workload->shape.hidden, 512);
     }
 
     void replicasShareTheOptimizersState()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Files and what is said of them: what is clean, what they are called, and several at once.
 #include "core/design/redesign.h"
+#include "core/families/family.h"
 #include "core/files/designfile.h"
 #include "core/predict/predict.h"
 #include "core/presets/presets.h"
@@ -8,6 +9,7 @@
 #include "gui/designer/familylist.h"
 #include "gui/designer/mainwindowfixture.h"
 #include "gui/designer/overlays.h"
+#include "gui/document/namededits.h"
 #include "gui/trace/tracewindow.h"
 #include "gui/widgets/style.h"
 #include "gui/widgets/theme.h"
@@ -96,6 +98,20 @@ private Q_SLOTS:
         QVERIFY(fixture.window.files().openFile(path));
         QVERIFY(fixture.document().undoStack()->isClean());
         QVERIFY(!fixture.window.isWindowModified());
+    }
+
+    void theTitleOfAnEditedOrderNamesNoFamily()
+    {
+        Fixture fixture;
+        QVERIFY(fixture.window.windowTitle().contains(QLatin1String("ZB-H1")));
+        const Document& document = fixture.document();
+        QVERIFY(!hasErrors(fixture.document().apply(warmUpChange(document.design(), 1, 2))));
+        QVERIFY(!findFamily(document.design().schedule.family));
+        QVERIFY2(fixture.window.windowTitle().contains(QLatin1String("own order"))
+                     && !fixture.window.windowTitle().contains(QLatin1String("ZB-H1")),
+                 qPrintable(fixture.window.windowTitle()));
+        fixture.document().undoStack()->undo();
+        QVERIFY(fixture.window.windowTitle().contains(QLatin1String("ZB-H1")));
     }
 
     void theFileIsNamedInTheTitleAndInTheQuestion()

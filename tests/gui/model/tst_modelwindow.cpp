@@ -433,7 +433,7 @@ private Q_SLOTS:
     {
         ModelAndClusterFixture fixture;
         fixture.bringUp(fixture.window->links());
-        QVERIFY2(fixture.window->buses().contains(QLatin1String("its own wire")), qPrintable(fixture.window->buses()));
+        QVERIFY2(fixture.window->buses().contains(QLatin1String("share a bus")), qPrintable(fixture.window->buses()));
         Design design = fixture.document.design();
         design.cluster.link.bus = "switch";
         fixture.document.reset(withCluster(design, design.cluster));

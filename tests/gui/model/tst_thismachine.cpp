@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// "This machine" of the model window: what can be measured and why not the rest, taken as one step of the history,
-// stopped, refused.
+// "Measure this machine" of the model window: what can be measured and why not the rest, taken as one step of the
+// history, stopped, refused.
 #include "core/presets/clusterfile.h"
 #include "gui/model/modelwindow.h"
 #include "gui/model/thismachine.h"
@@ -118,7 +118,7 @@ private Q_SLOTS:
         QVERIFY(stopped.wait(60'000));
         QCOMPARE(fixture.machine().state(), QStringLiteral("cancelled"));
         QVERIFY(fixture.document.design().cluster == before);
-        QCOMPARE(fixture.machine().button()->text(), QStringLiteral("This machine"));
+        QCOMPARE(fixture.machine().button()->text(), QStringLiteral("Measure this machine"));
     }
 
     void aMeasurementThatFailsSaysWhatItWasTold()
