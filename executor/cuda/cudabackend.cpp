@@ -52,6 +52,23 @@ private:
     void* m_data = nullptr;
 };
 
+class CudaStaging final : public Allocation {
+public:
+    CudaStaging(const CudaGpu& gpu, Bytes bytes) : m_gpu(gpu), m_bytes(bytes)
+    {
+        gpu.check(gpu.table->allocateHost(bytes, &m_data), "have host memory for what is copied before a step");
+    }
+    ~CudaStaging() override { m_gpu.table->releaseHost(m_data); }
+    CudaStaging(const CudaStaging&) = delete;
+    CudaStaging& operator=(const CudaStaging&) = delete;
+    Region region() const override { return {static_cast<std::byte*>(m_data), m_bytes}; }
+
+private:
+    CudaGpu m_gpu;
+    Bytes m_bytes;
+    void* m_data = nullptr;
+};
+
 /// Enables peer access between pairs of GPUs, on first use of each pair.
 class GpuReach {
 public:
@@ -139,6 +156,10 @@ public:
     void read(Stream& stream, Region from, void* to) override
     {
         move(stream, to, -1, from.data, m_gpu.index, from.bytes);
+    }
+    std::unique_ptr<Allocation> createStaging(Bytes bytes) override
+    {
+        return std::make_unique<CudaStaging>(m_gpu, bytes);
     }
     void fetch(Stream& stream, Region to, const Device& owner, Region from) override
     {

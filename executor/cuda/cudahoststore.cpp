@@ -12,6 +12,7 @@ CudaHostStore::CudaHostStore(const CudaGpu& gpu, Bytes bytes) : m_gpu(gpu)
     void* data = nullptr;
     gpu.check(gpu.table->allocateHost(bytes, &data), "have host memory for what is offloaded");
     m_region = {static_cast<std::byte*>(data), bytes};
+    gpu.check(gpu.table->createEvent(gpu.index, &m_ready), "create an event");
     for (std::size_t way = 0; way < m_streams.size(); ++way) {
         gpu.check(gpu.table->createStream(gpu.index, gpu.slice, &m_streams[way]), "create a stream");
         gpu.check(gpu.table->allocate(gpu.index, sizeof(std::int64_t), &m_stamps[way]), "allocate memory");
@@ -20,9 +21,9 @@ CudaHostStore::CudaHostStore(const CudaGpu& gpu, Bytes bytes) : m_gpu(gpu)
 
 CudaHostStore::~CudaHostStore()
 {
-    for (const Events& events : m_events)
-        for (void* event : {events.ready, events.started})
-            m_gpu.table->destroyEvent(event);
+    m_gpu.table->destroyEvent(m_ready);
+    for (void* event : m_starts)
+        m_gpu.table->destroyEvent(event);
     for (std::size_t way = 0; way < m_streams.size(); ++way) {
         m_gpu.table->destroyStream(m_streams[way]);
         m_gpu.table->release(m_gpu.index, m_stamps[way]);
@@ -30,14 +31,11 @@ CudaHostStore::~CudaHostStore()
     m_gpu.table->releaseHost(m_region.data);
 }
 
-const CudaHostStore::Events& CudaHostStore::nextEvents()
+void* CudaHostStore::nextStart()
 {
-    if (m_used == m_events.size()) {
-        Events& events = m_events.emplace_back();
-        for (void** event : {&events.ready, &events.started})
-            m_gpu.check(m_gpu.table->createEvent(m_gpu.index, event), "create an event");
-    }
-    return m_events[m_used++];
+    if (m_used == m_starts.size())
+        m_gpu.check(m_gpu.table->createEvent(m_gpu.index, &m_starts.emplace_back()), "create an event");
+    return m_starts[m_used++];
 }
 
 void CudaHostStore::copy(Direction direction, Stream& stream, const Copy& what)
@@ -45,11 +43,12 @@ void CudaHostStore::copy(Direction direction, Stream& stream, const Copy& what)
     const bool out = direction == Direction::Out;
     void* const on = m_streams[out ? 0 : 1];
     void* const stamp = m_stamps[out ? 0 : 1];
-    const Events& events = nextEvents();
+    void* const started = what.timed ? nextStart() : nullptr;
     const PipewrightCudaTable& table = *m_gpu.table;
-    m_gpu.check(table.recordEvent(events.ready, static_cast<CudaStream&>(stream).handle()), "record an event");
-    m_gpu.check(table.streamWaits(on, events.ready), "wait for an event");
-    m_gpu.check(table.recordEvent(events.started, on), "record an event");
+    m_gpu.check(table.recordEvent(m_ready, static_cast<CudaStream&>(stream).handle()), "record an event");
+    m_gpu.check(table.streamWaits(on, m_ready), "wait for an event");
+    if (started)
+        m_gpu.check(table.recordEvent(started, on), "record an event");
     if (what.atLeast > 0)
         m_gpu.check(table.stamp(m_gpu.index, on, stamp), "stamp a time");
     for (std::size_t i = 0; i < what.from.size(); ++i)
@@ -60,7 +59,8 @@ void CudaHostStore::copy(Direction direction, Stream& stream, const Copy& what)
     if (what.atLeast > 0)
         m_gpu.check(table.spinFrom(m_gpu.index, on, stamp, what.atLeast), "emulate a slower link");
     cudaEvent(what.done).post(on);
-    m_pending.push_back({what.task, &cudaEvent(what.done), events.started});
+    if (started)
+        m_pending.push_back({what.task, &cudaEvent(what.done), started});
 }
 
 /// Times are those of the GPU's own events.

@@ -22,23 +22,21 @@ public:
     void finished(std::vector<Copied>& copies) override;
 
 private:
-    struct Events {
-        void *ready = nullptr, *started = nullptr; ///< the device has reached the copy; the copy began
-    };
     struct Pending {
         TaskId task = none;
         CudaEvent* done = nullptr;
         void* started = nullptr;
     };
-    const Events& nextEvents();
+    void* nextStart();
 
     CudaGpu m_gpu;
     Region m_region;
     std::array<void*, 2> m_streams{}; ///< out, in
     std::array<void*, 2> m_stamps{};  ///< emulated links: when the copy began, in the GPU's memory
-    std::vector<Events> m_events;     ///< made on demand, in the first step
-    std::size_t m_used = 0;
-    std::vector<Pending> m_pending;
+    void* m_ready = nullptr;          ///< the device has reached the copy; each wait for it is issued at once
+    std::vector<void*> m_starts;      ///< when timed copies began; made on demand, in the first step
+    std::size_t m_used = 0;           ///< of these, since finished() had reported all
+    std::vector<Pending> m_pending;   ///< timed copies
 };
 
 } // namespace pipewright

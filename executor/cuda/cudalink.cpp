@@ -98,12 +98,12 @@ void CudaStream::interrupt()
 
 CudaEvent::CudaEvent(const CudaGpu& gpu, const CudaStream& waiter) : m_gpu(gpu), m_waiter(waiter.signal())
 {
-    gpu.check(gpu.table->createEvent(gpu.index, &m_handle), "create an event");
+    gpu.check(gpu.table->createEvent(gpu.index, &m_own), "create an event");
 }
 
 CudaEvent::~CudaEvent()
 {
-    m_gpu.table->destroyEvent(m_handle);
+    m_gpu.table->destroyEvent(m_own);
 }
 
 bool CudaEvent::complete() const
@@ -111,14 +111,20 @@ bool CudaEvent::complete() const
     if (!posted())
         return false;
     std::int32_t done = 0;
-    m_gpu.check(m_gpu.table->eventDone(m_handle, &done), "ask for an event");
+    m_gpu.check(m_gpu.table->eventDone(m_happens, &done), "ask for an event");
     return done != 0;
 }
 
 void CudaEvent::post(void* stream)
 {
+    m_gpu.check(m_gpu.table->recordEvent(m_own, stream), "record an event");
+    postWith(m_own);
+}
+
+void CudaEvent::postWith(void* event)
+{
     const SharedStreamSignal waiter = m_waiter; // once posted, this event may be destroyed by another thread
-    m_gpu.check(m_gpu.table->recordEvent(m_handle, stream), "record an event");
+    m_happens = event;
     m_posted.store(true, std::memory_order_release);
     waiter->raise();
 }
@@ -135,10 +141,10 @@ CudaLink::CudaLink(const CudaGpu& from, const CudaGpu& to, const LinkOptions& op
       m_stamps(std::move(stamps))
 {
     from.check(from.table->createStream(from.index, from.slice, &m_stream), "create a stream");
-    // Streams share the GPU's few hardware connections to its host, so a link within a GPU uses one stream. A link that
-    // may be slowed has two, so that the next transfer begins while the last is still delayed by the emulation.
+    // Streams share the GPU's few hardware connections to its host, so a link uses one stream. One that may be slowed
+    // has two, so that the next transfer begins while the last is still delayed by the emulation.
     m_arrival = m_stream;
-    if (from.index != to.index || options.mayBeSlowed)
+    if (options.mayBeSlowed)
         to.check(to.table->createStream(to.index, to.slice, &m_arrival), "create a stream");
     for (Events& events : m_events) {
         for (void** event : {&events.senderReady, &events.started, &events.over})
@@ -222,7 +228,9 @@ void CudaLink::issueLocked()
 void CudaLink::move(std::size_t index)
 {
     const Side &from = m_sends[index], &to = m_receives[index];
-    m_from.check(m_from.table->streamWaits(m_stream, m_events[index].receiverReady), "wait for an event");
+    const Events& events = m_events[index];
+    CudaEvent &sent = cudaEvent(from.posting.done), &arrived = cudaEvent(to.posting.done);
+    m_from.check(m_from.table->streamWaits(m_stream, events.receiverReady), "wait for an event");
     begin(index);
     const std::byte* stored = from.slot >= 0 ? slot(from.slot) : nullptr;
     for (std::size_t i = 0; i < to.posting.regions.size(); ++i) {
@@ -236,31 +244,30 @@ void CudaLink::move(std::size_t index)
     }
     if (from.slot >= 0)
         m_freeSlots.push_back(from.slot); // the stream keeps the order: a later store comes after this copy
-    m_from.check(m_from.table->recordEvent(m_events[index].over, m_stream), "record an event");
-    if (from.slot < 0 && !from.posting.blocks)
-        cudaEvent(from.posting.done).post(m_stream);
-    if (to.posting.atLeast > 0) {
+    m_from.check(m_from.table->recordEvent(events.over, m_stream), "record an event");
+    const bool slowed = to.posting.atLeast > 0;
+    if (slowed) {
         void* stamp = m_stamps->region().data + index * sizeof(std::int64_t);
-        m_to.check(m_to.table->streamWaits(m_arrival, m_events[index].started), "wait for an event");
+        m_to.check(m_to.table->streamWaits(m_arrival, events.started), "wait for an event");
         m_to.check(m_to.table->stamp(m_to.index, m_arrival, stamp), "stamp a time");
-        m_to.check(m_to.table->streamWaits(m_arrival, m_events[index].over), "wait for an event");
+        m_to.check(m_to.table->streamWaits(m_arrival, events.over), "wait for an event");
         m_to.check(m_to.table->spinFrom(m_to.index, m_arrival, stamp, to.posting.atLeast), "emulate a slower link");
+        arrived.post(m_arrival);
     } else {
-        m_to.check(m_to.table->streamWaits(m_arrival, m_events[index].over), "wait for an event");
+        arrived.postWith(events.over);
     }
-    arrive(index);
-    if (from.slot < 0 && from.posting.blocks) {
-        m_from.check(m_from.table->streamWaits(m_stream, cudaEvent(to.posting.done).handle()), "wait for an event");
-        depart(index);
-    }
-    noteCopy(index);
+    if (from.slot < 0)
+        sent.postWith(slowed && from.posting.blocks ? arrived.handle() : events.over);
+    noteCopy(index, slowed ? m_to : m_from);
 }
 
 /// On the link's stream: waits for the sender's data and marks the start of the transfer.
 void CudaLink::begin(std::size_t index)
 {
+    const Posting& to = m_receives[index].posting;
     m_from.check(m_from.table->streamWaits(m_stream, m_events[index].senderReady), "wait for an event");
-    m_from.check(m_from.table->recordEvent(m_events[index].started, m_stream), "record an event");
+    if (to.timed || to.atLeast > 0)
+        m_from.check(m_from.table->recordEvent(m_events[index].started, m_stream), "record an event");
 }
 
 void CudaLink::depart(std::size_t index)
@@ -273,10 +280,11 @@ void CudaLink::arrive(std::size_t index)
     cudaEvent(m_receives[index].posting.done).post(m_arrival);
 }
 
-void CudaLink::noteCopy(std::size_t index)
+void CudaLink::noteCopy(std::size_t index, const CudaGpu& arrivedOn)
 {
     const Posting& to = m_receives[index].posting;
-    m_copies.push_back({to.task, &cudaEvent(to.done), m_events[index].started});
+    if (to.timed)
+        m_copies.push_back({to.task, &cudaEvent(to.done), arrivedOn.clock, m_events[index].started});
 }
 
 Link::Heads CudaLink::heads() const
@@ -286,7 +294,7 @@ Link::Heads CudaLink::heads() const
             m_matched < m_receives.size() ? m_receives[m_matched].posting.task : none, m_mismatch};
 }
 
-/// Reports copies from when both sides were ready until the bytes had arrived, by the two GPUs' own events.
+/// Reports copies from when both sides were ready until the bytes had arrived, by the GPUs' own events.
 void CudaLink::finished(std::vector<Copied>& to)
 {
     const std::lock_guard lock(m_mutex);
@@ -295,7 +303,7 @@ void CudaLink::finished(std::vector<Copied>& to)
             return false;
         // The clocks of two GPUs are compared through the host's: they may differ by more than a short copy takes.
         const Nanoseconds start = m_from.clock->timeOf(copy.started);
-        to.push_back({copy.task, start, std::max(start, m_to.clock->timeOf(copy.arrived->handle()))});
+        to.push_back({copy.task, start, std::max(start, copy.clock->timeOf(copy.arrived->handle()))});
         return true;
     });
 }

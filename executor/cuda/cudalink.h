@@ -63,12 +63,16 @@ public:
     bool posted() const { return m_posted.load(std::memory_order_acquire); }
     /// Records it after all work that `stream`, a stream of its GPU, has been given.
     void post(void* stream);
-    void* handle() const { return m_handle; }
+    /// It happens when `event` does, which is recorded already, on any GPU, and not again before the reset.
+    void postWith(void* event);
+    /// The GPU's event with which it happens; valid once it is posted.
+    void* handle() const { return m_happens; }
 
 private:
     CudaGpu m_gpu;
     SharedStreamSignal m_waiter;
-    void* m_handle = nullptr;
+    void* m_own = nullptr;
+    void* m_happens = nullptr; ///< written before m_posted is set
     std::atomic<bool> m_posted{false};
 };
 
@@ -77,7 +81,9 @@ inline CudaEvent& cudaEvent(Event* event) ///< every event of the CUDA backend i
     return static_cast<CudaEvent&>(*event);
 }
 
-/// Matches the two sides and copies, within a GPU or from one to another. Subclasses move the bytes in other ways.
+/// Matches the two sides and copies, within a GPU or from one to another. Subclasses move the bytes in other ways. A
+/// copy needs three records of events (each side is ready, the bytes are there) and four waits (of the copy for both
+/// sides, of each side for the copy); if it is timed, another record.
 class CudaLink : public Link {
 public:
     /// `storage` and `stamps` have the sizes of memoryFor(); without them no send is stored and no transfer can be
@@ -104,19 +110,19 @@ protected:
     struct Events {
         void* senderReady = nullptr;   ///< on the sender's GPU: the data is complete
         void* receiverReady = nullptr; ///< on the receiver's GPU: the destination is free
-        void* started = nullptr;       ///< on the sender's: both were ready
-        void* over = nullptr;          ///< on the sender's: the bytes have left
+        void* started = nullptr;       ///< on the sender's: both were ready; only of timed and slowed transfers
+        void* over = nullptr;          ///< on the sender's: the bytes are there
     };
     /// Both sides are posted, with the same sizes: issues everything, up to the posting of both `done`.
     virtual void move(std::size_t index);
     void begin(std::size_t index);
     void depart(std::size_t index);
     void arrive(std::size_t index);
-    void noteCopy(std::size_t index);
+    void noteCopy(std::size_t index, const CudaGpu& arrivedOn);
 
     CudaGpu m_from, m_to;
     void* m_stream = nullptr;  ///< where copies are issued, on the sender's GPU
-    void* m_arrival = nullptr; ///< on the receiver's GPU, whose events can be recorded only there; may be the same
+    void* m_arrival = nullptr; ///< on the receiver's GPU, of a link that may be slowed
     std::vector<Events> m_events;
     mutable std::mutex m_mutex; ///< guards what follows
     std::vector<Side> m_sends, m_receives;
@@ -128,6 +134,7 @@ private:
     struct Copy {
         TaskId task = none;
         CudaEvent* arrived = nullptr;
+        const CudaClock* clock = nullptr; ///< of the GPU on which the arrival was recorded
         void* started = nullptr;
     };
     const LinkOptions m_options;

@@ -94,7 +94,8 @@ void NcclOwner::work()
 
 NcclLink::NcclLink(const CudaGpu& from, const CudaGpu& to, NcclOwner& fromOwner, NcclOwner& toOwner,
                    const LinkOptions& options, Nanoseconds deadline)
-    : CudaLink(from, to, {0, 0, options.postings}, nullptr, nullptr), m_fromOwner(fromOwner), m_toOwner(toOwner)
+    : CudaLink(from, to, {.postings = options.postings, .mayBeSlowed = true}, nullptr, nullptr), // for a second stream
+      m_fromOwner(fromOwner), m_toOwner(toOwner)
 {
     if (from.table->ncclConnect(from.index, to.index, deadline, &m_sender, &m_receiver) != 0)
         throw Error("GPU " + std::to_string(from.index),
@@ -115,7 +116,7 @@ NcclLink::~NcclLink()
 void NcclLink::move(std::size_t index)
 {
     throwIfFailed(); // of an earlier transfer
-    noteCopy(index);
+    noteCopy(index, m_to);
     NcclOwner::post(m_fromOwner, m_toOwner, *this, index);
 }
 

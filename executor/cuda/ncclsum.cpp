@@ -65,7 +65,8 @@ void NcclSum::post(std::size_t index, int device, Stream& stream, const Posting&
     if (side.values.bytes != other.values.bytes || side.posting.task != other.posting.task)
         throw Error("device " + std::to_string(device), "is to add up what the other device does not have",
                     "compile the schedule again");
-    m_inFlight.push_back(index);
+    if (posting.timed)
+        m_inFlight.push_back(index);
     NcclOwner::post(*m_owners[0], *m_owners[1], *this, index);
 }
 
@@ -84,7 +85,8 @@ void NcclSum::issue(std::size_t index, bool first)
         if (m_aborted)
             return;
         gpu.check(table.streamWaits(m_streams[own], side.ready), "wait for an event");
-        gpu.check(table.recordEvent(side.started, m_streams[own]), "record an event");
+        if (side.posting.timed)
+            gpu.check(table.recordEvent(side.started, m_streams[own]), "record an event");
         auto* values = reinterpret_cast<float*>(side.values.data);
         gpu.check(table.ncclAllReduce(m_members[own], values, values,
                                       side.values.bytes / static_cast<Bytes>(sizeof(float)), m_streams[own]),

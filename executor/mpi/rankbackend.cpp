@@ -47,6 +47,7 @@ public:
     }
     void write(Stream& stream, Region to, const void* from) override { m_device.write(stream, to, from); }
     void read(Stream& stream, Region from, void* to) override { m_device.read(stream, from, to); }
+    std::unique_ptr<Allocation> createStaging(Bytes bytes) override { return m_device.createStaging(bytes); }
     void fetch(Stream& stream, Region to, const Device&, Region from) override
     {
         m_device.fetch(stream, to, m_device, from);

@@ -196,7 +196,8 @@ void RankPair::issue(std::size_t index, bool)
         if (m_aborted)
             return;
         check(table().streamWaits(m_stream, side.ready), "wait for an event");
-        check(table().recordEvent(side.started, m_stream), "record an event");
+        if (side.posting.timed)
+            check(table().recordEvent(side.started, m_stream), "record an event");
         carry(side.posting.regions);
         cudaEvent(side.posting.done).post(m_stream);
     } catch (...) {
@@ -287,12 +288,13 @@ public:
         if (!isFirst() || !allIssued() || !drained())
             return;
         for (std::size_t i = 0; i < m_posted; ++i)
-            m_own.hub.send(m_second, {.kind = RankHub::LinkData,
-                                      .link = m_channel,
-                                      .sequence = static_cast<std::uint32_t>(i),
-                                      .time = m_own.gpu.clock->timeOf(m_sides[i].started)
-                                              + m_own.hub.clockOffset(m_own.hub.self()),
-                                      .a = m_round});
+            if (m_sides[i].posting.timed)
+                m_own.hub.send(m_second, {.kind = RankHub::LinkData,
+                                          .link = m_channel,
+                                          .sequence = static_cast<std::uint32_t>(i),
+                                          .time = m_own.gpu.clock->timeOf(m_sides[i].started)
+                                                  + m_own.hub.clockOffset(m_own.hub.self()),
+                                          .a = m_round});
     }
     /// When the sender's side has told its times, which it does as soon as its step is over.
     void finished(std::vector<Copied>& to) override
@@ -307,6 +309,8 @@ public:
             return;
         for (; m_told < m_issued.size(); ++m_told) {
             const Posting& posting = m_sides[m_told].posting;
+            if (!posting.timed)
+                continue;
             const Nanoseconds end = m_own.gpu.clock->timeOf(cudaEvent(posting.done).handle());
             to.push_back({posting.task, std::min(m_starts[m_told], end), end}); // two clocks may differ a little
         }
@@ -384,6 +388,8 @@ public:
         const std::lock_guard lock(m_mutex);
         for (const std::size_t index : m_issued) {
             const Side& side = m_sides[index];
+            if (!side.posting.timed)
+                continue;
             to.push_back({side.posting.task, m_own.gpu.clock->timeOf(side.started),
                           m_own.gpu.clock->timeOf(cudaEvent(side.posting.done).handle())});
         }

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // One step is one walk over the device's instructions. The addresses of buffers and the transfers that fill them are
 // planned beforehand (plan.h). The walk waits for events of links, for barriers of groups and for pins; stopping the
-// run ends all these waits. On a device that runs work asynchronously the walk only issues it; settle() waits for the
-// stream and records when each block really began and ended. O(instructions of the device) per step, without an
-// allocation.
+// run ends all these waits. On a device that runs work asynchronously the walk only issues it (actormarks.cpp).
+// O(instructions of the device) per step, without an allocation.
 #include "executor/runtime/actor.h"
 
 #include "core/base/diagnostic.h"
 #include "executor/runtime/collectives.h"
-#include "executor/runtime/pollingpause.h"
 #include "executor/runtime/steadyclock.h"
 
 #include <algorithm>
@@ -46,11 +44,13 @@ void Actor::runStep()
         m_places = 0;
         m_laterTasks.clear();
         m_laterMemory.clear();
-        if (m_stopwatch)
+        const Nanoseconds start = steadyNow();
+        if (marks())
             mark();
         recordMemory();
         if (!walk() || !settle())
             return;
+        noteStepTime(steadyNow() - start);
         m_meter.expectOnlyPersistent();
         m_hostMeter.expectOnlyPersistent();
         m_instruction.store(static_cast<std::uint32_t>(m_plan->instructions.size()), std::memory_order_relaxed);
@@ -78,54 +78,6 @@ bool Actor::walk()
             postSum(static_cast<int>(m_plan->posts[post]));
     }
     return true;
-}
-
-/// Waits for the issued work block by block, so that the watching thread sees the progress, and records its times.
-/// Returns false when stopped.
-bool Actor::settle()
-{
-    if (!m_stopwatch)
-        return true;
-    for (const LaterTask& later : m_laterTasks) {
-        m_instruction.store(later.instruction, std::memory_order_relaxed);
-        PollingPause pause(std::chrono::microseconds(50));
-        while (!m_stopwatch->passed(later.end)) {
-            if (m_run.stopped.load(std::memory_order_acquire))
-                return false;
-            pause.sleep();
-        }
-        makeProgress();
-    }
-    if (!m_stream->synchronize())
-        return false;
-    for (std::size_t link = 0; link < m_run.links.size(); ++link)
-        if (m_run.plan.links[link].from == m_device)
-            m_run.links[link]->settled();
-    if (!m_run.recorder)
-        return true;
-    for (const LaterTask& later : m_laterTasks) {
-        if (later.task == none)
-            continue;
-        const Nanoseconds start = m_stopwatch->at(later.start), end = m_stopwatch->at(later.end);
-        if (m_run.program->tasks[later.task].kind == TaskKind::Collective)
-            recordCollective(later.task, start, end);
-        else
-            recordTask(later.task, start, end);
-    }
-    for (const LaterMemory& later : m_laterMemory)
-        m_run.recorder->record(m_device, MemoryRecord{m_device, m_run.step, m_stopwatch->at(later.place), later.bytes});
-    for (std::size_t link = 0; link < m_run.links.size(); ++link)
-        if (m_run.plan.links[link].to == m_device)
-            recordFinished(static_cast<int>(link));
-    recordSums();
-    recordHostCopies();
-    return true;
-}
-
-std::size_t Actor::mark()
-{
-    m_stopwatch->mark(m_places);
-    return m_places++;
 }
 
 /// Runs the block's maths on the calling thread, or issues it on the device's stream.
@@ -211,7 +163,7 @@ bool Actor::compute(const PlannedInstruction& instruction)
     if (!letHostWait(instruction.task, waits))
         return false;
     Nanoseconds start = 0;
-    const std::size_t startPlace = m_stopwatch ? mark() : 0;
+    const std::size_t startPlace = markStart();
     if (m_run.options.virtualClock) {
         // Both blocks of a pair start and end together.
         if (instruction.pair != PlannedInstruction::Pair::Second)
@@ -241,7 +193,7 @@ bool Actor::compute(const PlannedInstruction& instruction)
     if (m_run.stopped.load(std::memory_order_relaxed))
         return false;
     if (m_stopwatch)
-        recordLater(instruction.task, startPlace, mark());
+        recordLater(instruction.task, startPlace);
     else
         recordTask(instruction.task, start, end);
     releaseTransient(instruction);
@@ -266,7 +218,7 @@ bool Actor::reduce(const PlannedInstruction& instruction)
         return true;
     }
     Nanoseconds start = now();
-    const std::size_t startPlace = m_stopwatch ? mark() : 0;
+    const std::size_t startPlace = markStart();
     if (instruction.send < 0) {
         m_run.work->reduce(context, root.region, other.region, true);
     } else {
@@ -300,7 +252,7 @@ bool Actor::reduce(const PlannedInstruction& instruction)
     if (m_run.stopped.load(std::memory_order_relaxed))
         return false;
     if (m_stopwatch)
-        recordLater(task.device == m_device ? instruction.task : none, startPlace, mark());
+        recordLater(task.device == m_device ? instruction.task : none, startPlace);
     else if (task.device == m_device)
         recordTask(instruction.task, start, now());
     releaseTransient(instruction);
@@ -323,9 +275,10 @@ void Actor::postSum(int sum)
     const auto fromRoot = static_cast<std::size_t>(what.transfer), fromOther = fromRoot + 1;
     const bool isRoot = m_run.program->tasks[what.task].device == m_device;
     // The sum replaces the values that this device would have sent, so their region is both input and result.
-    pair->post(what.index, m_device, *m_stream,
-               {what.task, m_run.plan.transfers[isRoot ? fromRoot : fromOther].source,
-                m_run.arrived[isRoot ? fromOther : fromRoot].get(), 0, false});
+    Posting posting{what.task, m_run.plan.transfers[isRoot ? fromRoot : fromOther].source,
+                    m_run.arrived[isRoot ? fromOther : fromRoot].get()};
+    posting.timed = m_run.recorder != nullptr;
+    pair->post(what.index, m_device, *m_stream, posting);
 }
 
 /// The first device of each pair records its sums.
@@ -445,9 +398,11 @@ void Actor::releaseTransient(const PlannedInstruction& instruction)
 
 void Actor::recordMemory()
 {
+    if (!m_run.recorder)
+        return;
     if (m_stopwatch)
         m_laterMemory.push_back({m_places - 1, m_meter.live()});
-    else if (m_run.recorder)
+    else
         m_run.recorder->record(m_device, MemoryRecord{m_device, m_run.step, now(), m_meter.live()});
 }
 
@@ -455,12 +410,6 @@ void Actor::recordTask(TaskId task, Nanoseconds start, Nanoseconds end)
 {
     if (m_run.recorder)
         m_run.recorder->record(m_device, TaskRecord{task, m_run.step, m_device, start, end});
-}
-
-/// `task` none: settle() waits for it and records nothing.
-void Actor::recordLater(TaskId task, std::size_t start, std::size_t end)
-{
-    m_laterTasks.push_back({task, m_instruction.load(std::memory_order_relaxed), start, end});
 }
 
 Nanoseconds Actor::now() const

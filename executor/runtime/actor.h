@@ -134,8 +134,12 @@ private:
 
     bool walk();
     bool settle();
+    void recordSettled();
     void issue(const PlannedInstruction& instruction, const TaskContext& context);
     std::size_t mark();
+    std::size_t markStart();
+    bool marks() const;
+    void noteStepTime(Nanoseconds time);
     bool execute(const PlannedInstruction& instruction);
     bool compute(const PlannedInstruction& instruction);
     bool reduce(const PlannedInstruction& instruction);
@@ -172,7 +176,7 @@ private:
     void releaseTransient(const PlannedInstruction& instruction);
     void recordMemory();
     void recordTask(TaskId task, Nanoseconds start, Nanoseconds end);
-    void recordLater(TaskId task, std::size_t start, std::size_t end);
+    void recordLater(TaskId task, std::size_t start);
     void recordCopy(int transfer, const Copied& copied);
     void recordFinished(int link);
     void setState(State state) { m_state.store(state, std::memory_order_seq_cst); }
@@ -209,6 +213,7 @@ private:
     std::unique_ptr<Stopwatch> m_stopwatch;
     std::unique_ptr<BlockMarks> m_marks;
     bool m_capture = false;
+    bool m_isLong = true;     ///< the last step took so long that its progress must be seen; until there was one, too
     std::size_t m_places = 0; ///< marked in this step
     std::vector<LaterTask> m_laterTasks;
     std::vector<LaterMemory> m_laterMemory;

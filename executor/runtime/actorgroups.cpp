@@ -29,7 +29,7 @@ bool Actor::collective(const PlannedInstruction& instruction)
     const TaskContext context = contextOf(instruction);
     m_run.work->beforeCollective(context);
     const Nanoseconds start = m_run.options.virtualClock ? *latest : now();
-    const std::size_t startPlace = m_stopwatch ? mark() : 0;
+    const std::size_t startPlace = markStart();
     const InTurn turn = [this, &context](const std::function<void()>& give) { m_run.work->inTurn(context, give); };
     if (m_marks)
         m_marks->begin(instruction.task, m_labels[m_instruction.load(std::memory_order_relaxed)].c_str());
@@ -43,7 +43,7 @@ bool Actor::collective(const PlannedInstruction& instruction)
         return false;
     m_lastEnd = now();
     if (m_stopwatch)
-        recordLater(instruction.task, startPlace, mark());
+        recordLater(instruction.task, startPlace);
     else if (task.device == m_device)
         recordTask(instruction.task, start, m_lastEnd);
     return true;

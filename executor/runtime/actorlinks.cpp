@@ -75,6 +75,7 @@ Nanoseconds Actor::meetingStart(std::size_t index) const
 Posting Actor::posting(const PlannedTransfer& what, bool isTask, std::span<const Region> regions, Event* done) const
 {
     Posting posting{what.task, regions, done, 0, isTask && m_run.program->blocks()};
+    posting.timed = m_run.recorder != nullptr;
     if (!isTask || !m_run.options.emulateLinks)
         return posting;
     posting.atLeast = m_run.options.durations[what.task];
@@ -184,7 +185,7 @@ void Actor::copyToHost(int transfer)
     if (!m_linksStalled)
         m_run.hostStores[m_device]->copy(
             HostStore::Direction::Out, *m_stream,
-            {what.task, what.source, what.destination, m_run.sent[transfer].get(), atLeast});
+            {what.task, what.source, what.destination, m_run.sent[transfer].get(), atLeast, m_run.recorder != nullptr});
 }
 
 void Actor::copyFromHost(int transfer)
@@ -192,9 +193,9 @@ void Actor::copyFromHost(int transfer)
     const PlannedTransfer& what = m_run.plan.transfers[transfer];
     const Nanoseconds atLeast = startOfCopy(transfer, m_inFree);
     if (!m_linksStalled)
-        m_run.hostStores[m_device]->copy(
-            HostStore::Direction::In, *m_stream,
-            {what.task, what.source, what.destination, m_run.arrived[transfer].get(), atLeast});
+        m_run.hostStores[m_device]->copy(HostStore::Direction::In, *m_stream,
+                                         {what.task, what.source, what.destination, m_run.arrived[transfer].get(),
+                                          atLeast, m_run.recorder != nullptr});
 }
 
 /// Virtual clock: the copy begins when the device reaches it and the wire is free. Returns its least duration.

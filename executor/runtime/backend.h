@@ -114,12 +114,13 @@ public:
         std::span<const Region> from, to; ///< equal sizes, valid until `done` has happened
         Event* done = nullptr;
         Nanoseconds atLeast = 0; ///< emulates a slower link: least duration of the copy
+        bool timed = true;       ///< finished() may be asked for it
     };
     virtual ~HostStore() = default;
     virtual Region region() const = 0;
     /// Does not wait for the copy, which runs after the work that `stream` was given before.
     virtual void copy(Direction direction, Stream& stream, const Copy& what) = 0;
-    /// Appends the copies that ended since the last call, including every copy whose event has happened.
+    /// Appends the timed copies that ended since the last call, including every one whose event has happened.
     virtual void finished(std::vector<Copied>& copies) = 0;
 };
 
@@ -151,6 +152,9 @@ public:
     /// Copies between the host's memory and the device's, after the work that `stream` was given. Returns when done.
     virtual void write(Stream& stream, Region to, const void* from) = 0;
     virtual void read(Stream& stream, Region from, void* to) = 0;
+    /// Host memory that write() and read() copy without a detour of the driver. Null: the host addresses the device's
+    /// memory itself.
+    virtual std::unique_ptr<Allocation> createStaging(Bytes /*bytes*/) { return nullptr; }
     /// Copies from another device of the same backend to this one, in the order of this device's `stream`. The source
     /// must be complete by then: the owner's stream is not waited for.
     virtual void fetch(Stream& stream, Region to, const Device& owner, Region from) = 0;
@@ -171,6 +175,8 @@ struct Posting {
     bool blocks = false;     ///< `atLeast` holds for the sender's `done` too
     Bus* bus = nullptr;      ///< of an emulated link: the copy begins when this bus has been reserved for `held`
     Nanoseconds held = 0;
+    /// finished() may be asked for it. If not, an asynchronous device is spared the events that would tell its times.
+    bool timed = true;
 };
 
 /// A one-way link between two devices. Postings match in order, as in NCCL: no tags can repair a wrong order. The n-th
@@ -189,7 +195,7 @@ public:
     virtual Copied receive(Stream& stream, const Posting& posting) = 0;
     virtual Heads heads() const = 0;
     /// Appends the copies that ended since the last call and that neither send() nor receive() returned. Called in the
-    /// receiver's process. Includes every receive whose event has happened.
+    /// receiver's process. Includes every timed receive whose event has happened.
     virtual void finished(std::vector<Copied>&) {}
     /// Called by the sender's thread when everything that it sent in this step has left.
     virtual void settled() {}

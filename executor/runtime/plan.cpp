@@ -214,6 +214,7 @@ private:
     {
         DevicePlan plan;
         plan.lifetimes = std::move(lifetimes);
+        m_isAwaited.assign(m_plan.transfers.size(), false);
         const auto& instructions = m_program.devices[device].instructions;
         std::uint32_t nextLifetime = 0;
         std::size_t live = 0;
@@ -353,11 +354,16 @@ private:
     {
         if (planned.arrivals.begin == planned.arrivals.end) // else arrivals of a pair's second block are appended
             planned.arrivals.begin = static_cast<std::uint32_t>(plan.arrivals.size());
+        const auto add = [&](int transfer) {
+            if (transfer < 0 || m_isAwaited[static_cast<std::size_t>(transfer)])
+                return;
+            m_isAwaited[static_cast<std::size_t>(transfer)] = true;
+            plan.arrivals.push_back(static_cast<std::uint32_t>(transfer));
+        };
         for (const BufferId buffer : buffers) {
-            if (m_arrivalOfBuffer[buffer] >= 0)
-                plan.arrivals.push_back(static_cast<std::uint32_t>(m_arrivalOfBuffer[buffer]));
+            add(m_arrivalOfBuffer[buffer]);
             for (auto [share, end] = m_arrivalsOfShares.equal_range(buffer); share != end; ++share)
-                plan.arrivals.push_back(static_cast<std::uint32_t>(share->second));
+                add(share->second);
         }
         planned.arrivals.end = static_cast<std::uint32_t>(plan.arrivals.size());
     }
@@ -368,6 +374,7 @@ private:
     std::vector<int> m_transferOfTask;
     std::vector<int> m_arrivalOfBuffer;
     std::multimap<BufferId, int> m_arrivalsOfShares; ///< of gathered parameters
+    std::vector<bool> m_isAwaited; ///< per transfer: by an earlier instruction of the device, whose stream keeps order
     std::vector<int> m_sumOfTask;
     std::vector<TaskId> m_partner;                       ///< see overlapPartners()
     std::map<std::pair<int, int>, BufferId> m_gradients; ///< which reductions add up, by stage and replica

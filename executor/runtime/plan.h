@@ -38,8 +38,9 @@ struct PlannedInstruction {
     TaskId task = none;
     Range reads, writes; ///< into DevicePlan::views
     Range acquired;      ///< into DevicePlan::lifetimes: those that begin here
-    Range arrivals; ///< into DevicePlan::arrivals: transfers that must have arrived; a pair's first block has those of
-                    ///< both
+    /// Into DevicePlan::arrivals: transfers that must have arrived and for which no earlier instruction of the device
+    /// waits; a pair's first block has those of both.
+    Range arrivals;
     BufferId freed = none;         ///< Free only; none: it only waits
     int send = -1;                 ///< transfer sent here; for a Free: the send to wait for
     int receive = -1;              ///< transfer received here

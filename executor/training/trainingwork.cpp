@@ -8,6 +8,7 @@
 #include "executor/training/tiedgradients.h"
 #include "kernels/matmul.h"
 
+#include <cstring>
 #include <fmt/format.h>
 
 namespace pipewright {
@@ -96,8 +97,10 @@ void TrainingWork::preparePlaces()
         place.operations = place.device->createOperations(*place.stream);
         const Ends ends = endsOn(*m_program, static_cast<int>(d));
         place.hasHead = ends.head;
-        if (!place.onHost && (ends.head || ends.embedding))
+        if (!place.onHost && (ends.head || ends.embedding)) {
             place.memory = place.device->allocate(textBytes());
+            place.staging = place.device->createStaging(textBytes());
+        }
     }
 }
 
@@ -116,7 +119,7 @@ TrainingWork::Ends TrainingWork::endsOn(const Program& program, int device) cons
 /// In the layout of textOn() and lossesOn().
 Bytes TrainingWork::textBytes() const
 {
-    return static_cast<Bytes>(m_tokens.size() * (2 * m_tokens.front().size() * sizeof(std::int32_t) + sizeof(float)));
+    return static_cast<Bytes>(m_tokens.size() * (2 * slotBytes() + sizeof(float)));
 }
 
 Bytes TrainingWork::bytesBeside(const Program& program, int device, const Capabilities& capabilities) const
@@ -126,19 +129,18 @@ Bytes TrainingWork::bytesBeside(const Program& program, int device, const Capabi
            + (!capabilities.hostAddressable && (ends.head || ends.embedding) ? textBytes() : 0);
 }
 
-/// Input data of one microbatch, on a device with memory of its own.
-Region TrainingWork::textOn(const Place& place, std::size_t microbatch, bool targets) const
+/// Input data of one microbatch, in the memory or the staging of a device with memory of its own.
+Region TrainingWork::textOn(const Allocation& memory, std::size_t microbatch, bool targets) const
 {
     // A classifier has fewer targets than it reads bytes; each has a place of the same size.
-    const std::size_t slot = m_tokens.front().size() * sizeof(std::int32_t);
-    return {place.memory->region().data + (2 * microbatch + targets) * slot,
+    return {memory.region().data + (2 * microbatch + targets) * slotBytes(),
             static_cast<Bytes>((targets ? m_targets : m_tokens).front().size() * sizeof(std::int32_t))};
 }
 
-Region TrainingWork::lossesOn(const Place& place) const
+Region TrainingWork::lossesOn(const Allocation& memory) const
 {
-    const std::size_t text = 2 * m_tokens.size() * m_tokens.front().size() * sizeof(std::int32_t);
-    return {place.memory->region().data + text, static_cast<Bytes>(m_losses.size() * sizeof(float))};
+    return {memory.region().data + 2 * m_tokens.size() * slotBytes(),
+            static_cast<Bytes>(m_losses.size() * sizeof(float))};
 }
 
 void TrainingWork::checkSize(const Buffer& buffer) const
@@ -269,9 +271,15 @@ void TrainingWork::beginStep(int step)
     }
     for (const Place& place : m_places) {
         for (std::size_t m = 0; place.memory && m < m_tokens.size(); ++m)
-            for (const bool targets : {false, true})
-                place.device->write(*place.stream, textOn(place, m, targets),
-                                    (targets ? m_targets : m_tokens)[m].data());
+            for (const bool targets : {false, true}) {
+                const Region text = textOn(*place.staging, m, targets);
+                std::memcpy(text.data, (targets ? m_targets : m_tokens)[m].data(),
+                            static_cast<std::size_t>(text.bytes));
+            }
+        if (place.memory)
+            place.device->write(*place.stream,
+                                {place.memory->region().data, static_cast<Bytes>(2 * m_tokens.size() * slotBytes())},
+                                place.staging->region().data);
         if (place.stream)
             place.stream->synchronize();
     }
@@ -282,8 +290,8 @@ double TrainingWork::endStep(int)
     for (const Place& place : m_places) {
         if (!place.memory || !place.hasHead)
             continue;
-        std::vector<float> losses(m_losses.size());
-        place.device->read(*place.stream, lossesOn(place), losses.data());
+        const std::span<float> losses = floats(lossesOn(*place.staging));
+        place.device->read(*place.stream, lossesOn(*place.memory), losses.data());
         for (const Task& task : m_program->tasks)
             if (task.kind == TaskKind::Compute && task.op == Op::F && at(task.stage).maths.hasHead()
                 && &placeOf(task.device) == &place)
@@ -338,9 +346,9 @@ void TrainingWork::compute(const TaskContext& context)
         StoredInput input{m_tokens[microbatch], memory.input, m_targets[microbatch],
                           std::span(m_losses).subspan(microbatch, 1), memory.skipInputs};
         if (const Place& place = placeOf(task.device); place.memory) {
-            input.tokens = integers(textOn(place, microbatch, false));
-            input.targets = integers(textOn(place, microbatch, true));
-            input.loss = floats(lossesOn(place)).subspan(microbatch, 1);
+            input.tokens = integers(textOn(*place.memory, microbatch, false));
+            input.targets = integers(textOn(*place.memory, microbatch, true));
+            input.loss = floats(lossesOn(*place.memory)).subspan(microbatch, 1);
         }
         if (task.op == Op::R) {
             maths.recompute(weights, input, memory.saved);

@@ -83,7 +83,8 @@ private:
         bool onHost = true;
         std::unique_ptr<Stream> stream; ///< for what is done between steps
         std::unique_ptr<kernels::Operations> operations;
-        std::unique_ptr<Allocation> memory; ///< tokens and targets of all microbatches, then their losses
+        std::unique_ptr<Allocation> memory;  ///< tokens and targets of all microbatches, then their losses
+        std::unique_ptr<Allocation> staging; ///< the same in the host's memory, so that a step's data is one copy
         bool hasHead = false;
     };
     void preparePlaces();
@@ -103,8 +104,9 @@ private:
     std::vector<float> valuesOf(BufferKind kind, int stage, int replica = 0) const;
     void findLastWeightGrads();
     const Place& placeOf(int device) const { return m_places[device]; }
-    Region textOn(const Place& place, std::size_t microbatch, bool targets) const;
-    Region lossesOn(const Place& place) const;
+    std::size_t slotBytes() const { return m_tokens.front().size() * sizeof(std::int32_t); }
+    Region textOn(const Allocation& memory, std::size_t microbatch, bool targets) const;
+    Region lossesOn(const Allocation& memory) const;
     void keepProbabilities(const Task& task, const StageMemory& memory);
     const Stage& at(int stage) const { return m_stages[stage]; }
     /// Where a program has U blocks its devices hold copies of a stage, otherwise its replicas do.

@@ -78,6 +78,10 @@ cudaError_t copy(Stream& stream, void* to, int toDevice, const void* from, int f
         // CUDA C++ Programming Guide, "Peer-to-Peer Memory Copy": without access "the copy is staged through the host".
         count(direct ? "copies between GPUs" : "copies between GPUs through the host");
     }
+    if (fromDevice < 0 || toDevice < 0)
+        count(fromDevice < 0 ? "copies from the host" : "copies to the host");
+    if ((fromDevice < 0 && !isPinned(from)) || (toDevice < 0 && !isPinned(to)))
+        count("copies of pageable memory");
     std::shared_ptr<std::vector<char>> staged;
     if (fromDevice < 0 && !stream.capture && !isPinned(from)) {
         // "CUDA Runtime API", "API synchronization behavior": from pageable memory the bytes are staged before the call

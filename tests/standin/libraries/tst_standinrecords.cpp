@@ -170,34 +170,88 @@ private Q_SLOTS:
     void whatTheHostIssuesForABlock_data()
     {
         QTest::addColumn<QString>("way");
-        QTest::newRow("streams") << "";
-        QTest::newRow("graphs") << " --graphs";
+        QTest::addColumn<bool>("records");
+        QTest::addColumn<bool>("graphs");
+        QTest::addColumn<int>("recordsOfTransfer");
+        QTest::addColumn<int>("waitsOfTransfer");
+        for (const bool records : {false, true})
+            for (const bool graphs : {false, true}) {
+                const auto row = [&](const char* how, int gpus, const QString& link, int recorded, int waits) {
+                    QTest::addRow("%s%s%s", how, graphs ? " as graphs" : "", records ? ", recorded" : "")
+                        << QString("%1 %2%3").arg(gpus).arg(link, graphs ? " --graphs" : "") << records << graphs
+                        << recorded + records << waits;
+                };
+                row("one GPU", 1, "", 3, 4);
+                row("two GPUs", 2, "", 3, 4);
+                row("NCCL", 2, "--link nccl", 4, 4);
+            }
     }
-    /// Calls that a third step adds, after blocks were captured in the second. A stream needs a call for each kernel, a
-    /// graph one for the whole block. In addition each block, with its transfers, records and waits for at most 9
-    /// events. At half a microsecond per call, an assumption until it is measured on a GPU, that is less than 5
-    /// microseconds per block.
+    /// Calls of the runtime that one more step adds, after blocks were captured in the second. A stream needs a call
+    /// for each kernel, a graph one for the whole block. Of a transfer's events the sender and the receiver record one
+    /// each, and wait for one each; the copy between them waits for both and records its end, or, with NCCL, both ends,
+    /// each of which waits for its side. Only a run that records marks when a block begins and ends, and a transfer
+    /// begins.
     void whatTheHostIssuesForABlock()
     {
         QFETCH(QString, way);
+        QFETCH(bool, records);
+        QFETCH(bool, graphs);
+        QFETCH(int, recordsOfTransfer);
+        QFETCH(int, waitsOfTransfer);
         constexpr int devices = 2, blocks = devices * 4 * 2; // forwards and backwards of 4 microbatches
-        StandInMachine machine(1);
+        constexpr int transfers = 4 * 2, updates = devices;
+        constexpr int compared = 5; // records of a GPU's clock between two steps
+        const int gpus = way.section(' ', 0, 0).toInt();
+        StandInMachine machine(gpus);
         machine.set("DELAY", "0");
         QVERIFY(machine.design("1f1b", devices));
+        const QString words = (records ? "run design.json --backend cuda --json --progress none --record blocks "
+                                         "--no-gradient-check --force -o trace.db --steps "
+                                       : unrecorded);
         const auto run = [&](int steps) {
-            return machine.run(unrecorded + QString::number(steps) + " --scale layers=2" + way);
+            return machine.run(words + QString("%1 --scale layers=2 ").arg(steps) + way.section(' ', 1));
         };
         const StandInOutcome two = run(2), three = run(3);
         QVERIFY2(two.code == 0 && three.code == 0, qPrintable(two.errors + three.errors));
-        const auto added = [&](const char* what) { return three.counted(what) - two.counted(what); };
-        QVERIFY(added("cudaEventRecord") + added("cudaStreamWaitEvent") <= 9 * blocks);
-        for (const char* call : {"cudaSetDevice", "cudaGetDevice", "cudaMalloc", "cudaFree", "cudaEventCreate",
-                                 "cudaStreamSynchronize", "cudaEventSynchronize", "algorithms asked for"})
+        const auto added = [&](const char* what) { return int(three.counted(what) - two.counted(what)); };
+        const int marks = records ? devices + 2 * (blocks + updates) : 0;
+        QCOMPARE(added("cudaEventRecord"), gpus * compared + marks + transfers * recordsOfTransfer);
+        QCOMPARE(added("cudaStreamWaitEvent"), transfers * waitsOfTransfer);
+        for (const char* call : {"cudaGetDevice", "cudaMalloc", "cudaFree", "cudaEventCreate", "cudaStreamSynchronize",
+                                 "cudaEventSynchronize", "algorithms asked for"})
             QVERIFY2(added(call) == 0, call);
-        QCOMPARE(added("cudaGraphLaunch"), way.isEmpty() ? 0.0 : blocks);
-        const double launches = added("cudaLaunchKernel") + added("cuLaunchKernelEx"), products = added("products");
-        QCOMPARE(products > 0, way.isEmpty());              // with graphs they were issued during capture
-        QVERIFY(way.isEmpty() || launches <= 24 * devices); // of the update
+        QCOMPARE(added("cudaSetDevice"), gpus > 1 ? gpus : 0); // of the thread that prepares a step
+        QCOMPARE(added("cudaGraphLaunch"), graphs ? blocks : 0);
+        const int launches = added("cudaLaunchKernel") + added("cuLaunchKernelEx"), products = added("products");
+        QCOMPARE(products > 0, !graphs);              // with graphs they were issued during capture
+        QVERIFY(!graphs || launches <= 24 * devices); // of the update
+        QCOMPARE(added("copies from the host") + added("copies to the host"), 3); // a step's data, and its losses
+    }
+
+    /// The driver copies pageable memory by a detour, and the host waits for every copy before a step.
+    void aStepsDataIsOneCopyForEachDevice()
+    {
+        StandInMachine machine(1);
+        QVERIFY(machine.design("1f1b", 3));
+        const StandInOutcome two = machine.run(unrecorded + "2 --scale layers=3"),
+                             three = machine.run(unrecorded + "3 --scale layers=3");
+        QVERIFY2(two.code == 0 && three.code == 0, qPrintable(two.errors + three.errors));
+        const auto added = [&](const char* what) { return three.counted(what) - two.counted(what); };
+        QCOMPARE(added("copies from the host"), 2.0); // to the devices that embed tokens and that have the targets
+        QCOMPARE(added("copies to the host"), 1.0);   // of the losses
+        QCOMPARE(added("copies of pageable memory"), 0.0);
+    }
+
+    /// Events that time the copies are for a trace; without one nobody would ask for them, and they would pile up.
+    void offloadingWithoutATraceMakesNoEvents()
+    {
+        StandInMachine machine(1);
+        QVERIFY(machine.design("1f1b", 2, "--model byte-gpt-small --host-link 25GB --offload 0"));
+        const StandInOutcome two = machine.run(unrecorded + "2"), three = machine.run(unrecorded + "3");
+        QVERIFY2(two.code == 0 && three.code == 0, qPrintable(two.errors + three.errors));
+        const auto added = [&](const char* what) { return three.counted(what) - two.counted(what); };
+        QCOMPARE(added("copies from the host"), 2.0 + 4.0); // a step's data, and what the backwards of stage 0 need
+        QCOMPARE(added("cudaEventCreate"), 0.0);
     }
 
     /// Checks that the stand-ins detect wrong stream order: without the plugin's waits for events, blocks read data
