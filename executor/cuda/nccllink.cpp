@@ -132,10 +132,13 @@ void NcclLink::issue(std::size_t index, bool sends)
         if (m_aborted)
             return;
         const PipewrightCudaTable& table = *m_from.table;
+        // NCCL's kernel keeps multiprocessors until that of the other side runs too, so both wait for both sides.
+        m_from.check(table.streamWaits(sends ? m_stream : m_arrival, m_events[index].receiverReady),
+                     "wait for an event");
         if (sends)
             begin(index);
         else
-            m_to.check(table.streamWaits(m_arrival, m_events[index].receiverReady), "wait for an event");
+            m_from.check(table.streamWaits(m_arrival, m_events[index].senderReady), "wait for an event");
         m_from.check(table.ncclGroup(1), "begin a group of NCCL");
         for (const Region& region : side.posting.regions)
             if (region.bytes > 0) {

@@ -7,6 +7,9 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <map>
+#include <mutex>
+#include <set>
 #include <thread>
 
 using namespace pipewright;
@@ -60,6 +63,56 @@ PipewrightCudaTable plugin(int allReduceAnswer)
     return table;
 }
 
+/// What a link asks of a plugin, in order: per stream the streams on whose events it waited so far.
+struct Asked {
+    std::mutex mutex;
+    int handles = 0;
+    std::map<void*, void*> recordedOn; ///< per event
+    std::map<void*, std::set<void*>> waitedFor;
+    std::set<void*> sendWaitedFor, receiveWaitedFor;
+};
+Asked* asked = nullptr;
+
+void* newHandle()
+{
+    const std::lock_guard lock(asked->mutex);
+    return reinterpret_cast<void*>(static_cast<std::uintptr_t>(++asked->handles));
+}
+
+/// The part of a plugin that a link between two GPUs uses.
+PipewrightCudaTable listener(Asked& to)
+{
+    asked = &to;
+    PipewrightCudaTable table{};
+    table.lastError = [] { return "refused"; };
+    table.createStream = [](std::int32_t, void*, void** stream) { return *stream = newHandle(), 0; };
+    table.destroyStream = [](void*) { return 0; };
+    table.createEvent = [](std::int32_t, void** event) { return *event = newHandle(), 0; };
+    table.destroyEvent = [](void*) { return 0; };
+    table.recordEvent = [](void* event, void* stream) {
+        const std::lock_guard lock(asked->mutex);
+        return asked->recordedOn[event] = stream, 0;
+    };
+    table.streamWaits = [](void* stream, void* event) {
+        const std::lock_guard lock(asked->mutex);
+        return asked->waitedFor[stream].insert(asked->recordedOn[event]), 0;
+    };
+    table.beginBlock = [](const char*, std::int64_t) { return 0; };
+    table.endBlock = [] { return 0; };
+    table.ncclConnect = [](std::int32_t, std::int32_t, std::int64_t, void**, void**) { return 0; };
+    table.ncclGroup = [](std::int32_t) { return 0; };
+    table.ncclSend = [](void*, const void*, std::int64_t, void* stream) {
+        const std::lock_guard lock(asked->mutex);
+        return asked->sendWaitedFor = asked->waitedFor[stream], 0;
+    };
+    table.ncclReceive = [](void*, void*, std::int64_t, void* stream) {
+        const std::lock_guard lock(asked->mutex);
+        return asked->receiveWaitedFor = asked->waitedFor[stream], 0;
+    };
+    table.ncclClose = [](void*) { return 0; };
+    return table;
+}
+
 } // namespace
 
 class TestNcclGroup : public QObject {
@@ -97,6 +150,26 @@ private Q_SLOTS:
         device.join();
         QVERIFY(aborted && freed);
         QVERIFY(!freedInCall);
+    }
+
+    /// NCCL's kernel keeps multiprocessors until that of the other side runs: it must not begin before both can.
+    void bothSidesOfATransferWaitForBoth()
+    {
+        Asked all;
+        const PipewrightCudaTable table = listener(all);
+        const CudaGpu from{&table, 0}, to{&table, 1};
+        CudaStream sends(from), receives(to);
+        CudaEvent sent(from, sends), arrived(to, receives);
+        NcclOwner fromOwner, toOwner;
+        NcclLink link(from, to, fromOwner, toOwner, {.postings = 1}, 1'000'000'000);
+        std::array<std::byte, 8> source{}, destination{};
+        const Region source8{source.data(), 8}, destination8{destination.data(), 8};
+        link.receive(receives, {1, {&destination8, 1}, &arrived});
+        link.send(sends, {1, {&source8, 1}, &sent});
+        link.reset(); // when both sides are issued
+        const std::set<void*> both{sends.handle(), receives.handle()};
+        QCOMPARE(all.sendWaitedFor, both);
+        QCOMPARE(all.receiveWaitedFor, both);
     }
 
     /// Or an abort would wait for a group that nobody ends.

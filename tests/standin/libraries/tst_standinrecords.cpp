@@ -183,13 +183,13 @@ private Q_SLOTS:
                 };
                 row("one GPU", 1, "", 3, 4);
                 row("two GPUs", 2, "", 3, 4);
-                row("NCCL", 2, "--link nccl", 4, 4);
+                row("NCCL", 2, "--link nccl", 4, 6);
             }
     }
     /// Calls of the runtime that one more step adds, after blocks were captured in the second. A stream needs a call
     /// for each kernel, a graph one for the whole block. Of a transfer's events the sender and the receiver record one
     /// each, and wait for one each; the copy between them waits for both and records its end, or, with NCCL, both ends,
-    /// each of which waits for its side. Only a run that records marks when a block begins and ends, and a transfer
+    /// each of which waits for both sides. Only a run that records marks when a block begins and ends, and a transfer
     /// begins.
     void whatTheHostIssuesForABlock()
     {
