@@ -68,12 +68,22 @@ else
 fi
 untied="--model byte-gpt-small${small:+ --sequence 8 --microbatch-size 1}"
 
+rm -f "$out"/machine*.json
+# measured N: $cluster is the file of this machine measured as N devices, once for all parts, so that designs name the GPU
+# on which they run.
+measured() {
+    cluster=$out/machine$1.json
+    [ -s "$cluster" ] || capped 120 "$program" devices --measure --backend cuda --devices "$1" -o "$cluster" --progress none \
+        --force >>"machine$1.out" 2>>"machine$1.err" ||
+        { fail "devices --measure --devices $1: $(grep -m 2 error "machine$1.err" | tr '\n' ' ')"; return 1; }
+}
 # design NAME FAMILY OPTION…: NAME.json
 design() {
     local name=$1 family=$2
     shift 2
-    capped 60 "$program" new "$family" --devices "$devices" --microbatches "$microbatches" "$@" -o "$name.json" --force \
-        >>"$name.out" 2>>"$name.err" || { fail "$name: $(tail -n 1 "$name.err")"; return 1; }
+    measured "$devices" || return 1
+    capped 60 "$program" new "$family" --devices "$devices" --microbatches "$microbatches" --cluster "$cluster" "$@" \
+        -o "$name.json" --force >>"$name.out" 2>>"$name.err" || { fail "$name: $(tail -n 1 "$name.err")"; return 1; }
 }
 # run NAME FILE OPTION…: a run on the GPU; its JSON is in NAME.json-out, a trace in NAME.db, if one is wanted.
 run() {
@@ -176,6 +186,7 @@ probe() {
         fits "devices --measure $way" 60 || continue
         if capped 120 "$program" devices --measure --backend cuda $way -o "$as.json" --progress none --force >"$as.out" 2>>"$as.err"; then
             say; sed 's/^/    /' "$as.out" | tee -a "$report"; say
+            [ -z "$way" ] || cp "$as.json" "$out/"
         else
             fail "devices --measure $way: $(grep -m 2 error "$as.err" | tr '\n' ' ')"
         fi
@@ -362,7 +373,9 @@ speed() {
     # What a second layer adds to the blocks of a step.
     local layer="--model llama-3-8b --sequence 2048" one=layers=1,vocabulary=1000 two=layers=2,vocabulary=1000
     [ -z "$small" ] || layer="--model byte-gpt-small --sequence 8" one=layers=1 two=layers=2
-    if capped 60 "$program" new 1f1b --devices 1 --microbatches 1 $layer --microbatch-size 1 -o layer.json --force >>layer.out 2>>layer.err; then
+    measured 1 || return
+    if capped 60 "$program" new 1f1b --devices 1 --microbatches 1 --cluster "$cluster" $layer --microbatch-size 1 -o layer.json \
+        --force >>layer.out 2>>layer.err; then
         for case in "${precisions[@]}"; do
             run "one$case" layer.json --steps $few --no-gradient-check --scale $one $case &&
                 run "two$case" layer.json --steps $few --no-gradient-check --scale $two $case || continue
@@ -385,12 +398,12 @@ speed() {
     [ -z "$small" ] || return
     title "Wide models"
     for case in "" "--bf16"; do
-        capped 60 "$program" new 1f1b --devices 1 --microbatches 4 --model gpt-1.5b --sequence 1024 --microbatch-size 1 -o wide.json --force \
-            >>wide.out 2>>wide.err || { fail "wide: $(tail -n 1 wide.err)"; break; }
+        capped 60 "$program" new 1f1b --devices 1 --microbatches 4 --cluster "$cluster" --model gpt-1.5b --sequence 1024 \
+            --microbatch-size 1 -o wide.json --force >>wide.out 2>>wide.err || { fail "wide: $(tail -n 1 wide.err)"; break; }
         run "wide$case" wide.json --steps 3 --no-gradient-check $case && pass "gpt-1.5b ${case:-fp32}: $(value step_ns <"wide$case.json-out") ns"
     done
-    capped 60 "$program" new 1f1b --devices 1 --microbatches 4 --model llama-3-8b --sequence 2048 --microbatch-size 1 -o llama.json \
-        --force >>wide.out 2>>wide.err || fail "llama: $(tail -n 1 wide.err)"
+    capped 60 "$program" new 1f1b --devices 1 --microbatches 4 --cluster "$cluster" --model llama-3-8b --sequence 2048 \
+        --microbatch-size 1 -o llama.json --force >>wide.out 2>>wide.err || fail "llama: $(tail -n 1 wide.err)"
     for case in "" "--bf16" "--attention own"; do
         run "llama${case// /}" llama.json --steps 3 --no-gradient-check --scale layers=4,vocabulary=32000 $case &&
             pass "4 layers of llama-3-8b ${case:-as it is}: $(value step_ns <"llama${case// /}.json-out") ns; $(value attention <"llama${case// /}.json-out")"

@@ -51,6 +51,11 @@ said speed 'ours, 16^3 fp32: '
 said speed 'attention, own, 16 tokens: forward [0-9.]* ms'
 said speed 'ours, a layer, fp32: [0-9.-]* ms'
 
+# Designs name the GPU on which they run, or shares of its peak would be those of a CPU's threads.
+for design in probe/slices correct/train-gpipe fidelity/base fidelity/fidelity-zb-h1 speed/step speed/layer; do
+    grep -q '"name": "GPU 0 (' "$folder/day/$design.json" || bad "$design.json does not name its GPU"
+done
+
 PIPEWRIGHT_STANDIN_FAIL=wrong:40 "$script" --small "$folder/wrong" "$bundle" correct >"$folder/wrong.log" 2>&1
 code=$?
 [ $code = 1 ] || bad "with wrong gradients it ended with $code"
