@@ -3,10 +3,12 @@
 
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
+#include "gui/widgets/layouts.h"
 #include "gui/widgets/theme.h"
 
 #include <QCheckBox>
 #include <QFormLayout>
+#include <QHBoxLayout>
 #include <QSignalBlocker>
 #include <QSpinBox>
 
@@ -14,37 +16,48 @@ namespace pipewright {
 
 ParallelismFields::ParallelismFields(int fieldWidth, QWidget* parent)
     : QWidget(parent), m_sequence(new QCheckBox(tr("split tokens between matrices"), this)),
-      m_foldedExperts(new QCheckBox(tr("over tensor and context too"), this))
+      m_foldedExperts(new QCheckBox(tr("folded"), this))
 {
     auto* form = new QFormLayout(this);
     form->setContentsMargins(0, 0, 0, 0);
     form->setHorizontalSpacing(16);
     form->setVerticalSpacing(9);
-    const auto addRow = [&](const QString& text, QWidget* field, const QString& tip) {
+    /// `row`: the field, or what has it.
+    const auto addRow = [&](const QString& text, QWidget* field, const QString& tip, QWidget* row = nullptr) {
         auto* label = makeCaption(text);
         label->setBuddy(field);
         field->setAccessibleName(text);
         field->setToolTip(tip);
-        field->setFixedWidth(fieldWidth);
-        form->addRow(label, field);
+        row = row != nullptr ? row : field;
+        row->setFixedWidth(fieldWidth);
+        form->addRow(label, row);
     };
-    const auto spin = [&](const QString& text, const QString& tip) {
+    const auto makeSpin = [&] {
         auto* field = new CountField(this);
         field->setRange(1, 65'536);
         field->setButtonSymbols(QAbstractSpinBox::NoButtons);
         field->setKeyboardTracking(false);
         field->setFont(Theme::numbers());
-        addRow(text, field, tip);
         connect(field, &QSpinBox::valueChanged, this, &ParallelismFields::edited);
+        return field;
+    };
+    const auto spin = [&](const QString& text, const QString& tip) {
+        CountField* field = makeSpin();
+        addRow(text, field, tip);
         return field;
     };
     m_tensor = spin(tr("Tensor parallel"), tr("Devices of a stage that share every matrix"));
     addRow(tr("Sequence parallel"), m_sequence, tr("Tensor-parallel devices split the tokens between matrices"));
     m_context = spin(tr("Context parallel"), tr("Devices of a stage that share every sequence"));
-    m_expert = spin(tr("Expert parallel"), tr("Copies of the pipeline that share out the experts"));
-    addRow(tr("Folded experts"), m_foldedExperts,
-           tr("All devices of a stage share out the experts, each with whole ones (Megatron's "
-              "expert-tensor-parallel-size 1)"));
+    m_expert = makeSpin();
+    auto* experts = new QWidget(this);
+    auto* besides = makeLayout<QHBoxLayout>(experts, {0, 0, 0, 0}, 10);
+    besides->addWidget(m_expert, 1);
+    besides->addWidget(m_foldedExperts);
+    addRow(tr("Expert parallel"), m_expert, tr("Copies of the pipeline that share out the experts"), experts);
+    m_foldedExperts->setAccessibleName(tr("Folded experts"));
+    m_foldedExperts->setToolTip(tr("Tensor- and context-parallel devices share out the experts too, each with whole "
+                                   "ones (Megatron's expert-tensor-parallel-size 1)"));
     m_data = spin(tr("Data parallel"), tr("Copies of the pipeline, which sum their gradients after a step"));
     m_overlap = spin(tr("Exchanges overlapped"),
                      tr("Share of their communication that is hidden behind computing, where there is enough of that"));
