@@ -159,6 +159,7 @@ void CompareWindow::buildOffers()
         button->setAccessibleName(tr("Compare with %1").arg(text));
         connect(button, &QPushButton::clicked, this, run);
         row->addWidget(button);
+        return button;
     };
     // Well-known families; the menu lists all.
     for (const char* name : {"gpipe", "1f1b", "zb-h1", "zb-v", "v-half"})
@@ -167,7 +168,8 @@ void CompareWindow::buildOffers()
                 offer(QString::fromUtf8(families()[i].title.data(), static_cast<int>(families()[i].title.size())),
                       QString::fromUtf8(families()[i].description.data(),
                                         static_cast<int>(families()[i].description.size())),
-                      [this, i] { addFamily(i); });
+                      [this, i] { addFamily(i); })
+                    ->setProperty("family", QString::fromLatin1(name));
     offer(tr("The present state, kept"), tr("As it is now; then change the schedule and see both"),
           [this] { addKept(); });
     row->addStretch(1);
@@ -189,8 +191,15 @@ void CompareWindow::fitInto()
     layout()->setSpacing(own ? 12 : 6);
     m_lanes->setVisible(own || height() >= besideLanes);
     m_underNoise->setVisible(own || width() >= besideNoise);
-    m_offers->setVisible(m_entries.size() == 1 && (own || width() >= besideOffers));
-    m_hint->setVisible(own || !m_offers->isVisibleTo(this)); // the offers say it too
+    m_offers->setVisible(own || width() >= besideOffers);
+    for (QPushButton* offer : m_offers->findChildren<QPushButton*>()) {
+        const std::string family = offer->property("family").toString().toStdString();
+        offer->setEnabled(family.empty()
+                          || std::none_of(m_entries.begin() + 1, m_entries.end(),
+                                          [&](const Entry& entry) { return entry.design.schedule.family == family; }));
+    }
+    // While there is nothing to compare with, the offers say it too.
+    m_hint->setVisible(own || m_entries.size() > 1 || !m_offers->isVisibleTo(this));
 }
 
 void CompareWindow::showEvent(QShowEvent* event)

@@ -101,7 +101,7 @@ private:
     int m_laidOut = 0;          ///< number of schedules at the last automatic split
     bool m_borderIsOwn = false; ///< the user has dragged the splitter since then
     QLabel* m_hint;
-    QWidget* m_offers; ///< offers to compare with, while there is one schedule
+    QWidget* m_offers; ///< well-known families to compare with
     QMenu* m_addMenu;
     QPushButton* m_take;
     QPushButton* m_remove;
