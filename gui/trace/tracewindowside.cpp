@@ -198,8 +198,11 @@ void TraceWindow::showStretch()
     if (m_view->range())
         return m_stretch->setText(tr("the measured %1").arg(durationText(summed)));
     const bool byDevice = m_tabs->currentWidget() == m_devices; // these times do not depend on the zoom
-    m_stretch->setText(byDevice ? tr("the %1 in which devices ran; drag over the ruler to measure less")
-                                      .arg(durationText(m_activity.end - m_activity.start))
+    const QString all = durationText(m_activity.end - m_activity.start);
+    if (byDevice && m_steps.size() > 1) // the first of which warms up
+        return m_stretch->setText(
+            tr("the %1 in which devices ran, all steps and what is between them; choose a step at the top").arg(all));
+    m_stretch->setText(byDevice ? tr("the %1 in which devices ran; drag over the ruler to measure less").arg(all)
                                 : tr("the visible %1; drag over the ruler to measure less").arg(durationText(summed)));
 }
 

@@ -283,6 +283,7 @@ private Q_SLOTS:
                  qPrintable(fixture.window.verdict()));
         QVERIFY2(fixture.window.verdict().contains(QLatin1String("most of it computing")),
                  qPrintable(fixture.window.verdict()));
+        QVERIFY2(fixture.window.stretch().contains("all steps"), qPrintable(fixture.window.stretch()));
         DeviceTimeList* devices = fixture.window.devices();
         QCOMPARE(devices->topLevelItemCount(), 2);
         QCOMPARE(devices->topLevelItem(0)->text(0), QString("GPU 0"));
