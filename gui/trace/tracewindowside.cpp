@@ -171,7 +171,7 @@ void TraceWindow::sumUp()
         QMetaObject::invokeMethod(
             this,
             [this, request, summary, spent, whole, times] {
-                if (m_request != request)
+                if (m_request != request || m_later.isActive()) // the range has changed since
                     return;
                 if (times) {
                     m_timesOf = whole;
