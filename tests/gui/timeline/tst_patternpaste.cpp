@@ -114,6 +114,17 @@ private Q_SLOTS:
         QCOMPARE(stage.document.undoStack()->count(), 0);
     }
 
+    void theMenuOfALaneNamesWhatUnfoldsBelowIt()
+    {
+        Stage stage;
+        stage.rightClick({40, stage.view->rectOfLane(1).top() + 8});
+        QMenu* menu = openMenu();
+        QVERIFY(menu);
+        for (const char* name : {"Show the lane's transfers", "Show the lane's kernels", "Unfold the lane into"})
+            QVERIFY2(entry(menu, QLatin1String(name)), name);
+        menu->close();
+    }
+
     void aRefusalNamesTheBlockAndWhatItWaitsFor()
     {
         Stage stage(test::familyDesign("1f1b"));

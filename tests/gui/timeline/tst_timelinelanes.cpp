@@ -336,17 +336,6 @@ private Q_SLOTS:
         QVERIFY(opens(QStringLiteral("Frame the selection"), all.adjusted(0, -all.height(), 0, 0)));
     }
 
-    void theMenuOfALaneNamesWhatUnfoldsBelowIt()
-    {
-        Stage stage;
-        stage.rightClick({40, stage.view->rectOfLane(1).top() + 8});
-        QMenu* menu = openMenu();
-        QVERIFY(menu);
-        for (const char* name : {"Show the lane's transfers", "Show the lane's kernels", "Unfold the lane into"})
-            QVERIFY2(entry(menu, QLatin1String(name)), name);
-        menu->close();
-    }
-
     void theRulerAndIdleTimeHaveMenus()
     {
         Stage stage;
