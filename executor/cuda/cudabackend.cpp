@@ -263,9 +263,9 @@ public:
     }
     std::int64_t takeRecords(std::int32_t step, std::vector<GpuRecord>& records) override;
     std::int64_t untimedRecords() const override { return m_untimed; }
-    std::string unrecorded() const override
+    std::string recorderNote() const override
     {
-        const char* const what = m_records ? m_table.unrecorded() : nullptr;
+        const char* const what = m_records ? m_table.recorderNote() : nullptr;
         return what ? what : std::string();
     }
     Diagnostics takeNotes() override { return m_notes.take(); }
@@ -440,7 +440,6 @@ GpuRecord::Kind kindOf(std::int32_t kind)
     case PIPEWRIGHT_GPU_KERNEL: return GpuRecord::Kind::Kernel;
     case PIPEWRIGHT_GPU_COPY: return GpuRecord::Kind::Copy;
     case PIPEWRIGHT_GPU_SET: return GpuRecord::Kind::Set;
-    case PIPEWRIGHT_GPU_WAIT: return GpuRecord::Kind::Wait;
     case PIPEWRIGHT_GPU_OVERHEAD: return GpuRecord::Kind::Overhead;
     case PIPEWRIGHT_GPU_MEMORY: return GpuRecord::Kind::Memory;
     case PIPEWRIGHT_GPU_CALL: return GpuRecord::Kind::Call;

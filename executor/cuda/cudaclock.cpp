@@ -92,8 +92,7 @@ CudaBlockMarks::~CudaBlockMarks()
 
 void CudaBlockMarks::begin(TaskId task, const char* label)
 {
-    m_task = task;
-    m_label = label;
+    m_stream.setBlock({task, label});
     m_stream.gpu().check(m_stream.gpu().table->beginBlock(label, task), "name a block");
 }
 
@@ -106,6 +105,7 @@ void CudaBlockMarks::end(const InTurn* turn)
         gpu.check(gpu.table->endCapture(m_stream.handle(), &captured.graph), "capture a block");
         launch(captured.graph, turn);
     }
+    m_stream.setBlock({});
     gpu.check(gpu.table->endBlock(), "name a block");
 }
 
@@ -118,9 +118,8 @@ void CudaBlockMarks::launch(void* graph, const InTurn* turn)
     if (!turn)
         return give();
     (*turn)([&] { // runs on another thread, which must label the block too
-        gpu.check(gpu.table->beginBlock(m_label, m_task), "name a block");
+        const CudaBlockLabel label(gpu, m_stream.block());
         give();
-        gpu.check(gpu.table->endBlock(), "name a block");
     });
 }
 

@@ -51,7 +51,7 @@ private:
 class CudaBlockMarks final : public BlockMarks {
 public:
     /// The table of graphs grows as tasks come, in the first step.
-    explicit CudaBlockMarks(const CudaStream& stream) : m_stream(stream) {}
+    explicit CudaBlockMarks(CudaStream& stream) : m_stream(stream) {}
     ~CudaBlockMarks() override;
     CudaBlockMarks(const CudaBlockMarks&) = delete;
     CudaBlockMarks& operator=(const CudaBlockMarks&) = delete;
@@ -67,11 +67,9 @@ private:
     };
     void launch(void* graph, const InTurn* turn);
 
-    const CudaStream& m_stream;
+    CudaStream& m_stream;        ///< has the block that was begun
     std::vector<Graph> m_graphs; ///< per task
     TaskId m_captured = none;    ///< the task that is being captured
-    TaskId m_task = none;        ///< the task that was begun
-    const char* m_label = "";
 };
 
 } // namespace pipewright

@@ -24,6 +24,32 @@ struct CudaGpu {
     void check(int code, const char* what) const; ///< throws Error
 };
 
+/// What profilers are told of work; task `none`: it belongs to no block.
+struct CudaBlock {
+    TaskId task = none;
+    const char* label = "";
+};
+
+/// Labels what the calling thread issues during its life, such as calls of NCCL that a GPU's owner makes for a block.
+class CudaBlockLabel {
+public:
+    CudaBlockLabel(const CudaGpu& gpu, const CudaBlock& block) : m_table(block.task == none ? nullptr : gpu.table)
+    {
+        if (m_table)
+            gpu.check(m_table->beginBlock(block.label, block.task), "name a block");
+    }
+    ~CudaBlockLabel()
+    {
+        if (m_table)
+            m_table->endBlock();
+    }
+    CudaBlockLabel(const CudaBlockLabel&) = delete;
+    CudaBlockLabel& operator=(const CudaBlockLabel&) = delete;
+
+private:
+    const PipewrightCudaTable* m_table;
+};
+
 class CudaStream final : public Stream {
 public:
     explicit CudaStream(const CudaGpu& gpu);
@@ -41,6 +67,9 @@ public:
     const SharedStreamSignal& signal() const { return m_signal; }
     void* handle() const { return m_handle; }
     const CudaGpu& gpu() const { return m_gpu; }
+    /// The block whose work its device's thread issues now; of that thread only.
+    CudaBlock block() const { return m_block; }
+    void setBlock(const CudaBlock& block) { m_block = block; }
 
 private:
     bool done() const;
@@ -49,6 +78,7 @@ private:
     void* m_handle = nullptr;
     SharedStreamSignal m_signal = std::make_shared<StreamSignal>();
     std::atomic<bool> m_interrupted{false};
+    CudaBlock m_block;
 };
 
 class CudaEvent final : public Event {

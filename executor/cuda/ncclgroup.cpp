@@ -130,43 +130,43 @@ public:
 
     void allReduce(Stream& stream, std::span<const float> from, std::span<float> to) override
     {
-        call("add up with the others", [=, this, on = handleOf(stream)] {
+        call("add up with the others", stream, [=, this, on = handleOf(stream)] {
             return m_table.ncclAllReduce(m_member, from.data(), to.data(), count(from), on);
         });
     }
     void allGather(Stream& stream, std::span<const float> mine, std::span<float> all) override
     {
-        call("gather from the others", [=, this, on = handleOf(stream)] {
+        call("gather from the others", stream, [=, this, on = handleOf(stream)] {
             return m_table.ncclAllGather(m_member, mine.data(), all.data(), count(mine), on);
         });
     }
     void reduceScatter(Stream& stream, std::span<const float> all, std::span<float> mine) override
     {
-        call("add up a piece with the others", [=, this, on = handleOf(stream)] {
+        call("add up a piece with the others", stream, [=, this, on = handleOf(stream)] {
             return m_table.ncclReduceScatter(m_member, all.data(), mine.data(), count(mine), on);
         });
     }
     void broadcast(Stream& stream, std::span<float> data, int root) override
     {
-        call("hand a piece to the others", [=, this, on = handleOf(stream)] {
+        call("hand a piece to the others", stream, [=, this, on = handleOf(stream)] {
             return m_table.ncclBroadcast(m_member, data.data(), count(data), root, on);
         });
     }
     void reduce(Stream& stream, std::span<const float> from, std::span<float> to, int root) override
     {
-        call("add up a piece for another", [=, this, on = handleOf(stream)] {
+        call("add up a piece for another", stream, [=, this, on = handleOf(stream)] {
             return m_table.ncclReduce(m_member, from.data(), to.data(), count(from), root, on);
         });
     }
     void send(Stream& stream, std::span<const float> data, int to) override
     {
-        call("send through NCCL", [=, this, on = handleOf(stream)] {
+        call("send through NCCL", stream, [=, this, on = handleOf(stream)] {
             return m_table.ncclSendTo(m_member, to, data.data(), static_cast<std::int64_t>(data.size_bytes()), on);
         });
     }
     void receive(Stream& stream, std::span<float> data, int from) override
     {
-        call("receive through NCCL", [=, this, on = handleOf(stream)] {
+        call("receive through NCCL", stream, [=, this, on = handleOf(stream)] {
             return m_table.ncclReceiveFrom(m_member, from, data.data(), static_cast<std::int64_t>(data.size_bytes()),
                                            on);
         });
@@ -197,12 +197,13 @@ public:
 private:
     struct Call {
         const char* what;
+        CudaBlock block; ///< of which it is a part
         std::function<int()> make;
     };
 
-    void call(const char* what, std::function<int()> make)
+    void call(const char* what, const Stream& stream, std::function<int()> make)
     {
-        m_calls.push_back({what, std::move(make)});
+        m_calls.push_back({what, static_cast<const CudaStream&>(stream).block(), std::move(make)});
         if (!m_grouped)
             endGroup();
     }
@@ -210,6 +211,7 @@ private:
     void make(const std::vector<Call>& calls)
     {
         const std::lock_guard lock(m_mutex);
+        const CudaBlockLabel label(m_gpu, calls.empty() ? CudaBlock() : calls.front().block);
         const bool several = calls.size() > 1;
         if (several)
             m_gpu.check(m_table.ncclGroup(1), "begin a group of NCCL");
@@ -273,7 +275,7 @@ std::string whyNotJoined(const PipewrightCudaTable& table, std::span<void* const
     return {};
 }
 
-std::vector<void*> joinGroup(std::span<const CudaGpu> gpus, int multiprocessors, Nanoseconds deadline)
+std::vector<void*> joinGroup(std::span<const CudaGpu> gpus, NcclUse use, int multiprocessors, Nanoseconds deadline)
 {
     const CudaGpu& first = gpus.front();
     const PipewrightCudaTable& table = *first.table;
@@ -297,7 +299,7 @@ std::vector<void*> joinGroup(std::span<const CudaGpu> gpus, int multiprocessors,
         why =
             whyNotJoined(table, members, deadline, fmt::format("not all of the GPUs {} have come", joined(all, ", ")));
     }
-    if (why.empty() && table.ncclWarmUp(members.data(), ranks, deadline) != 0)
+    if (why.empty() && table.ncclWarmUp(members.data(), ranks, use == NcclUse::AllCollectives, deadline) != 0)
         why = table.lastError();
     if (why.empty())
         return members;
@@ -313,7 +315,7 @@ std::vector<std::unique_ptr<Communicator>> joinNccl(std::span<const CudaGpu> gpu
 {
     const auto turns = std::make_shared<NcclTurns>(owners);
     std::vector<std::unique_ptr<Communicator>> members;
-    for (void* member : joinGroup(gpus, 0, deadline)) {
+    for (void* member : joinGroup(gpus, NcclUse::AllCollectives, 0, deadline)) {
         const std::size_t rank = members.size();
         members.push_back(
             createNcclMember(gpus[rank], member, std::make_unique<LocalTurn>(turns, static_cast<int>(rank))));

@@ -29,9 +29,12 @@ public:
 /// The communicator of a rank that has joined its group and is warmed up. Closes it on destruction.
 std::unique_ptr<Communicator> createNcclMember(const CudaGpu& gpu, void* member, std::unique_ptr<NcclTurn> turn);
 
-/// Connects and warms up a new group and returns the GPUs' ranks. `multiprocessors`: most for an operation, 0: NCCL
+/// What a group of ranks does.
+enum class NcclUse { AllCollectives, AllReduce };
+
+/// Connects a new group, warms it up and returns the GPUs' ranks. `multiprocessors`: most for an operation, 0: NCCL
 /// decides. Throws Error, after which the calling thread may still use NCCL.
-std::vector<void*> joinGroup(std::span<const CudaGpu> gpus, int multiprocessors, Nanoseconds deadline);
+std::vector<void*> joinGroup(std::span<const CudaGpu> gpus, NcclUse use, int multiprocessors, Nanoseconds deadline);
 
 /// Requires that NCCL is open, no GPU occurs twice, and the GPUs' owners outlive the members. A call returns when all
 /// members have made it and this member's is issued, before it is done. Throws Error when they cannot be connected

@@ -132,6 +132,7 @@ void NcclLink::issue(std::size_t index, bool sends)
         if (m_aborted)
             return;
         const PipewrightCudaTable& table = *m_from.table;
+        const CudaBlockLabel label(sends ? m_from : m_to, {side.posting.task, "transfer"});
         // NCCL's kernel keeps multiprocessors until that of the other side runs too, so both wait for both sides.
         m_from.check(table.streamWaits(sends ? m_stream : m_arrival, m_events[index].receiverReady),
                      "wait for an event");

@@ -23,7 +23,7 @@ NcclSum::NcclSum(std::array<int, 2> devices, std::array<CudaGpu, 2> gpus, std::a
     : m_devices(devices), m_gpus(gpus), m_owners(owners), m_sums(sums)
 {
     const PipewrightCudaTable& table = *gpus[0].table;
-    const std::vector<void*> members = joinGroup(gpus, multiprocessors, deadline);
+    const std::vector<void*> members = joinGroup(gpus, NcclUse::AllReduce, multiprocessors, deadline);
     std::copy(members.begin(), members.end(), m_members.begin());
     for (std::size_t i = 0; i < 2; ++i) {
         gpus[i].check(table.createStream(gpus[i].index, gpus[i].slice, &m_streams[i]), "create a stream");
@@ -84,6 +84,7 @@ void NcclSum::issue(std::size_t index, bool first)
         const std::lock_guard lock(m_state);
         if (m_aborted)
             return;
+        const CudaBlockLabel label(gpu, {side.posting.task, "sum"});
         gpu.check(table.streamWaits(m_streams[own], side.ready), "wait for an event");
         if (side.posting.timed)
             gpu.check(table.recordEvent(side.started, m_streams[own]), "record an event");

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-enum { PIPEWRIGHT_CUDA_ABI = 17, PIPEWRIGHT_NCCL_NAME = 128 };
+enum { PIPEWRIGHT_CUDA_ABI = 18, PIPEWRIGHT_NCCL_NAME = 128 };
 #define PIPEWRIGHT_CUDA_ENTRY "pipewrightCudaTable"
 
 typedef struct PipewrightCudaDevice {
@@ -30,10 +30,9 @@ enum PipewrightGpuActivityKind {
     PIPEWRIGHT_GPU_KERNEL = 0,
     PIPEWRIGHT_GPU_COPY = 1,
     PIPEWRIGHT_GPU_SET = 2,
-    PIPEWRIGHT_GPU_WAIT = 3,     /* synchronisation: of a stream, an event, the host */
-    PIPEWRIGHT_GPU_OVERHEAD = 4, /* of the recorder itself */
-    PIPEWRIGHT_GPU_MEMORY = 5,   /* allocated (bytes > 0) or released (bytes < 0) at `start` */
-    PIPEWRIGHT_GPU_CALL = 6,     /* a launch by the host; the launched activity has the same correlation */
+    PIPEWRIGHT_GPU_OVERHEAD = 3, /* of the recorder itself */
+    PIPEWRIGHT_GPU_MEMORY = 4,   /* allocated (bytes > 0) or released (bytes < 0) at `start` */
+    PIPEWRIGHT_GPU_CALL = 5,     /* a launch by the host; the launched activity has the same correlation */
 };
 typedef struct PipewrightGpuActivity {
     int64_t start, end;
@@ -120,8 +119,8 @@ typedef struct PipewrightCudaTable {
 
     /* CUPTI, from that file. One session per process. `take` is called by flushActivities alone. */
     int (*startActivities)(const char* library);
-    /* After the start: what this CUPTI cannot record; null: nothing is missing. */
-    const char* (*unrecorded)(void);
+    /* After the start: what this CUPTI cannot do; null: nothing is missing. */
+    const char* (*recorderNote)(void);
     /* `dropped`: lost records; `untimed`: records without times. */
     int (*flushActivities)(PipewrightGpuActivities take, void* context, int64_t* dropped, int64_t* untimed);
     int (*stopActivities)(void);
@@ -140,9 +139,10 @@ typedef struct PipewrightCudaTable {
     int (*ncclJoin)(int32_t device, const uint8_t name[PIPEWRIGHT_NCCL_NAME], int32_t rank, int32_t ranks,
                     int32_t multiprocessors, void** member); /* most for a transfer; 0: NCCL decides */
     int (*ncclJoined)(void* member, int32_t* joined);
-    /* Call once for this process's members when all have joined: NCCL connects at the first use, which would else be
-     * timed. */
-    int (*ncclWarmUp)(void* const* members, int32_t count, int64_t deadline);
+    /* Call once for this process's members when all have joined: NCCL connects at the first use of a kind of
+     * collective, which would else be timed. Not `all`: only the all-reduce is used. Members that were not warmed up
+     * within the deadline are aborted. */
+    int (*ncclWarmUp)(void* const* members, int32_t count, int32_t all, int64_t deadline);
     int (*ncclAllReduce)(void* member, const float* from, float* to, int64_t count, void* stream);
     int (*ncclAllGather)(void* member, const float* from, float* to, int64_t countOfEach, void* stream);
     int (*ncclReduceScatter)(void* member, const float* from, float* to, int64_t countOfEach, void* stream);

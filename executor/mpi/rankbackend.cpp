@@ -216,7 +216,7 @@ public:
     }
     std::string startRecording() override { return m_gpu ? m_gpu->backend().startRecording() : std::string(); }
     std::int64_t untimedRecords() const override { return m_gpu ? m_gpu->backend().untimedRecords() : 0; }
-    std::string unrecorded() const override { return m_gpu ? m_gpu->backend().unrecorded() : std::string(); }
+    std::string recorderNote() const override { return m_gpu ? m_gpu->backend().recorderNote() : std::string(); }
     Diagnostics takeNotes() override { return m_gpu ? m_gpu->backend().takeNotes() : Diagnostics(); }
     void expectAttention(std::span<const kernels::GroupedAttentionShape> shapes) override
     {

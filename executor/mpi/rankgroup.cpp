@@ -138,7 +138,7 @@ std::unique_ptr<Communicator> createRankGroup(const RankGpu& own, std::span<cons
         why = whyNotJoined(table, {&member, 1}, own.deadline,
                            fmt::format("not all of devices {} have come to NCCL", joined(members, ", ")),
                            [&own] { return own.hub.failureReason(); });
-    if (why.empty() && table.ncclWarmUp(&member, 1, own.deadline) != 0)
+    if (why.empty() && table.ncclWarmUp(&member, 1, 1, own.deadline) != 0)
         why = table.lastError();
     if (why.empty())
         return createNcclMember(own.gpu, member, std::make_unique<RankTurn>(own, channel, first, count));

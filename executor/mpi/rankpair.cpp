@@ -195,6 +195,7 @@ void RankPair::issue(std::size_t index, bool)
         const std::lock_guard lock(m_state);
         if (m_aborted)
             return;
+        const CudaBlockLabel label(m_own.gpu, {side.posting.task, "transfer"});
         check(table().streamWaits(m_stream, side.ready), "wait for an event");
         if (side.posting.timed)
             check(table().recordEvent(side.started, m_stream), "record an event");

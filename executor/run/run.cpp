@@ -101,7 +101,7 @@ public:
             const auto what = fmt::format("{} records of the GPUs' recorder have no time, and are left out", untimed);
             m_result.notes.push_back({Severity::Note, "trace", what, {}});
         }
-        if (const std::string what = m_backend->unrecorded(); !what.empty())
+        if (const std::string what = m_backend->recorderNote(); !what.empty())
             m_result.notes.push_back({Severity::Note, "trace", what, {}});
         const Diagnostics ofMaths = m_backend->takeNotes();
         m_result.notes.insert(m_result.notes.end(), ofMaths.begin(), ofMaths.end());

@@ -238,7 +238,7 @@ public:
     virtual std::string startRecording() { return {}; }
     /// Number of records so far that were left out because their times are unknown.
     virtual std::int64_t untimedRecords() const { return 0; }
-    virtual std::string unrecorded() const { return {}; } ///< what it cannot record, and why; empty: nothing
+    virtual std::string recorderNote() const { return {}; } ///< what it cannot do, and why; empty: nothing
     /// Between steps: appends the records since the last call, with their step. Returns how many were lost.
     virtual std::int64_t takeRecords(std::int32_t /*step*/, std::vector<GpuRecord>&) { return 0; }
     /// Since the last call: where the devices' maths needed extra steps, and which kernels computed attention.

@@ -17,12 +17,10 @@ using Kernel = CUpti_ActivityKernel9;
 using Copy = CUpti_ActivityMemcpy5;
 using PeerCopy = CUpti_ActivityMemcpyPtoP4;
 using Set = CUpti_ActivityMemset4;
-using Wait = CUpti_ActivitySynchronization;
 using Overhead = CUpti_ActivityOverhead2;
 using Memory = CUpti_ActivityMemory3;
 using Call = CUpti_ActivityAPI;
 using Label = CUpti_ActivityExternalCorrelation;
-using Context = CUpti_ActivityContext2;
 #if CUPTI_API_VERSION >= 130000
 using NewestKernel = CUpti_ActivityKernel10;
 static_assert(offsetof(Kernel, graphNodeId) == offsetof(NewestKernel, graphNodeId)
@@ -34,17 +32,6 @@ template<typename Record>
 const Record& as(const CUpti_Activity& record)
 {
     return reinterpret_cast<const Record&>(record);
-}
-
-const char* nameOf(CUpti_ActivitySynchronizationType type)
-{
-    switch (type) {
-    case CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE: return "wait of the host for an event";
-    case CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT: return "wait of a stream for an event";
-    case CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_SYNCHRONIZE: return "wait of the host for a stream";
-    case CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE: return "wait of the host for a GPU";
-    default: return "wait";
-    }
 }
 
 const char* nameOf(CUpti_ActivityOverheadKind kind)
@@ -97,9 +84,6 @@ void CuptiRecords::relate(const CUpti_Activity& record)
         const Label& label = as<Label>(record);
         if (label.externalKind == CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0)
             m_blocks[label.correlationId] = static_cast<int64_t>(label.externalId);
-    } else if (record.kind == CUPTI_ACTIVITY_KIND_CONTEXT) {
-        const Context& context = as<Context>(record);
-        m_contextGpus[context.contextId] = static_cast<int32_t>(context.deviceId);
     } else if (record.kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
         m_launched.insert(as<Kernel>(record).correlationId);
     } else if (record.kind == CUPTI_ACTIVITY_KIND_MEMCPY) {
@@ -158,19 +142,6 @@ void CuptiRecords::add(const CUpti_Activity& record, std::vector<PipewrightGpuAc
         activity = onStream(as<Set>(record), PIPEWRIGHT_GPU_SET, "set");
         activity.bytes = static_cast<int64_t>(as<Set>(record).bytes);
         break;
-    case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION: {
-        const Wait& wait = as<Wait>(record);
-        activity = emptyActivity(PIPEWRIGHT_GPU_WAIT);
-        activity.start = static_cast<int64_t>(wait.start);
-        activity.end = static_cast<int64_t>(wait.end);
-        activity.correlation = wait.correlationId;
-        const auto gpu = m_contextGpus.find(wait.contextId);
-        activity.device = gpu == m_contextGpus.end() ? -1 : gpu->second;
-        if (wait.streamId != static_cast<uint32_t>(CUPTI_SYNCHRONIZATION_INVALID_VALUE))
-            activity.stream = streamOf(activity.device, wait.contextId, wait.streamId);
-        activity.name = nameOf(wait.type);
-        break;
-    }
     case CUPTI_ACTIVITY_KIND_OVERHEAD: {
         const Overhead& overhead = as<Overhead>(record);
         activity = emptyActivity(PIPEWRIGHT_GPU_OVERHEAD);

@@ -61,7 +61,6 @@ private:
     [[maybe_unused]] Release m_release;                            ///< unused with headers of CUPTI 12
     std::unordered_set<uint32_t> m_launched;                       ///< correlations of GPU activities in this call
     std::unordered_map<uint32_t, int64_t> m_blocks, m_olderBlocks; ///< per correlation: of this call and the one before
-    std::unordered_map<uint32_t, int32_t> m_contextGpus;           ///< per context: its GPU
     std::map<std::pair<uint32_t, uint32_t>, int32_t> m_streams;    ///< per context and stream there
     std::set<std::pair<int32_t, int32_t>> m_taken;                 ///< GPU and stream of these
     int64_t m_malformed = 0, m_untimed = 0;

@@ -10,6 +10,7 @@
 // turns it into a blocking one, in another collective of all ranks that can hang like the first.
 #include "executor/cuda/plugin/plugin.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -57,10 +58,10 @@ struct Joining {
 };
 
 struct End {
-    End(int32_t gpu) : device(gpu) {}
+    End(int32_t gpu, int32_t own, int32_t all) : device(gpu), rank(own), ranks(all) {}
     std::shared_ptr<Joining> joining = std::make_shared<Joining>();
     ncclComm_t communicator = nullptr; ///< set by ncclJoined() after the rank has joined
-    const int32_t device;
+    const int32_t device, rank, ranks;
     std::atomic<bool> aborted{false}; ///< the communicator must not be used any more
 };
 
@@ -203,7 +204,7 @@ int nameGroup(uint8_t* name)
 
 int join(int32_t device, const uint8_t* name, int32_t rank, int32_t ranks, int32_t multiprocessors, void** member)
 {
-    auto made = std::make_unique<End>(device);
+    auto made = std::make_unique<End>(device, rank, ranks);
     ncclUniqueId id{};
     std::memcpy(&id, name, sizeof id);
     // The thread shares ownership of its result and is never joined: NCCL may never return.
@@ -255,49 +256,6 @@ int close(void* end)
     return nccl.check(nccl.ncclCommDestroy(owned->communicator), "ncclCommDestroy");
 }
 
-/// One small and one large transfer: NCCL has a protocol for each.
-int warmUp(void* sender, void* receiver, Clock::time_point until)
-{
-    constexpr int64_t large = 1 << 20;
-    Place places[2];
-    int code = places[0].make(of(sender).device, large);
-    code = code ? code : places[1].make(of(receiver).device, large);
-    for (const int64_t bytes : {int64_t{256}, large}) {
-        code = code ? code : group(1);
-        code = code ? code : send(sender, places[0].data, bytes, places[0].stream);
-        code = code ? code : receive(receiver, places[1].data, bytes, places[1].stream);
-        code = code ? code : group(0);
-    }
-    return finish(places, code, until);
-}
-
-int connect(int32_t from, int32_t to, int64_t deadline, void** sender, void** receiver)
-{
-    if (from == to)
-        return fault("NCCL does not connect a GPU with itself");
-    const auto until = Clock::now() + std::chrono::nanoseconds(deadline);
-    uint8_t name[PIPEWRIGHT_NCCL_NAME];
-    void* ends[2] = {};
-    int code = nameGroup(name);
-    for (const int32_t rank : {0, 1})
-        code = code ? code : join(rank == 0 ? from : to, name, rank, 2, 4, &ends[rank]);
-    for (void* end : ends)
-        code = code ? code : await(until, "connected the two", [end](int32_t* done) { return joined(end, done); });
-    code = code ? code : warmUp(ends[0], ends[1], until);
-    if (code == 0) {
-        *sender = ends[0];
-        *receiver = ends[1];
-        return 0;
-    }
-    const std::string why = lastError();
-    for (void* end : ends)
-        if (end) {
-            abort(end);
-            close(end);
-        }
-    return fault(why);
-}
-
 int allReduce(void* member, const float* from, float* to, int64_t count, void* on)
 {
     if (of(member).aborted)
@@ -343,113 +301,145 @@ int reduce(void* member, const float* from, float* to, int64_t count, int32_t ro
                       "ncclReduce");
 }
 
-/// A small and a large sum: NCCL has a protocol for each.
-int warmUpGroup(void* const* members, int32_t count, int64_t deadline)
-{
-    constexpr int64_t large = 1 << 18;
-    std::vector<Place> places(static_cast<size_t>(count));
+constexpr size_t largeCollective = 1 << 18; ///< numbers
+
+/// A rank while it is warmed up. Has nothing that closing its end frees.
+struct Warming {
+    ncclComm_t communicator = nullptr;
+    size_t rank = 0, ranks = 1;
+    Place place;
+
+    const float* from() const { return static_cast<const float*>(place.data); }
+    float* to() const { return static_cast<float*>(place.data) + largeCollective; }
+    size_t share(size_t count) const { return std::max<size_t>(1, count / ranks); }
+};
+using Collective = ncclResult_t(const Warming& of, size_t count);
+constexpr Collective* collectives[] = {
+    [](const Warming& of, size_t count) {
+        return nccl.ncclAllReduce(of.from(), of.to(), count, ncclFloat, ncclSum, of.communicator, of.place.stream);
+    },
+    [](const Warming& of, size_t count) {
+        return nccl.ncclAllGather(of.from(), of.to(), of.share(count), ncclFloat, of.communicator, of.place.stream);
+    },
+    [](const Warming& of, size_t count) {
+        return nccl.ncclReduceScatter(of.from(), of.to(), of.share(count), ncclFloat, ncclSum, of.communicator,
+                                      of.place.stream);
+    },
+    [](const Warming& of, size_t count) {
+        return nccl.ncclBroadcast(of.from(), of.to(), count, ncclFloat, 0, of.communicator, of.place.stream);
+    },
+    [](const Warming& of, size_t count) {
+        return nccl.ncclReduce(of.from(), of.to(), count, ncclFloat, ncclSum, 0, of.communicator, of.place.stream);
+    }};
+
+/// Of a connection of two, from rank 0 to rank 1.
+constexpr Collective* transferOfTwo = [](const Warming& of, size_t count) {
+    return of.rank == 0 ? nccl.ncclSend(of.from(), count, ncclFloat, 1, of.communicator, of.place.stream)
+                        : nccl.ncclRecv(of.to(), count, ncclFloat, 0, of.communicator, of.place.stream);
+};
+
+/// What the thread that warms up shares with its caller, which does not wait for it for ever.
+struct WarmUp {
+    std::vector<Warming> members;
     int code = 0;
-    for (int32_t i = 0; i < count && code == 0; ++i)
-        code = places[static_cast<size_t>(i)].make(of(members[i]).device, large * sizeof(float));
-    for (const int64_t elements : {int64_t{64}, large}) {
-        code = code ? code : group(1);
-        for (int32_t i = 0; i < count && code == 0; ++i) {
-            auto* data = static_cast<float*>(places[static_cast<size_t>(i)].data);
-            code = allReduce(members[i], data, data, elements, places[static_cast<size_t>(i)].stream);
-        }
-        code = code ? code : group(0);
+    std::string why;
+    std::atomic<bool> ended{false}; ///< by the caller
+    std::atomic<bool> done{false};  ///< `code` and `why` are set
+
+    /// A small and a large one of each kind: NCCL has a protocol for each.
+    int use(std::span<Collective* const> kinds)
+    {
+        int result = 0;
+        for (Warming& member : members)
+            result = result ? result : member.place.make(member.place.device, 2 * largeCollective * sizeof(float));
+        for (const size_t count : {size_t{64}, largeCollective})
+            for (Collective* const kind : kinds) {
+                if (result != 0 || ended)
+                    return result;
+                result = group(1);
+                for (const Warming& member : members)
+                    result = result ? result : nccl.check(kind(member, count), "what connects the ranks");
+                const int over = group(0); // after an error too
+                result = result ? result : over;
+            }
+        return result;
     }
-    return finish(places, code, Clock::now() + std::chrono::nanoseconds(deadline));
+};
+
+/// NCCL's calls may wait for other processes, so they are made by a thread that the caller can leave.
+int warmUp(std::span<void* const> members, std::span<Collective* const> kinds, Clock::time_point until)
+{
+    const auto shared = std::make_shared<WarmUp>();
+    for (void* const member : members) {
+        const End& end = of(member);
+        shared->members.push_back(
+            {end.communicator, static_cast<size_t>(end.rank), static_cast<size_t>(end.ranks), {.device = end.device}});
+    }
+    const auto work = [shared, kinds] {
+        shared->code = shared->use(kinds);
+        if (shared->code != 0)
+            shared->why = lastError();
+        shared->done.store(true, std::memory_order_release);
+    };
+    try {
+        std::thread(work).detach();
+    } catch (const std::system_error& error) {
+        return fault(std::string("no thread to connect with: ") + error.what());
+    }
+    const auto isDone = [&](int32_t* done) { return *done = shared->done.load(std::memory_order_acquire), 0; };
+    if (await(until, "connected its ranks", isDone) != 0) {
+        const std::string why = lastError();
+        shared->ended = true;
+        group(1); // the call that waits is ended now, and what it uses freed behind it
+        for (void* const member : members)
+            abort(member);
+        await(Clock::now() + std::chrono::seconds(5), "ended a call", isDone);
+        group(0);
+        return fault(why);
+    }
+    if (shared->code != 0)
+        return fault(shared->why);
+    std::vector<Place> places;
+    for (const Warming& member : shared->members)
+        places.push_back(member.place);
+    return finish(places, 0, until);
+}
+
+int warmUpGroup(void* const* members, int32_t count, int32_t all, int64_t deadline)
+{
+    return warmUp(std::span(members, static_cast<size_t>(count)),
+                  std::span(collectives).first(all ? std::size(collectives) : 1),
+                  Clock::now() + std::chrono::nanoseconds(deadline));
+}
+
+int connect(int32_t from, int32_t to, int64_t deadline, void** sender, void** receiver)
+{
+    if (from == to)
+        return fault("NCCL does not connect a GPU with itself");
+    const auto until = Clock::now() + std::chrono::nanoseconds(deadline);
+    uint8_t name[PIPEWRIGHT_NCCL_NAME];
+    void* ends[2] = {};
+    int code = nameGroup(name);
+    for (const int32_t rank : {0, 1})
+        code = code ? code : join(rank == 0 ? from : to, name, rank, 2, 4, &ends[rank]);
+    for (void* end : ends)
+        code = code ? code : await(until, "connected the two", [end](int32_t* done) { return joined(end, done); });
+    code = code ? code : warmUp(ends, std::span(&transferOfTwo, 1), until);
+    if (code == 0) {
+        *sender = ends[0];
+        *receiver = ends[1];
+        return 0;
+    }
+    const std::string why = lastError();
+    for (void* end : ends)
+        if (end) {
+            abort(end);
+            close(end);
+        }
+    return fault(why);
 }
 
 } // namespace
-
-#else // built where NCCL's header is absent
-
-namespace pipewright::plugin {
-
-namespace {
-
-int without()
-{
-    return fault("this plugin was built without NCCL's header");
-}
-int ncclOpen(const char*)
-{
-    return without();
-}
-int connect(int32_t, int32_t, int64_t, void**, void**)
-{
-    return without();
-}
-int send(void*, const void*, int64_t, void*)
-{
-    return without();
-}
-int receive(void*, void*, int64_t, void*)
-{
-    return without();
-}
-int group(int32_t)
-{
-    return without();
-}
-int abort(void*)
-{
-    return without();
-}
-int close(void*)
-{
-    return without();
-}
-int nameGroup(uint8_t*)
-{
-    return without();
-}
-int join(int32_t, const uint8_t*, int32_t, int32_t, int32_t, void**)
-{
-    return without();
-}
-int joined(void*, int32_t*)
-{
-    return without();
-}
-int warmUpGroup(void* const*, int32_t, int64_t)
-{
-    return without();
-}
-int allReduce(void*, const float*, float*, int64_t, void*)
-{
-    return without();
-}
-int allGather(void*, const float*, float*, int64_t, void*)
-{
-    return without();
-}
-int reduceScatter(void*, const float*, float*, int64_t, void*)
-{
-    return without();
-}
-int broadcast(void*, float*, int64_t, int32_t, void*)
-{
-    return without();
-}
-int reduce(void*, const float*, float*, int64_t, int32_t, void*)
-{
-    return without();
-}
-int sendTo(void*, int32_t, const void*, int64_t, void*)
-{
-    return without();
-}
-int receiveFrom(void*, int32_t, void*, int64_t, void*)
-{
-    return without();
-}
-
-} // namespace
-
-#endif
 
 void addNccl(PipewrightCudaTable& table)
 {
@@ -472,5 +462,30 @@ void addNccl(PipewrightCudaTable& table)
     table.ncclAbort = abort;
     table.ncclClose = close;
 }
+
+#else // built where NCCL's header is absent
+
+namespace pipewright::plugin {
+
+namespace {
+
+template<typename... Arguments>
+int without(Arguments...)
+{
+    return fault("this plugin was built without NCCL's header");
+}
+
+} // namespace
+
+void addNccl(PipewrightCudaTable& table)
+{
+    const auto refuse = [](auto&... calls) { ((calls = without), ...); };
+    refuse(table.ncclOpen, table.ncclConnect, table.ncclSend, table.ncclReceive, table.ncclGroup, table.ncclName,
+           table.ncclJoin, table.ncclJoined, table.ncclWarmUp, table.ncclAllReduce, table.ncclAllGather,
+           table.ncclReduceScatter, table.ncclBroadcast, table.ncclReduce, table.ncclSendTo, table.ncclReceiveFrom,
+           table.ncclAbort, table.ncclClose);
+}
+
+#endif
 
 } // namespace pipewright::plugin

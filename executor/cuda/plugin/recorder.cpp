@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // NVTX ranges and CUPTI. CUPTI is opened by name and used for one session per process: later sessions of its 13.0 have
 // wrong correlations. It enables activities only: concurrent kernels, but not whole-graph records, which would hide the
-// kernels of captured blocks. Buffers are reused after they were read.
+// kernels of captured blocks; of the runtime's calls those that launch something, and no waits. Buffers are zeroed and
+// reused after they were read.
 #include "executor/cuda/plugin/cuptirecords.h"
 #include "executor/cuda/plugin/plugin.h"
 
 #include <nvtx3/nvToolsExt.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <dlfcn.h>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -22,26 +25,22 @@ namespace {
 
 #define PIPEWRIGHT_CUPTI(use)                                                                                          \
     use(cuptiGetResultString) use(cuptiSubscribe) use(cuptiUnsubscribe) use(cuptiActivityRegisterCallbacks)            \
-        use(cuptiActivityRegisterTimestampCallback) use(cuptiActivityEnable) use(cuptiActivityEnableAndDump)           \
-            use(cuptiActivityDisable) use(cuptiActivityFlushAll) use(cuptiActivityGetNextRecord)                       \
-                use(cuptiActivityGetNumDroppedRecords) use(cuptiActivityPushExternalCorrelationId)                     \
-                    use(cuptiActivityPopExternalCorrelationId) use(cuptiGetCallbackName)
+        use(cuptiActivityRegisterTimestampCallback) use(cuptiActivityEnable) use(cuptiActivityDisable)                 \
+            use(cuptiActivityFlushAll) use(cuptiActivityGetNextRecord) use(cuptiActivityGetNumDroppedRecords)          \
+                use(cuptiActivityPushExternalCorrelationId) use(cuptiActivityPopExternalCorrelationId)                 \
+                    use(cuptiGetCallbackName) use(cuptiActivitySetAttribute)
 
-/// Functions of CUPTI in CUDA 12.9 that CUDA 12.4 lacks, as cupti_activity.h declares them.
+/// A function of CUPTI in CUDA 12.9 that CUDA 12.4 lacks, as cupti_activity.h declares it.
 using EnableCall = CUptiResult(CUpti_CallbackId call, uint8_t enable);
-using EnableRecords = CUptiResult(uint8_t enable);
 #if CUPTI_API_VERSION >= 28
 static_assert(std::is_same_v<EnableCall, decltype(cuptiActivityEnableRuntimeApi)>);
-static_assert(std::is_same_v<EnableRecords, decltype(cuptiActivityEnableAllSyncRecords)>);
 #endif
 
 struct Cupti {
 #define PIPEWRIGHT_DECLARE(name) decltype(&::name) name = nullptr;
     PIPEWRIGHT_CUPTI(PIPEWRIGHT_DECLARE)
 #undef PIPEWRIGHT_DECLARE
-    // Null where the library is too old for them.
-    EnableCall* enableRuntimeCall = nullptr;
-    EnableRecords* enableAllSyncRecords = nullptr;
+    EnableCall* enableRuntimeCall = nullptr; ///< null where the library is too old for it
 
     int check(CUptiResult code, const char* what) const
     {
@@ -56,7 +55,6 @@ struct Cupti {
 };
 
 constexpr size_t bufferBytes = size_t{4} << 20;
-constexpr size_t bufferAlignment = 8;
 constexpr size_t mostBuffers = 32; ///< 128 MiB; after that CUPTI drops records, and counts them
 
 /// CUPTI calls back on threads of its own, so shared data has a mutex, which is never held while CUPTI is called.
@@ -77,7 +75,7 @@ public:
             *buffer = m_free.back();
             m_free.pop_back();
         } else if (m_made < mostBuffers) {
-            *buffer = static_cast<uint8_t*>(std::aligned_alloc(bufferAlignment, bufferBytes));
+            *buffer = static_cast<uint8_t*>(std::calloc(bufferBytes, 1)); // aligned to 16 bytes
             m_made += *buffer != nullptr;
         }
         *size = *buffer ? bufferBytes : 0;
@@ -92,8 +90,11 @@ public:
         const std::lock_guard lock(m_mutex);
         return std::exchange(m_full, {});
     }
+    /// Zeroes them first.
     void giveBack(const std::vector<CuptiRecords::Buffer>& buffers)
     {
+        for (const CuptiRecords::Buffer& buffer : buffers)
+            std::memset(buffer.data, 0, bufferBytes);
         const std::lock_guard lock(m_mutex);
         for (const CuptiRecords::Buffer& buffer : buffers)
             m_free.push_back(buffer.data);
@@ -147,35 +148,48 @@ constexpr CUpti_ActivityKind kinds[] = {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION
                                         CUPTI_ACTIVITY_KIND_RUNTIME,
                                         CUPTI_ACTIVITY_KIND_DRIVER};
 
-/// Queries that are called thousands of times in a step and launch nothing.
-constexpr CUpti_CallbackId questions[] = {CUPTI_RUNTIME_TRACE_CBID_cudaEventQuery_v3020,
-                                          CUPTI_RUNTIME_TRACE_CBID_cudaStreamQuery_v3020};
+/// Whether a call of the runtime, named as cuptiGetCallbackName does, makes a GPU do something that is recorded. Of all
+/// others a record, with its label, would cost the host time for nothing.
+bool launches(std::string_view call)
+{
+    for (const std::string_view each : {"Launch", "Memcpy", "Memset"})
+        if (call.find(each) != call.npos)
+            return true;
+    return false;
+}
+
+/// After the kind of all calls, which overrides it. The others are left out one by one, which the header proposes for a
+/// few: its other way, enabling single calls without their kind, recorded no call of the driver on an H100
+/// (CUPTI 13.0).
+int recordOnlyLaunches(const Cupti& cupti)
+{
+    int code = 0;
+    for (CUpti_CallbackId call = 1; call < CUPTI_RUNTIME_TRACE_CBID_SIZE && code == 0; ++call)
+        if (const char* name = nullptr;
+            cupti.cuptiGetCallbackName(CUPTI_CB_DOMAIN_RUNTIME_API, call, &name) == CUPTI_SUCCESS && name
+            && !launches(name)) // without a name: this library has no such call
+            code = cupti.check(cupti.enableRuntimeCall(call, 0), "cuptiActivityEnableRuntimeApi");
+    return code;
+}
 
 /// All but the subscription.
 int enable(const Cupti& cupti)
 {
     int code =
         cupti.check(cupti.cuptiActivityRegisterTimestampCallback(hostTime), "cuptiActivityRegisterTimestampCallback");
+    // Else CUPTI zeroes each buffer when a thread's launch begins it, amid a step. A library that does not know the
+    // attribute goes on doing so.
+    uint8_t zeroed = 1;
+    size_t size = sizeof zeroed;
+    cupti.cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &zeroed);
     code = code ? code
                 : cupti.check(cupti.cuptiActivityRegisterCallbacks(requestBuffer, completeBuffer),
                               "cuptiActivityRegisterCallbacks");
     for (const CUpti_ActivityKind kind : kinds)
         code = code ? code : cupti.check(cupti.cuptiActivityEnable(kind), "cuptiActivityEnable");
     if (cupti.enableRuntimeCall)
-        for (const CUpti_CallbackId question : questions) // after the kind of all calls, which overrides it
-            code = code ? code : cupti.check(cupti.enableRuntimeCall(question, 0), "cuptiActivityEnableRuntimeApi");
-    // Records only event queries that found the event done, not all. If CUPTI cannot restrict this, waits are not
-    // recorded.
-    if (cupti.enableAllSyncRecords) {
-        code = code
-                   ? code
-                   : cupti.check(cupti.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION), "cuptiActivityEnable");
-        code = code ? code : cupti.check(cupti.enableAllSyncRecords(0), "cuptiActivityEnableAllSyncRecords");
-    }
-    // Existing contexts are dumped, to learn which GPU each belongs to.
-    return code ? code
-                : cupti.check(cupti.cuptiActivityEnableAndDump(CUPTI_ACTIVITY_KIND_CONTEXT),
-                              "cuptiActivityEnableAndDump");
+        code = code ? code : recordOnlyLaunches(cupti);
+    return code;
 }
 
 /// After this CUPTI records nothing, and another profiler may subscribe.
@@ -183,9 +197,6 @@ int disable(const Cupti& cupti, CUpti_SubscriberHandle subscriber)
 {
     for (const CUpti_ActivityKind kind : kinds)
         cupti.cuptiActivityDisable(kind);
-    cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONTEXT);
-    if (cupti.enableAllSyncRecords)
-        cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
     return cupti.check(cupti.cuptiUnsubscribe(subscriber), "cuptiUnsubscribe");
 }
 
@@ -209,7 +220,6 @@ int startActivities(const char* path)
         function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
     };
     newer(cupti.enableRuntimeCall, "cuptiActivityEnableRuntimeApi");
-    newer(cupti.enableAllSyncRecords, "cuptiActivityEnableAllSyncRecords");
     // Subscribe first: it fails at once when another profiler is active.
     if (const int code = cupti.check(cupti.cuptiSubscribe(&only.subscriber, ignoreCallback, nullptr), "cuptiSubscribe");
         code != 0)
@@ -224,12 +234,13 @@ int startActivities(const char* path)
     return fault(why);
 }
 
-const char* unrecorded()
+const char* recorderNote()
 {
     const Session& only = session();
-    return only.running && !only.cupti.enableAllSyncRecords
-               ? "this CUPTI is older than that of CUDA 12.9: how long the host waited is not recorded"
-               : nullptr;
+    return only.running && !only.cupti.enableRuntimeCall ? "this CUPTI is older than that of CUDA 12.9: it records "
+                                                           "every call of the runtime, not only launches, which "
+                                                           "makes recorded steps slower"
+                                                         : nullptr;
 }
 
 int flushActivities(PipewrightGpuActivities take, void* context, int64_t* dropped, int64_t* untimed)
@@ -298,7 +309,7 @@ void addRecorder(PipewrightCudaTable& table)
     table.beginBlock = beginBlock;
     table.endBlock = endBlock;
     table.startActivities = startActivities;
-    table.unrecorded = unrecorded;
+    table.recorderNote = recorderNote;
     table.flushActivities = flushActivities;
     table.stopActivities = stopActivities;
 }

@@ -399,6 +399,23 @@ private slots:
         QVERIFY(nearlyEqual(gpu.losses, run(design, onHost).losses));
     }
 
+    /// NCCL connects when a kind of collective is first used, which would else be in a step.
+    void everyKindOfCollectiveIsWarmedUp()
+    {
+        CudaSetup setup = test::standInSetup(3);
+        setup.transport = CudaTransport::Nccl;
+        const auto backend = createCudaBackend(standInTable(), setup);
+        const auto group = backend->createCommunicators();
+        QCOMPARE(group.size(), std::size_t{3});
+        StandInReports report = test::standInReport();
+        for (const char* kind : {"all-reduces", "all-gathers", "reduce-scatters", "broadcasts", "reduces"})
+            QCOMPARE(report.counted(QString("%1 of NCCL").arg(kind)), 3.0 * 2); // a small and a large one of each
+        const auto sum = backend->createPairSum(0, 1, 1); // for which the others would only take memory
+        report = test::standInReport();
+        QCOMPARE(report.counted("all-reduces of NCCL"), 5.0 * 2);
+        QCOMPARE(report.counted("all-gathers of NCCL"), 3.0 * 2);
+    }
+
     void ncclThatIsMissingOrDoesNotConnectIsSaid()
     {
         CudaSetup setup = test::standInSetup(2);

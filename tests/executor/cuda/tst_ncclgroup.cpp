@@ -46,7 +46,7 @@ PipewrightCudaTable plugin(int allReduceAnswer)
         return *member = &depth, 0;
     };
     table.ncclJoined = [](void*, std::int32_t* joined) { return *joined = 1, 0; };
-    table.ncclWarmUp = [](void* const*, std::int32_t, std::int64_t) { return 0; };
+    table.ncclWarmUp = [](void* const*, std::int32_t, std::int32_t, std::int64_t) { return 0; };
     table.ncclGroup = [](std::int32_t begin) {
         depth += begin ? 1 : -1;
         if (begin == 0 && aborted && !freed.exchange(true)) // what was aborted in the group is freed when it ends

@@ -9,6 +9,7 @@
 #include "recordsizes.h"
 #include "toolkit.h"
 
+#include <algorithm>
 #include <cstring>
 #include <ctime>
 #include <cupti.h>
@@ -76,6 +77,7 @@ public:
     std::set<CUpti_CallbackId> notRuntime; ///< disabled individually
     bool allSyncRecords = true;            ///< cupti_activity.h:8257, "By default"
     bool subscribed = false;
+    bool clientZeroes = false;  ///< buffers; cupti_activity.h:7141, "The default value is 0"
     std::recursive_mutex mutex; ///< guards this object; held while callbacks are called
 
     void entered(Domain domain, const char* name, std::uint32_t correlation) override
@@ -91,6 +93,7 @@ public:
                 record.externalKind = kind;
                 record.externalId = ids.back();
                 record.correlationId = correlation;
+                count("records of labels");
                 write(record);
                 m_labelled.insert(correlation);
             }
@@ -114,6 +117,7 @@ public:
     void happened(const Activity& activity) override
     {
         const std::lock_guard lock(mutex);
+        count("records of what ran");
         switch (activity.kind) {
         case Activity::Kernel: {
             auto record = onStream<CUpti_ActivityKernel10>(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, activity);
@@ -268,6 +272,7 @@ private:
             record.objectId.pt.processId = static_cast<std::uint32_t>(::getpid());
             record.start = time(start);
             record.end = time(end);
+            count("records of flushes");
             writeIfEnabled(record);
         }
     }
@@ -286,6 +291,13 @@ private:
                 m_buffer = nullptr;
                 ++m_dropped;
                 return;
+            }
+            // cupti_activity.h:7130, a client that said so "should provide a zero value buffer".
+            if (!clientZeroes) {
+                std::memset(m_buffer, 0, m_size);
+                count("buffers of records zeroed amid calls");
+            } else if (std::any_of(m_buffer, m_buffer + m_size, [](std::uint8_t byte) { return byte != 0; })) {
+                broken("a buffer of records was not zero", "cupti_activity.h:7130");
             }
             writeFlushes();
         }
@@ -414,6 +426,17 @@ CUptiResult cuptiActivityEnableRuntimeApi(CUpti_CallbackId call, std::uint8_t en
 CUptiResult cuptiActivityEnableAllSyncRecords(std::uint8_t enable)
 {
     recorder().allSyncRecords = enable != 0;
+    return CUPTI_SUCCESS;
+}
+
+CUptiResult cuptiActivitySetAttribute(CUpti_ActivityAttribute attribute, std::size_t* size, void* value)
+{
+    if (!size || !value || attribute != CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER)
+        return CUPTI_ERROR_INVALID_PARAMETER;
+    if (*size < sizeof(std::uint8_t))
+        return CUPTI_ERROR_PARAMETER_SIZE_NOT_SUFFICIENT;
+    const std::lock_guard lock(recorder().mutex);
+    recorder().clientZeroes = *static_cast<const std::uint8_t*>(value) != 0;
     return CUPTI_SUCCESS;
 }
 

@@ -236,7 +236,7 @@ ncclResult_t launch(std::vector<Transfer> transfers)
         const std::shared_ptr<Group> group = communicator->group;
         const std::string name = own.front().kind == 0 ? "ncclDevKernel_SendRecv()" : "ncclDevKernel_Generic()";
         const std::shared_ptr<const char> graph = own.front().captured ? communicator->inGraphs : nullptr;
-        const bool isLaunched = launchKernel(stream, name, [group, own, stalls, graph] {
+        const bool isLaunched = launchByDriver(stream, name, [group, own, stalls, graph] {
             while (stalls && !group->aborted())
                 rest();
             perform(own, *group);
@@ -263,6 +263,9 @@ ncclResult_t add(Transfer transfer, cudaStream_t handle)
             return ncclInvalidArgument;
         transfer.captured = transfer.stream->capture != nullptr;
     }
+    constexpr const char* kinds[] = {"sends and receives", "all-reduces", "all-gathers",
+                                     "reduce-scatters",    "broadcasts",  "reduces"};
+    count(std::string(kinds[transfer.kind]) + " of NCCL");
     transfer.size = sizeOf(transfer.type);
     if (grouped.depth > 0) { // "Nothing will be started on the CUDA stream until ncclGroupEnd" (nccl.h, Group Start)
         grouped.transfers.push_back(transfer);

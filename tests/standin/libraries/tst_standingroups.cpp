@@ -194,6 +194,29 @@ private Q_SLOTS:
         QVERIFY2(!checked.output.contains("--graphs"), qPrintable(checked.output));
     }
 
+    void whatDoesNotConnectIsSaid_data()
+    {
+        QTest::addColumn<QString>("link");
+        QTest::newRow("a group") << "auto";
+        QTest::newRow("a link") << "nccl";
+    }
+    /// A call that never comes back, as when another process is gone, is ended from outside.
+    void whatDoesNotConnectIsSaid()
+    {
+        QFETCH(QString, link);
+        StandInMachine machine(4);
+        machine.set("FAIL", "linger:1");
+        QVERIFY(makeGroups(machine, "1f1b", "transformer"));
+        const StandInOutcome ran = machine.run(onGpus + "1 --deadline 2s --link " + link, 60);
+        QCOMPARE(ran.code, 2);
+        QVERIFY2(ran.errors.contains("the deadline has passed, and NCCL has not connected its ranks"),
+                 qPrintable(ran.errors));
+        for (const QJsonObject& report : ran.reports) {
+            const QByteArray broken = QJsonDocument(report["broken"].toArray()).toJson();
+            QVERIFY2(report["broken"].toArray().isEmpty(), broken.constData());
+        }
+    }
+
     void aMemberThatFailsIsNamedAndAllIsGivenBack_data()
     {
         QTest::addColumn<QString>("options");

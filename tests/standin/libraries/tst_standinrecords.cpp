@@ -43,12 +43,16 @@ private Q_SLOTS:
         for (const QString& name : ran.namesLike("kernels without a label: "))
             QVERIFY2(name.contains("forEach") || name.contains("forLines"),
                      qPrintable(name)); // fill kernels before the first block
-        // Queries of events are not recorded, since there would be thousands.
-        QVERIFY(ran.counted("cudaEventQuery") > 0);
+        // Of the calls those are recorded that launch something: a record of another costs more than the call.
+        for (const char* call :
+             {"cudaEventQuery", "cudaStreamQuery", "cudaEventRecord", "cudaStreamWaitEvent", "cudaEventElapsedTime"}) {
+            QVERIFY2(ran.counted(call) > 0, call);
+            QCOMPARE(ran.counted(QString("call records of %1").arg(call)), 0.0);
+        }
+        QCOMPARE(ran.counted("synchronization records"), 0.0);
         QCOMPARE(ran.counted("synchronization records of what had not happened"), 0.0);
-        QCOMPARE(ran.counted("call records of cudaEventQuery"), 0.0);
-        QCOMPARE(ran.counted("call records of cudaStreamQuery"), 0.0);
         QVERIFY(ran.counted("call records of cudaLaunchKernel") > 0);
+        QCOMPARE(ran.counted("buffers of records zeroed amid calls"), 0.0);
         // The recorder's own work is stated with the run: the buffers of the first step, as the second began.
         QVERIFY(ran.json["recorder_records"].toInt() > 0);
         QVERIFY(ran.json["recorder_ns"].toDouble() > 0);
@@ -101,6 +105,26 @@ private Q_SLOTS:
                 QVERIFY2(time <= byEvents["stages"].toArray()[stage].toObject()[what].toDouble() + rounding, what);
             }
         QVERIFY(machine.run("explain trace.db").output.contains("of CUPTI's own work"));
+    }
+
+    /// The GPU's owner makes the calls of NCCL, not the thread of the device that has the block.
+    void kernelsOfNcclBelongToTheirTransfers()
+    {
+        const StandInMachine machine(2);
+        QVERIFY(machine.design("1f1b", 2));
+        const auto run = [&](int steps) {
+            return machine.run(onGpus + QString("%1 --no-gradient-check --link nccl").arg(steps));
+        };
+        const StandInOutcome one = run(1), two = run(2);
+        QVERIFY2(one.code == 0 && two.code == 0, qPrintable(one.errors + two.errors));
+        const auto added = [&](const char* what) { return two.counted(what) - one.counted(what); };
+        QVERIFY(added("kernels of NCCL") > 0);
+        for (const QString& name : two.namesLike("kernels without a label: ncclDev"))
+            QCOMPARE(added(qPrintable("kernels without a label: ncclDev" + name)), 0.0); // those of warming up
+        const StandInOutcome found = machine.run(
+            "query trace.db \"SELECT count(*) AS n FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN TASKS t USING (taskId) JOIN "
+            "StringIds s ON s.id = k.shortName WHERE t.kind = 'transfer' AND s.value LIKE 'ncclDev%'\" --json");
+        QCOMPARE(found.json["rows"].toArray()[0].toArray()[0].toDouble(), 2 * added("kernels of NCCL"));
     }
 
     void whatALayerLaunches_data()
@@ -226,6 +250,35 @@ private Q_SLOTS:
         QCOMPARE(products > 0, !graphs);              // with graphs they were issued during capture
         QVERIFY(!graphs || launches <= 24 * devices); // of the update
         QCOMPARE(added("copies from the host") + added("copies to the host"), 3); // a step's data, and its losses
+    }
+
+    void whatRecordingAddsForALaunch_data()
+    {
+        QTest::addColumn<QString>("way");
+        QTest::newRow("streams") << "";
+        QTest::newRow("graphs") << " --graphs";
+    }
+    /// Records that one more step adds: of a call that launches itself, its block and the kernel; of a graph's kernels
+    /// theirs alone.
+    void whatRecordingAddsForALaunch()
+    {
+        QFETCH(QString, way);
+        constexpr int devices = 2, blocks = devices * 4 * 2, transfers = 4 * 2, updates = devices;
+        StandInMachine machine(1);
+        QVERIFY(machine.design("1f1b", devices));
+        const auto run = [&](int steps) {
+            return machine.run(onGpus + QString("%1 --no-gradient-check --scale layers=2").arg(steps) + way);
+        };
+        const StandInOutcome two = run(2), three = run(3);
+        QVERIFY2(two.code == 0 && three.code == 0, qPrintable(two.errors + three.errors));
+        const auto added = [&](const char* what) { return int(three.counted(what) - two.counted(what)); };
+        const int graphs = added("cudaGraphLaunch"), copies = added("cudaMemcpyAsync"), sets = added("cudaMemsetAsync");
+        const int calls = added("cudaLaunchKernel") + added("cuLaunchKernelEx") + graphs + copies + sets;
+        // Outside of blocks: the copies between devices, of a step's data and losses, and the zeroing of gradients.
+        QCOMPARE(added("records of labels"), calls - transfers - 3 - updates);
+        QCOMPARE(added("activity records"),
+                 calls + added("records of labels") + added("records of what ran") + added("records of flushes"));
+        QCOMPARE(graphs, way.isEmpty() ? 0 : blocks);
     }
 
     /// The driver copies pageable memory by a detour, and the host waits for every copy before a step.
