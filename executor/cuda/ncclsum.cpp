@@ -84,7 +84,6 @@ void NcclSum::issue(std::size_t index, bool first)
         const std::lock_guard lock(m_state);
         if (m_aborted)
             return;
-        const CudaBlockLabel label(gpu, {side.posting.task, "sum"});
         gpu.check(table.streamWaits(m_streams[own], side.ready), "wait for an event");
         if (side.posting.timed)
             gpu.check(table.recordEvent(side.started, m_streams[own]), "record an event");

@@ -195,7 +195,7 @@ void RankPair::issue(std::size_t index, bool)
         const std::lock_guard lock(m_state);
         if (m_aborted)
             return;
-        const CudaBlockLabel label(m_own.gpu, {side.posting.task, "transfer"});
+        const CudaBlockLabel label(m_own.gpu, m_labels ? CudaBlock{side.posting.task, "transfer"} : CudaBlock());
         check(table().streamWaits(m_stream, side.ready), "wait for an event");
         if (side.posting.timed)
             check(table().recordEvent(side.started, m_stream), "record an event");
@@ -260,6 +260,7 @@ public:
     RankLink(const RankGpu& own, int from, int to, const LinkOptions& options)
         : RankPair(own, own.order.linkChannel(from, to), from, to, options.postings), m_starts(options.postings)
     {
+        m_labels = true;
         connect(multiprocessors);
     }
     ~RankLink() override { stop(); }

@@ -59,6 +59,7 @@ protected:
     const std::uint32_t m_channel;
     const int m_first, m_second;
     void *m_member = nullptr, *m_stream = nullptr;
+    bool m_labels = false; ///< what NCCL runs is part of the posting's task
     std::atomic<bool> m_aborted{false};
     mutable std::mutex m_mutex; ///< guards what follows
     std::condition_variable m_changed;

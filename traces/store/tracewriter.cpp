@@ -108,7 +108,7 @@ struct TraceWriter::Private {
         SQLite::Statement insert(*m_database, "INSERT INTO TASKS VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
         for (TaskId id = 0; id < program.tasks.size(); ++id) {
             const Task& task = program.tasks[id];
-            m_deviceOfTask.push_back(joinsDevices(task.kind) ? -1 : task.device);
+            m_deviceOfTask.push_back(task.device);
             insert.bind(1, static_cast<std::int64_t>(id));
             insert.bind(2, std::string(traitsOf(task.kind).key));
             insert.bind(3, std::string(1, letter(task.op)));
