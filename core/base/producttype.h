@@ -40,6 +40,12 @@ constexpr int bytesOf32(ProductType type)
 /// gradient of the other operand.
 inline constexpr int narrowCopies = 2;
 
+/// To read `count` numbers of so many bytes each, and to write these copies. Precondition: not Own.
+constexpr double castBytes(std::int64_t count, int bytesPerElement, ProductType type)
+{
+    return static_cast<double>(count) * (bytesPerElement + narrowCopies * bytesOf32(type) / 32.);
+}
+
 /// What --precision names: the type of the products, of a bf16 model but for fp32.
 struct Precision {
     bool narrowModel = true; ///< bf16, not fp32

@@ -71,6 +71,7 @@ struct StageCosts {
     Bytes parameters = 0, gradients = 0, optimizerState = 0; ///< live all the time: of shared states the device's share
     /// What a framework holds besides, all the time; stages of one device share it (heldBesides() in stagestate.h).
     Bytes framework = 0;
+    Bytes narrowWeights = 0;      ///< held besides in the type that products read; each stage has its own
     Bytes gatheredParameters = 0; ///< all of them, from their gathering to their last reader; 0: not shared out
     Bytes wholeGradients = 0;     ///< all of them, from the first backward to their sum; 0: not shared out
 

@@ -176,6 +176,7 @@ void fillBytes(const Workload& workload, std::span<const Layer> layers, Recomput
         stage.parameters = own * workload.state.parameter;
     }
     stage.framework = heldByFramework(workload.shape, layers);
+    stage.narrowWeights = narrowWeightsOf(workload.shape, layers);
 }
 
 /// `attention`: the attention of a layer of the model. `heldElsewhere`: how many parameters another stage of the device

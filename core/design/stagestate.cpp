@@ -40,13 +40,17 @@ StageState stageState(const Schedule& schedule, const Costs& costs, const Datafl
 std::vector<HeldBesides> heldBesides(const Schedule& schedule, const Costs& costs)
 {
     std::vector<HeldBesides> held(static_cast<std::size_t>(schedule.devices()));
+    std::vector<Bytes> narrow(held.size());
     for (int replica = 0; replica < schedule.replicas(); ++replica)
         for (int stage = 0; stage < schedule.stages(); ++stage) {
             const auto at = static_cast<std::size_t>(stage);
-            HeldBesides& most = held[static_cast<std::size_t>(schedule.placement(replica)[at])];
-            if (costs.stages[at].framework > most.bytes)
-                most = {costs.stages[at].framework, stage};
+            const auto device = static_cast<std::size_t>(schedule.placement(replica)[at]);
+            if (costs.stages[at].framework > held[device].bytes)
+                held[device] = {costs.stages[at].framework, stage};
+            narrow[device] += costs.stages[at].narrowWeights;
         }
+    for (std::size_t device = 0; device < held.size(); ++device)
+        held[device].bytes += narrow[device];
     return held;
 }
 

@@ -23,10 +23,11 @@ struct StageState {
 /// as of its gradients. O(shared parameters).
 StageState stageState(const Schedule& schedule, const Costs& costs, const Dataflow& dataflow, int stage, int replica);
 
-/// What a framework holds on a device besides the states of stages: the most of any of them.
+/// What a framework holds on a device besides the states of stages: the most that any of them shares with others, and
+/// all narrow weights.
 struct HeldBesides {
     Bytes bytes = 0;
-    int stage = 0; ///< the first of which it is
+    int stage = 0; ///< the first that shares so much
 };
 /// Per device of the schedule. O(replicas x stages).
 std::vector<HeldBesides> heldBesides(const Schedule& schedule, const Costs& costs);

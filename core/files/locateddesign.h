@@ -91,6 +91,7 @@ void forEachByteField(Stage& stage, Visit visit)
     visit("gathered_parameters", stage.gatheredParameters);
     visit("whole_gradients", stage.wholeGradients);
     visit("framework", stage.framework);
+    visit("narrow_weights", stage.narrowWeights);
 }
 
 } // namespace pipewright

@@ -97,8 +97,6 @@ Bytes heldByFramework(const ModelShape& shape, std::span<const Layer> layersOfSt
     for (const Layer& layer : layersOfStage) {
         if (framework.gatheredSequence && shape.parallel.sequence && layer.kind == LayerKind::Head)
             held += allTokens(shape);
-        if (framework.narrowInputs && layer.narrowParameters > 0)
-            held += narrowCopies * ((layer.narrowParameters * bytesOf32(shape.products) + 31) / 32);
         if (!framework.gradientPlaceholders || !isBlock(layer.kind))
             continue;
         for (const LayerParameter& parameter : layer.parameterTensors)
@@ -108,6 +106,15 @@ Bytes heldByFramework(const ModelShape& shape, std::span<const Layer> layersOfSt
     }
     for (const auto& [rows, columns] : shapes)
         held += rows * columns * bytesOf(shape.dataType);
+    return held;
+}
+
+Bytes narrowWeightsOf(const ModelShape& shape, std::span<const Layer> layersOfStage)
+{
+    Bytes held = 0;
+    for (const Layer& layer : layersOfStage)
+        if (shape.framework.narrowInputs && layer.narrowParameters > 0)
+            held += narrowCopies * ((layer.narrowParameters * bytesOf32(shape.products) + 31) / 32);
     return held;
 }
 

@@ -22,8 +22,10 @@ struct EndWorkspace {
 /// `keptByOthers`: what a full B of the stage released before it comes to the weights of the first layer.
 EndWorkspace endWorkspace(const ModelShape& shape, const Layer& layer, Bytes keptByOthers);
 
-/// What a stage's device holds all the time besides parameters, gradients and the optimizer's state. Stages of one
-/// device share it: the device holds the largest of theirs.
+/// What a stage's device holds all the time besides parameters, gradients, the optimizer's state and narrow weights.
+/// Stages of one device share it: the device holds the largest of theirs.
 Bytes heldByFramework(const ModelShape& shape, std::span<const Layer> layersOfStage);
+/// Copies of a stage's weights in the type that products read, held all the time.
+Bytes narrowWeightsOf(const ModelShape& shape, std::span<const Layer> layersOfStage);
 
 } // namespace pipewright

@@ -86,9 +86,8 @@ private:
         const Node& node = m_graph.node(product);
         if (!node.narrow)
             return;
-        const double narrow = narrowCopies * bytesOf32(m_graph.products) / 32.;
         const auto cast = [&](std::int64_t count) {
-            return static_cast<double>(count) * (m_graph.bytesPerElement + narrow);
+            return castBytes(count, m_graph.bytesPerElement, m_graph.products);
         };
         const auto count = [&](int tensor) {
             return m_graph.node(tensor).betweenProducts ? m_elements(tensor) / m_tokensOver : m_elements(tensor);

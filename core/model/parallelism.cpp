@@ -201,6 +201,16 @@ void asMember(const ModelShape& shape, Layer& layer)
     if (experts) {
         layer.expertParameters = shape.experts / p.expert * member.expertElements();
         layer.parameters -= (shape.experts - shape.experts / p.expert) * member.expertElements();
+        if (layer.narrowParameters > 0) {
+            const std::int64_t elsewhere =
+                (shape.experts - shape.experts / p.expert) * 3 * member.hidden * member.expertFfn;
+            layer.narrowParameters -= elsewhere;
+            if (!shape.framework.narrowInputs) { // weights are cast in every pass
+                Movements& casts = layer.moved[static_cast<std::size_t>(Movement::Cast)];
+                for (MovedBytes* pass : {&casts.forward, &casts.inputGrad})
+                    pass->bytes -= castBytes(elsewhere, bytesOf(shape.dataType), shape.products);
+            }
+        }
         for (ProductSize& product : layer.products)
             product.experts /= p.expert; // fewer, with the tokens of all copies
         if (p.expert > 1) {              // sorted by device before they are sent, and by expert once they are there

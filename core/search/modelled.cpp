@@ -29,7 +29,7 @@ void takeOut(StageCosts& stage)
             stage.recomputedUntilInputGrad, stage.recomputedUntilWeightGrad, stage.output);
     takeOut(stage.workspaceForward, stage.workspaceInputGrad, stage.workspaceWeightGrad, stage.workspaceBackward,
             stage.workspaceRecompute);
-    takeOut(stage.parameters, stage.gradients, stage.optimizerState, stage.framework);
+    takeOut(stage.parameters, stage.gradients, stage.optimizerState, stage.framework, stage.narrowWeights);
     takeOut(stage.reduceGradients, stage.gather); // blocks may wait for them, or they come behind the last one
     takeOut(stage.wholeGradients, stage.gatheredParameters); // held at times besides
     takeOut(stage.origin, stage.spread);

@@ -67,11 +67,25 @@ Costs scaledCosts(const Costs& costs, const SyntheticScale& scale)
             scaleAll({&(stage.*timeField(op))}, scale.time, longestTime);
         scaleAll({&stage.reduceGradients, &stage.gather}, scale.time, longestTime);
         stage.fitParts();
-        scaleAll({&stage.savedUntilInputGrad, &stage.savedUntilWeightGrad, &stage.savedFromInputGrad,
-                  &stage.sparedByBackward, &stage.recomputedUntilInputGrad, &stage.recomputedUntilWeightGrad,
-                  &stage.workspaceRecompute, &stage.output, &stage.sequenceGradient, &stage.workspaceForward,
-                  &stage.workspaceInputGrad, &stage.workspaceWeightGrad, &stage.workspaceBackward, &stage.parameters,
-                  &stage.gradients, &stage.optimizerState, &stage.framework, &stage.gatheredParameters,
+        scaleAll({&stage.savedUntilInputGrad,
+                  &stage.savedUntilWeightGrad,
+                  &stage.savedFromInputGrad,
+                  &stage.sparedByBackward,
+                  &stage.recomputedUntilInputGrad,
+                  &stage.recomputedUntilWeightGrad,
+                  &stage.workspaceRecompute,
+                  &stage.output,
+                  &stage.sequenceGradient,
+                  &stage.workspaceForward,
+                  &stage.workspaceInputGrad,
+                  &stage.workspaceWeightGrad,
+                  &stage.workspaceBackward,
+                  &stage.parameters,
+                  &stage.gradients,
+                  &stage.optimizerState,
+                  &stage.framework,
+                  &stage.narrowWeights,
+                  &stage.gatheredParameters,
                   &stage.wholeGradients},
                  scale.memory, largestSize);
     }

@@ -397,13 +397,13 @@ private Q_SLOTS:
                      && apart.errors.contains("--folded-experts"),
                  qPrintable(apart.errors));
         const QString folded = words + " --folded-experts";
-        const QJsonObject parallel = predictInline(folded)["parallel"].toObject();
+        const QJsonObject parallel = m_work.predicted(folded)["parallel"].toObject();
         QCOMPARE(parallel["folded_experts"].toBool(), true);
         QCOMPARE(parallel["expert"].toInt(), 32);
         QCOMPARE(parallel["devices_in_all"].toInt(), 64);
         QVERIFY(m_work.run("predict " + folded).output.contains("expert 32 folded over tensor and context"));
         // Without --data-parallel as many copies as it takes.
-        QCOMPARE(predictInline(QString(folded).replace(" --data-parallel 4", "")), predictInline(folded));
+        QCOMPARE(m_work.predicted(QString(folded).replace(" --data-parallel 4", "")), m_work.predicted(folded));
         QCOMPARE(m_work.run("new " + folded + " -o folded.json --force").code, 0);
         const Outcome run = m_work.run("run folded.json --backend host --steps 1 -o folded.db");
         QCOMPARE(run.code, 2);

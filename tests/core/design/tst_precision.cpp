@@ -2,6 +2,7 @@
 // Products in FP8 and NVFP4: what they keep and hold, how long they take, and where they are refused.
 #include "core/design/designbuilder.h"
 #include "core/design/redesign.h"
+#include "core/design/stagestate.h"
 #include "core/files/designfile.h"
 #include "core/model/frameworklayers.h"
 #include "core/model/transformer.h"
@@ -119,9 +120,51 @@ private Q_SLOTS:
             constexpr std::int64_t matrices = 4096 * (4096 + 2 * 1024) + 4096 * 4096 + 3 * 4096 * 14336;
             QCOMPARE(layers.at(1).narrowParameters, matrices);
             QCOMPARE(layers.front().narrowParameters + layers.back().narrowParameters, std::int64_t(0));
-            QCOMPARE(heldByFramework(shape, layers) - heldByFramework(plain, workloadOf(plain).layers),
-                     Bytes(8 * 2 * (matrices * bytes / 32)));
+            QCOMPARE(narrowWeightsOf(shape, layers), Bytes(8 * 2 * (matrices * bytes / 32)));
+            QCOMPARE(narrowWeightsOf(plain, workloadOf(plain).layers), Bytes(0));
         }
+    }
+
+    void everyStageOfADeviceHasItsOwn()
+    {
+        const auto most = [](int chunks) {
+            DesignRequest request;
+            request.family = chunks > 1 ? "interleaved-1f1b" : "1f1b";
+            request.devices = 4;
+            request.microbatches = 8;
+            request.chunks = chunks;
+            request.model = "llama-3-8b";
+            request.cluster = "h100-node";
+            request.precision = precisionNamed("fp8");
+            request.framework = frameworkNamed("megatron");
+            const Design design = makeDesign(request);
+            Bytes bytes = 0;
+            for (const HeldBesides& held : heldBesides(design.schedule, design.costs))
+                bytes = std::max(bytes, held.bytes);
+            return bytes;
+        };
+        constexpr Bytes layer = 4096 * (4096 + 2 * 1024) + 4096 * 4096 + 3 * 4096 * 14336;
+        QVERIFY(most(1) > 8 * 2 * layer); // 32 layers over 4 devices
+        QVERIFY(most(2) > 8 * 2 * layer);
+    }
+
+    void expertsElsewhereAreNeitherHeldNorCast()
+    {
+        ModelShape shape = PresetLibrary().model("mixtral-8x7b");
+        shape.products = ProductType::Fp8;
+        const auto blockFor = [&](const char* framework, int expert) {
+            shape.framework = *frameworkNamed(framework);
+            shape.parallel.data = shape.parallel.expert = expert;
+            return blockOf(workloadOf(shape));
+        };
+        const std::int64_t attention = 4096 * (4096 + 2 * 1024) + 4096 * 4096, expert = 3 * 4096 * 14336;
+        QCOMPARE(blockFor("megatron", 1).narrowParameters, attention + 8 * expert);
+        QCOMPARE(blockFor("megatron", 4).narrowParameters, attention + 2 * expert);
+        const auto casts = [&](const char* framework, int experts) {
+            return blockFor(framework, experts).moved[std::size_t(Movement::Cast)].forward.bytes;
+        };
+        QCOMPARE(casts("torchtitan", 1) - casts("torchtitan", 4), 6. * double(expert) * (2 + 2 * 33. / 32));
+        QCOMPARE(casts("megatron", 1), casts("megatron", 4));
     }
 
     void routersStayWide()
