@@ -227,6 +227,36 @@ private Q_SLOTS:
             QCOMPARE(timed.json()["maths"].toString(), "timed");
         }
     }
+
+    /// 4 tensor x 2 context x 4 data parallel devices have four of 128 experts each.
+    void expertsFoldOverAllDevicesOfAStage()
+    {
+        const QString words = "interleaved-1f1b --devices 2 --chunks 2 --microbatches 4 --model qwen3-235b-a22b "
+                              "--scale layers=4 --cluster h100-nodes --tensor-parallel 4 --sequence-parallel "
+                              "--context-parallel 2 --expert-parallel 32 --data-parallel 4";
+        const Outcome apart = m_work.run("predict " + words);
+        QCOMPARE(apart.code, 2);
+        QVERIFY2(apart.errors.contains("4 data-parallel copies cannot share out experts by 32")
+                     && apart.errors.contains("--folded-experts"),
+                 qPrintable(apart.errors));
+        const QString folded = words + " --folded-experts";
+        const QJsonObject parallel = m_work.predicted(folded)["parallel"].toObject();
+        QCOMPARE(parallel["folded_experts"].toBool(), true);
+        QCOMPARE(parallel["expert"].toInt(), 32);
+        QCOMPARE(parallel["devices_in_all"].toInt(), 64);
+        QVERIFY(m_work.run("predict " + folded).output.contains("expert 32 folded over tensor and context"));
+        // Without --data-parallel as many copies as it takes.
+        QCOMPARE(m_work.predicted(QString(folded).replace(" --data-parallel 4", "")), m_work.predicted(folded));
+        QCOMPARE(m_work.run("new " + folded + " -o folded.json --force").code, 0);
+        const Outcome run = m_work.run("run folded.json --backend host --steps 1 -o folded.db");
+        QCOMPARE(run.code, 2);
+        QVERIFY2(run.errors.contains("expert 32 folded over tensor and context"), qPrintable(run.errors));
+        const Outcome unused = m_work.run("predict 1f1b --devices 2 --microbatches 4 --model mixtral-8x7b "
+                                          "--cluster h100-nodes --expert-parallel 8 --folded-experts");
+        QCOMPARE(unused.code, 2);
+        QVERIFY2(unused.errors.contains("--folded-experts") && unused.errors.contains("changes nothing"),
+                 qPrintable(unused.errors));
+    }
 };
 
 PIPEWRIGHT_TEST(GroupCommandsTest, QCoreApplication)
