@@ -30,7 +30,7 @@ ModelShape llama(ProductType products, std::string_view framework)
     return shape;
 }
 
-const Layer& blockOf(const Workload& workload)
+Layer blockOf(const Workload& workload)
 {
     return workload.layers.at(1);
 }
@@ -172,7 +172,8 @@ private Q_SLOTS:
         ModelShape shape = PresetLibrary().model("mixtral-8x7b");
         shape.products = ProductType::Fp8;
         int wide = 0, narrow = 0;
-        for (const ProductSize& product : workloadOf(shape).layers.at(1).products)
+        const Layer block = blockOf(workloadOf(shape));
+        for (const ProductSize& product : block.products)
             (product.narrow ? narrow : wide) += 1;
         QCOMPARE(wide, 1);
         QCOMPARE(narrow, 4); // qkv, projection and two of experts
