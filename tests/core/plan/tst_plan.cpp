@@ -195,6 +195,8 @@ private Q_SLOTS:
         request.shape.layers = 4;
         request.families = {"1f1b", "zb-h1"};
         request.microbatchSize = 1;
+        if (sanitized)
+            request.pipeline = 2;
         compare(request);
         // Folding experts over tensor and context is a dimension of its own where there are such members.
         const auto count = [&](std::optional<bool> folded) {
@@ -209,6 +211,7 @@ private Q_SLOTS:
         QCOMPARE(count(true) + count(false), count({}));
         pin(request, "folded_experts=yes", "--pin");
         compare(request);
+        request.pipeline = {};
         request.expert = 8;
         request.tensor = 4;
         request.context = 1; // then there are two copies, which alone cannot share out so many
