@@ -39,13 +39,14 @@ StageState stageState(const Schedule& schedule, const Costs& costs, const Datafl
 
 std::vector<HeldBesides> heldBesides(const Schedule& schedule, const Costs& costs)
 {
-    std::vector<HeldBesides> held(static_cast<std::size_t>(schedule.devices()));
+    constexpr int noneYet = -1;
+    std::vector<HeldBesides> held(static_cast<std::size_t>(schedule.devices()), HeldBesides{0, noneYet});
     std::vector<Bytes> narrow(held.size());
     for (int replica = 0; replica < schedule.replicas(); ++replica)
         for (int stage = 0; stage < schedule.stages(); ++stage) {
             const auto at = static_cast<std::size_t>(stage);
             const auto device = static_cast<std::size_t>(schedule.placement(replica)[at]);
-            if (costs.stages[at].framework > held[device].bytes)
+            if (held[device].stage == noneYet || costs.stages[at].framework > held[device].bytes)
                 held[device] = {costs.stages[at].framework, stage};
             narrow[device] += costs.stages[at].narrowWeights;
         }

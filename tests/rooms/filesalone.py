@@ -6,10 +6,10 @@ compiled as one unit, in which a file may live on what another one includes.
   filesalone.py BUILD [COMMIT | all]
 
 Of the rooms and the program those files whose code changed since COMMIT, 10 commits ago when it is not given, those that
-include one of these, and those that include, through others, one that has lost an include of its own; of the tests, which are compiled together too, those that changed
-themselves. Work that is not committed yet counts, and comments do not. Where there is no such commit, and with `all`,
-every file. BUILD was built before: the commands are those of its units, with
-their compiled headers. Exits with 1 and what the compiler says when a file cannot be read."""
+include one of these, and those that include, through others, one that has lost an include of its own; of the tests,
+which are compiled together too, those that changed themselves. Work that is not committed yet counts, and comments do
+not. Where there is no such commit, and with `all`, every file. BUILD was built before: the commands are those of its
+units, with their compiled headers. Exits with 1 and what the compiler says when a file cannot be read."""
 
 import json
 import os

@@ -148,6 +148,19 @@ private Q_SLOTS:
         QVERIFY(most(2) > 8 * 2 * layer);
     }
 
+    // A framework without buffers has nothing that stages share, and yet its weights are those of the device's stages.
+    void narrowWeightsAreOfAStageOfTheirDevice()
+    {
+        Design design = made("h100-node", precisionNamed("fp8"));
+        for (StageCosts& stage : design.costs.stages)
+            stage.framework = 0, stage.narrowWeights = 1000;
+        const std::vector<HeldBesides> held = heldBesides(design.schedule, design.costs);
+        for (std::size_t device = 0; device < held.size(); ++device) {
+            QCOMPARE(held[device].bytes, Bytes(1000));
+            QCOMPARE(design.schedule.deviceOfStage[std::size_t(held[device].stage)], int(device));
+        }
+    }
+
     void expertsElsewhereAreNeitherHeldNorCast()
     {
         ModelShape shape = PresetLibrary().model("mixtral-8x7b");
