@@ -188,7 +188,7 @@ std::string megatronLayoutText(const std::vector<std::string>& stages)
     return text;
 }
 
-std::optional<int> megatronGroup(const Schedule& schedule)
+std::optional<MegatronOrder> megatronOrder(const Schedule& schedule)
 {
     if (!isLooped(schedule))
         return std::nullopt;
@@ -205,13 +205,20 @@ std::optional<int> megatronGroup(const Schedule& schedule)
         parameters.chunks = schedule.chunks();
         parameters.group = group;
     }
-    try {
-        const Schedule megatron = makeSchedule(interleaved ? "interleaved-1f1b" : "1f1b", parameters);
-        if (megatron.order == schedule.order)
-            return parameters.group.value_or(0);
-    } catch (const Error&) {
-        // No interleaved schedule exists for these numbers.
-    }
+    if (!interleaved && parameters.devices == 1)
+        parameters.chunks = 1;
+    // On several devices Megatron combines blocks of interleaved schedules alone.
+    for (const bool combined : {false, true})
+        try {
+            if (combined && !parameters.chunks)
+                break;
+            const char* const family = combined ? "combined-1f1b" : interleaved ? "interleaved-1f1b" : "1f1b";
+            const Schedule megatron = makeSchedule(family, parameters);
+            if (megatron.order == schedule.order && megatron.overlaps == schedule.overlaps)
+                return MegatronOrder{interleaved ? parameters.group.value_or(0) : 0, combined};
+        } catch (const Error&) {
+            // No such schedule exists for these numbers.
+        }
     return std::nullopt;
 }
 
@@ -244,14 +251,16 @@ ExportedText megatronLayout(const Design& given)
         throw Error("layout", "the layout does not read back as the partition", {});
     result.text = fmt::format("--pipeline-model-parallel-size {}\n--pipeline-model-parallel-layout \"{}\"\n",
                               schedule.devices(), layout);
-    const std::optional<int> group = megatronGroup(schedule);
-    if (group.value_or(0) > 0)
-        result.text += fmt::format("--microbatch-group-size-per-virtual-pipeline-stage {}\n", *group);
+    const std::optional<MegatronOrder> order = megatronOrder(schedule);
+    if (order && order->group > 0)
+        result.text += fmt::format("--microbatch-group-size-per-virtual-pipeline-stage {}\n", order->group);
+    if (order && order->combined)
+        result.text += "--overlap-moe-expert-parallel-comm\n";
     if (!isLooped(schedule))
         result.diagnostics.push_back({Severity::Warning, "schedule.placement",
                                       "Megatron puts stage s on rank s mod p, the design does not",
                                       "its layers will stand on other ranks than drawn"});
-    else if (!group)
+    else if (!order)
         result.diagnostics.push_back(
             {Severity::Warning, "schedule.order",
              fmt::format("the order is not Megatron's {}, which is what will run with this layout",

@@ -30,8 +30,12 @@ std::string megatronLayoutText(const std::vector<std::string>& stages);
 /// one that Megatron will run. Throws Error without a model.
 ExportedText megatronLayout(const Design& design);
 
-/// The group size when the order is Megatron's for this placement: interleaved 1F1B, or 0 for 1F1B. Nothing for other
-/// orders.
-std::optional<int> megatronGroup(const Schedule& schedule);
+struct MegatronOrder {
+    int group = 0;         ///< of microbatches in interleaved 1F1B; 0: 1F1B
+    bool combined = false; ///< combined 1F1B (--overlap-moe-expert-parallel-comm)
+    bool operator==(const MegatronOrder&) const = default;
+};
+/// Nothing when the order is none of Megatron's for this placement.
+std::optional<MegatronOrder> megatronOrder(const Schedule& schedule);
 
 } // namespace pipewright

@@ -16,6 +16,7 @@
     FAMILY(oneForwardOneBackward)                                                                                      \
     FAMILY(eagerOneForwardOneBackward)                                                                                 \
     FAMILY(interleaved)                                                                                                \
+    FAMILY(combined)                                                                                                   \
     FAMILY(loopedBreadthFirst)                                                                                         \
     FAMILY(zeroBubbleH1)                                                                                               \
     FAMILY(zeroBubbleH2)                                                                                               \

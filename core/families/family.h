@@ -100,6 +100,7 @@ struct Family {
     // Properties of some families, set by name in the table.
     FamilySearch search = FamilySearch::None;
     bool interleaves = false;                          ///< takes FamilyParameters::group
+    bool combines = false;                             ///< its pairs of blocks gain by hidden exchanges alone
     bool cutsSequences = false;                        ///< takes FamilyParameters::pieces
     bool accumulates = false;                          ///< takes FamilyParameters::accumulate
     bool dataParallel = false;                         ///< takes FamilyParameters::layout and workers

@@ -2,6 +2,10 @@
 // Interleaved 1F1B (arXiv 2104.04473, Megatron's order): each device holds v chunks, stage s on device
 // s mod p. Microbatches go round in groups of g: chunk 0 for the whole group, then chunk 1, and so on;
 // backwards follow the same table with the chunks reversed. Warm-up is 2(p - r - 1) + (v - 1) g forwards.
+//
+// Combined 1F1B (Megatron-Core's guide "Combined 1F1B: Expert-Parallel All-to-All Overlap") runs each forward of the
+// steady state beside the backward that follows it, so that the tokens of one travel to their experts while the other
+// computes. The two need different microbatches, hence one more forward of warm-up.
 #include "core/families/orders.h"
 
 #include <fmt/format.h>
@@ -45,7 +49,7 @@ Diagnostics checkGroup(const FamilyParameters& p)
     return {};
 }
 
-Schedule makeInterleaved(const FamilyParameters& p)
+Schedule makeInterleaved(const FamilyParameters& p, bool combined)
 {
     const int chunks = p.chunks.value_or(2);
     const int group = p.group.value_or(p.devices);
@@ -62,16 +66,19 @@ Schedule makeInterleaved(const FamilyParameters& p)
         const auto backward = [&](int k) {
             lane.push_back({Op::B, (chunks - 1 - table[k].chunk) * p.devices + device, table[k].microbatch});
         };
-        const int warmUp = std::min(total, 2 * (p.devices - device - 1) + (chunks - 1) * group);
+        const int warmUp = std::min(total, 2 * (p.devices - device - 1) + (chunks - 1) * group + (combined ? 1 : 0));
         for (int k = 0; k < warmUp; ++k)
             forward(k);
         for (int k = warmUp; k < total; ++k) {
             forward(k);
             backward(k - warmUp);
+            if (combined)
+                schedule.overlaps.push_back({lane[lane.size() - 2], lane.back()});
         }
         for (int k = total - warmUp; k < total; ++k)
             backward(k);
     }
+    std::sort(schedule.overlaps.begin(), schedule.overlaps.end());
     return schedule;
 }
 
@@ -86,8 +93,22 @@ Family interleaved()
             .chunksSelectable = true,
             .backward = BackwardStyle::Full,
             .check = checkGroup,
-            .make = makeInterleaved,
+            .make = [](const FamilyParameters& p) { return makeInterleaved(p, false); },
             .interleaves = true};
+}
+
+Family combined()
+{
+    return {.name = "combined-1f1b",
+            .title = "Combined 1F1B",
+            .description = "Interleaved 1F1B whose forwards run beside backwards and hide their all-to-alls of tokens.",
+            .defaultChunks = 2,
+            .chunksSelectable = true,
+            .backward = BackwardStyle::Full,
+            .check = checkGroup,
+            .make = [](const FamilyParameters& p) { return makeInterleaved(p, true); },
+            .interleaves = true,
+            .combines = true};
 }
 
 } // namespace pipewright

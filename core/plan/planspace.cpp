@@ -167,6 +167,8 @@ std::vector<PlanOrder> ordersOf(const PlanSpace& space, const PlanSetting& setti
                 orders.push_back({&family, family.defaultChunks});
             return;
         }
+        if (setting.pipeline == 1 && family.combines && space.chunks.value_or(1) == 1)
+            orders.push_back({&family, 1});
         if (setting.pipeline > 1)
             for (int chunks = space.chunks.value_or(2); chunks <= space.chunks.value_or(layers / setting.pipeline);
                  ++chunks)
@@ -179,12 +181,16 @@ std::vector<PlanOrder> ordersOf(const PlanSpace& space, const PlanSetting& setti
             throw Error("--families", fmt::format("\"{}\" is no family", name), "`new --help` lists them");
         add(*family);
     }
-    if (space.families.empty() && setting.pipeline == 1)
-        add(*findFamily("1f1b")); // one device runs its blocks one after the other
-    else if (space.families.empty())
-        for (const Family& family : families())
-            if (!family.updates && !family.dataParallel && family.search == FamilySearch::None)
-                add(family);
+    if (!space.families.empty())
+        return orders;
+    for (const Family& family : families()) {
+        const bool isOne = family.name == "1f1b";                 // one device runs its blocks one after the other …
+        const bool hides = family.combines && setting.expert > 1; // … or hides exchanges, where there are some
+        if (family.combines         ? hides
+            : setting.pipeline == 1 ? isOne
+                                    : !family.updates && !family.dataParallel && family.search == FamilySearch::None)
+            add(family);
+    }
     return orders;
 }
 

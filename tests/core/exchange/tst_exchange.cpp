@@ -268,15 +268,18 @@ except ValueError as error:
 
     void anOrderThatMegatronWouldNotRunIsWarnedAbout()
     {
-        QVERIFY(megatronGroup(exampleDesign("1f1b", 4, 8).schedule) == 0);
-        QVERIFY(megatronGroup(exampleDesign("interleaved-1f1b", 4, 8, 2).schedule) == 4);
+        QVERIFY(megatronOrder(exampleDesign("1f1b", 4, 8).schedule) == MegatronOrder{});
+        QVERIFY(megatronOrder(exampleDesign("interleaved-1f1b", 4, 8, 2).schedule) == (MegatronOrder{4, false}));
+        QVERIFY(megatronOrder(exampleDesign("combined-1f1b", 4, 8, 2).schedule) == (MegatronOrder{4, true}));
+        QVERIFY(megatronOrder(exampleDesign("combined-1f1b", 1, 8, 1).schedule) == (MegatronOrder{0, true}));
+        QVERIFY(!megatronOrder(exampleDesign("combined-1f1b", 4, 8, 1).schedule));
         for (const char* other : {"gpipe", "eager-1f1b", "zb-h1", "looped-bfs"})
-            QVERIFY2(!megatronGroup(exampleDesign(other, 4, 8).schedule), other);
+            QVERIFY2(!megatronOrder(exampleDesign(other, 4, 8).schedule), other);
         QVERIFY(warns(withModel(exampleDesign("zb-h1", 2, 4), {3, 4}, 5), "megatron-layout",
                       "the order is not Megatron's 1F1B"));
         Schedule moved = exampleDesign("1f1b", 2, 4).schedule;
         std::swap(moved.order[0][1], moved.order[0][2]);
-        QVERIFY(!megatronGroup(moved));
+        QVERIFY(!megatronOrder(moved));
     }
 
     void sailLinesWithOneStagePerDevice()

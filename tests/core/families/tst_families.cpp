@@ -224,6 +224,37 @@ private Q_SLOTS:
                  "F0.0 F0.1 F2.0 F2.1 F0.2 B2.0 F0.3 B2.1 F2.2 B0.0 F2.3 B0.1 B2.2 B2.3 B0.2 B0.3");
     }
 
+    // One forward of warm-up more than interleaved 1F1B, and then pairs (Megatron-Core's guide to combined 1F1B).
+    void combinedBlocksRunInPairs()
+    {
+        const Schedule schedule = makeSchedule("combined-1f1b", test::sized(2, 4));
+        QCOMPARE(names(schedule.order[0], true),
+                 "F0.0 F0.1 F2.0 F2.1 F0.2 F0.3 B2.0 F2.2 B2.1 F2.3 B0.0 B0.1 B2.2 B2.3 B0.2 B0.3");
+        QCOMPARE(names(schedule.order[1], true),
+                 "F1.0 F1.1 F3.0 F3.1 B3.0 F1.2 B3.1 F1.3 B1.0 F3.2 B1.1 F3.3 B3.2 B3.3 B1.2 B1.3");
+        QCOMPARE(schedule.overlaps.size(), std::size_t(3 + 5));
+        for (const Overlap& pair : schedule.overlaps)
+            QVERIFY(pair.first.op == Op::F && pair.second.op == Op::B
+                    && pair.first.microbatch != pair.second.microbatch);
+        // On one device a forward runs beside the backward of the microbatch before it.
+        FamilyParameters alone = test::sized(1, 3);
+        alone.chunks = 1;
+        const Schedule single = makeSchedule("combined-1f1b", alone);
+        QCOMPARE(names(single.order[0], true), "F0.0 F0.1 B0.0 F0.2 B0.1 B0.2");
+        QCOMPARE(single.overlaps.size(), std::size_t(2));
+    }
+
+    void combinedBlocksNeverWaitForEachOther()
+    {
+        for (int devices = 1; devices <= 6; ++devices)
+            for (int chunks = 1; chunks <= 4; ++chunks)
+                for (int microbatches = devices; microbatches <= 3 * devices; microbatches += devices) {
+                    FamilyParameters parameters = test::sized(devices, microbatches);
+                    parameters.chunks = chunks;
+                    QVERIFY(!hasErrors(validate(makeSchedule("combined-1f1b", parameters))));
+                }
+    }
+
     void megatronGroupTableWithUnevenLastGroup()
     {
         FamilyParameters parameters = test::sized(2, 5);
