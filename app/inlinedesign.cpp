@@ -219,6 +219,7 @@ void InlineDesign::addModel()
     group.add_flag("--folded-experts", m_parallel.foldedExperts,
                    "experts are shared out over all devices of a stage, tensor- and context-parallel ones too, each "
                    "with whole experts (MoE parallel folding; --expert-tensor-parallel-size 1 of Megatron)");
+    group.add_flag("--node-dispatch", m_parallel.nodeDispatch, nodeDispatchMeaning);
     group
         .add_option("--data-parallel", m_parallel.data,
                     "copies of the pipeline, each with M microbatches (as many as share out experts)")

@@ -2,8 +2,10 @@
 #include "app/modeloptions.h"
 
 #include "core/base/diagnostic.h"
+#include "core/base/formattedtext.h"
 
-#include <fmt/format.h>
+#include <string_view>
+#include <vector>
 
 namespace pipewright::app {
 
@@ -22,14 +24,19 @@ void ModelOptions::addTo(CLI::App& options)
         ->type_name("megatron|torchtitan|deepspeed|none");
     const auto takePrecision = [this](const std::string& name) {
         precision = precisionNamed(name);
-        if (!precision)
-            throw Error("--precision", "\"" + name + "\" is not known", fmt::format("use one of {}", precisionNames));
+        if (precision)
+            return;
+        std::vector<std::string_view> known;
+        for (const NamedPrecision& each : precisions)
+            known.push_back(each.name);
+        throw Error("--precision", "\"" + name + "\" is not known", "use one of " + joined(known, ", "));
     };
     options
         .add_option_function<std::string>("--precision", takePrecision,
                                           "of the matrix products in a model's layers; fp8 and nvfp4 are products of a "
-                                          "bf16 model (the model's own)")
-        ->type_name("fp32|bf16|fp8|nvfp4");
+                                          "bf16 model, with -parameters one that holds and gathers what they read in "
+                                          "this type alone (Megatron-LM's --fp8-param-gather) (the model's own)")
+        ->type_name("fp32|bf16|fp8|fp8-parameters|nvfp4|nvfp4-parameters");
 }
 
 } // namespace pipewright::app

@@ -10,6 +10,11 @@
 
 namespace pipewright::app {
 
+/// Of --node-dispatch.
+inline constexpr const char* nodeDispatchMeaning =
+    "a token goes once to each node with experts that it visits, and is handed on there, in place of a copy for every "
+    "expert (DeepEP; --moe-token-dispatcher-type flex of Megatron-LM)";
+
 struct ModelOptions {
     std::optional<FrameworkMemory> framework;
     std::optional<Precision> precision;

@@ -63,6 +63,7 @@ struct PlanCommandOptions {
                         "recomputation by stage, offload, order of blocks; never called complete")
             ->type_name("T");
         modelOptions.addTo(command);
+        command.add_flag("--node-dispatch", nodeDispatch, nodeDispatchMeaning);
         command.add_option("--time-limit", timeLimit, "stops with the best so far (default: none)")->type_name("T");
         command.add_option("--threads", threads, "default: as many as there are processors")->type_name("N");
         command.add_option("--seed", seed, "of the samples under noise")->type_name("N")->capture_default_str();
@@ -80,7 +81,7 @@ struct PlanCommandOptions {
     int devices = 0, batch = 0, top = 10, threads = 0;
     std::optional<int> sequence;
     std::uint64_t seed = 1;
-    bool force = false, resume = false, json = false;
+    bool force = false, resume = false, json = false, nodeDispatch = false;
     NoiseOptions noise;
     double slowNode = 0; ///< the share by which one node is slower, of --what-if; 0: none is
 };
@@ -110,6 +111,7 @@ PlanRequest requestOf(const PlanCommandOptions& given)
         request.shape.framework = *given.modelOptions.framework;
     if (given.modelOptions.precision)
         request.shape.setPrecision(*given.modelOptions.precision);
+    request.shape.parallel.nodeDispatch = request.shape.parallel.nodeDispatch || given.nodeDispatch;
     request.devices = given.devices;
     request.batch = given.batch;
     request.top = given.top;

@@ -160,6 +160,7 @@ Json toJson(const Design& design, const Prediction& prediction, const OfMembers*
                               {"context", parallel.context},
                               {"expert", parallel.expert},
                               {"folded_experts", parallel.foldedExperts},
+                              {"node_dispatch", parallel.nodeDispatch},
                               {"data", parallel.data},
                               {"overlap", parallel.overlap},
                               {"expert_spread", parallel.expertSpread},

@@ -36,6 +36,12 @@ constexpr int bytesOf32(ProductType type)
     return type == ProductType::Nvfp4 ? 18 : 33;
 }
 
+/// Of so many numbers with their scales. Precondition: not Own.
+constexpr std::int64_t bytesIn(ProductType type, std::int64_t count)
+{
+    return (count * bytesOf32(type) + 31) / 32;
+}
+
 /// What a product reads comes in two copies, one for each direction in which it is read: for the forward, and for the
 /// gradient of the other operand.
 inline constexpr int narrowCopies = 2;
@@ -50,24 +56,34 @@ constexpr double castBytes(std::int64_t count, int bytesPerElement, ProductType 
 struct Precision {
     bool narrowModel = true; ///< bf16, not fp32
     ProductType products = ProductType::Own;
+    bool parameters = false; ///< what products read of parameters exists in their type alone
+    bool operator==(const Precision&) const = default;
 };
-constexpr std::string_view nameOf(const Precision& precision)
+struct NamedPrecision {
+    std::string_view name;
+    Precision precision;
+};
+inline constexpr std::array precisions{
+    NamedPrecision{"fp32", {false, ProductType::Own}},
+    NamedPrecision{"bf16", {}},
+    NamedPrecision{"fp8", {true, ProductType::Fp8}},
+    NamedPrecision{"fp8-parameters", {true, ProductType::Fp8, true}},
+    NamedPrecision{"nvfp4", {true, ProductType::Nvfp4}},
+    NamedPrecision{"nvfp4-parameters", {true, ProductType::Nvfp4, true}},
+};
+constexpr std::string_view nameOf(const Precision& precision) ///< empty: of no such mixture
 {
-    return precision.products != ProductType::Own ? nameOf(precision.products)
-           : precision.narrowModel                ? "bf16"
-                                                  : "fp32";
+    for (const NamedPrecision& each : precisions)
+        if (each.precision == precision)
+            return each.name;
+    return {};
 }
-inline constexpr std::string_view precisionNames = "fp32, bf16, fp8, nvfp4";
 /// Nothing: no such name.
 constexpr std::optional<Precision> precisionNamed(std::string_view name)
 {
-    if (name == "fp32")
-        return Precision{false, ProductType::Own};
-    if (name == "bf16")
-        return Precision{};
-    for (const ProductType type : allProductTypes)
-        if (type != ProductType::Own && nameOf(type) == name)
-            return Precision{true, type};
+    for (const NamedPrecision& each : precisions)
+        if (each.name == name)
+            return each.precision;
     return std::nullopt;
 }
 

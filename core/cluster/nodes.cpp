@@ -161,12 +161,26 @@ LinkSpec NodeLayout::ring(const Axis& inner, const Axis& outer) const
     return slowest;
 }
 
-double ringSeconds(const LinkSpec& link, int count, double bytes)
+int NodeLayout::onNode(const Axis& axis) const
 {
-    if (count < 2)
-        return 0;
-    const double latency = static_cast<double>(link.latency) / 1e9 * (count - 1);
-    return latency + (link.bandwidth > 0 ? bytes * (count - 1) / count / link.bandwidth : 0);
+    const std::int64_t devices = m_cluster.nodes.devices;
+    if (devices == 0 || axis.count < 2)
+        return axis.count;
+    // Groups repeat along the devices, and so do nodes; groups that begin between two of these places stand alike.
+    const std::int64_t group = axis.stride * axis.count, alike = std::gcd(devices, axis.stride);
+    int fewest = axis.count;
+    for (std::int64_t first = 0; first < std::min(m_sizes.devices(), std::lcm(devices, group)); first += alike) {
+        if (first / axis.stride % axis.count != 0)
+            continue;
+        int here = 0;
+        for (int member = 0; member < axis.count; ++member) {
+            const std::int64_t at = first + member * axis.stride;
+            ++here;
+            if (member + 1 == axis.count || at / devices != (at + axis.stride) / devices)
+                fewest = std::min(fewest, std::exchange(here, 0));
+        }
+    }
+    return fewest;
 }
 
 } // namespace pipewright

@@ -54,6 +54,9 @@ public:
     LinkSpec tensorRing() const { return ring({1, m_sizes.tensor}); }
     LinkSpec contextRing() const { return ring({m_sizes.tensor, m_sizes.context}); }
     LinkSpec dataRing(int copies, int apart = 1) const { return ring({m_members * apart, copies}); }
+    /// Of `copies` data-parallel members, and of `count` of a stage's devices, how many stand on one node: the fewest.
+    int copiesOnNode(int copies) const { return onNode({m_members, copies}); }
+    int devicesOnNode(int count) const { return onNode({1, count}); }
     /// The slowest ring of `count` of a stage's devices, counted through all axes but the pipeline's.
     LinkSpec stageRing(int count, int apart = 1) const { return ring({apart, count}); }
     /// The slowest ring of those that hold the same parameters: the context-parallel members of such copies.
@@ -69,6 +72,7 @@ private:
         int count = 1;
     };
     bool within(std::int64_t devices, int first, int last) const; ///< of one run of so many; 0: of all
+    int onNode(const Axis& axis) const;
     /// Through all members of `inner`, for each of `outer`.
     LinkSpec ring(const Axis& inner, const Axis& outer) const;
     LinkSpec ring(const Axis& axis) const { return ring(axis, {}); }
@@ -79,9 +83,5 @@ private:
     GroupSizes m_sizes;
     std::int64_t m_members; ///< of one stage's device
 };
-
-/// Seconds of an all-gather or a reduce-scatter of `count` devices over a ring of such links, with `bytes` of the whole
-/// tensor; or of an all-to-all in which each device sends `bytes`. An all-reduce is a reduce-scatter and an all-gather.
-double ringSeconds(const LinkSpec& link, int count, double bytes);
 
 } // namespace pipewright

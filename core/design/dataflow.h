@@ -21,6 +21,9 @@ struct SharedParameter {
     /// Each use has a copy with a gradient and a state of its own on one device too, as the built-in executors have:
     /// their sums are then the same to the bit for every cut into stages.
     bool copied = false;
+    /// Bytes of its values as they are held, where other parameters have fewer each; 0: as large a part of a stage's
+    /// parameters as the gradient is of its gradients.
+    Bytes values = 0;
 
     bool joinsStages() const { return rootStage != otherStage; }
     bool operator==(const SharedParameter&) const = default;

@@ -14,7 +14,9 @@ MemberTimes::MemberTimes(const Cluster& cluster, const Parallelism& parallel)
       m_gradients(m_layout.gradientRing(parallel.data)),
       m_expertGradients(parallel.foldedExperts
                             ? m_layout.stageRing(static_cast<int>(parallel.holdersOfExpert()), parallel.expert)
-                            : m_layout.gradientRing(parallel.data / parallel.expert, parallel.expert))
+                            : m_layout.gradientRing(parallel.data / parallel.expert, parallel.expert)),
+      m_expertsOnNode(parallel.foldedExperts ? m_layout.devicesOnNode(parallel.expert)
+                                             : m_layout.copiesOnNode(parallel.expert))
 {
 }
 
@@ -44,7 +46,7 @@ MemberTimes::Timed MemberTimes::once(const GroupTraffic& traffic) const
         case GroupAxis::Context: return ringOrRated(kind, m_context, m_parallel.context, bytes);
         case GroupAxis::Expert: break;
         }
-        return ringOrRated(kind, m_expert, m_parallel.expert, bytes);
+        return toExperts(traffic);
     };
     switch (traffic.exchange) {
     case GroupExchange::AllReduce: return measured(Collective::AllReduce).value_or(over(RatedOperation::AllReduce));
@@ -58,13 +60,41 @@ MemberTimes::Timed MemberTimes::once(const GroupTraffic& traffic) const
 // As libraries count it, each device of n sends (n - 1) / n of the tensor, twice for an all-reduce.
 MemberTimes::Timed MemberTimes::ringOrRated(RatedOperation kind, const LinkSpec& link, int count, double bytes) const
 {
+    if (count < 2)
+        return {};
     const double rings = kind == RatedOperation::AllReduce ? 2 : 1;
+    const double steps = kind == RatedOperation::AllToAll ? 1 : rings * (count - 1); // it sends to all at once
+    return sentOrRated(kind, link, count, bytes, steps, rings * bytes * (count - 1) / count);
+}
+
+MemberTimes::Timed MemberTimes::sentOrRated(RatedOperation kind, const LinkSpec& link, int count, double bytes,
+                                            double steps, double sent) const
+{
     const std::shared_ptr<const OperationRates>& rates = m_cluster.devices.front().rates;
-    if (rates && count > 1 && link.bandwidth > 0)
+    if (rates && link.bandwidth > 0)
         if (const auto rate =
                 rates->find({kind, {}, {}, link.name, {static_cast<double>(count), std::max(1.0, bytes)}}))
-            return {rate->of(link.bandwidth).seconds(rings * bytes * (count - 1) / count), rate->origin};
-    return {rings * ringSeconds(link, count, bytes), RateOrigin::Formula};
+            return {rate->of(link.bandwidth).seconds(sent), rate->origin};
+    return {static_cast<double>(link.latency) / 1e9 * steps + (link.bandwidth > 0 ? sent / link.bandwidth : 0),
+            RateOrigin::Formula};
+}
+
+MemberTimes::Timed MemberTimes::toExperts(const GroupTraffic& traffic) const
+{
+    constexpr RatedOperation kind = RatedOperation::AllToAll;
+    const auto bytes = static_cast<double>(traffic.bytes);
+    const int all = m_parallel.expert, here = m_expertsOnNode;
+    if (here == all)
+        return ringOrRated(kind, m_expert, all, bytes);
+    const int nodes = (all + here - 1) / here;
+    // Handed on within a node, copies for experts of all nodes arrive there over its links.
+    const Timed inside = ringOrRated(kind, m_cluster.link, here, traffic.oncePerNode ? bytes : bytes * here / all);
+    const Timed between =
+        traffic.oncePerNode
+            ? sentOrRated(kind, m_expert, all, bytes, 1,
+                          bytes / traffic.oncePerNode->perToken * traffic.oncePerNode->otherNodes(nodes))
+            : sentOrRated(kind, m_expert, all, bytes, 1, bytes * (all - here) / all);
+    return inside.seconds > between.seconds ? inside : between;
 }
 
 MemberTimes::Seconds MemberTimes::exchanges(const Layer& layer, std::optional<GroupAxis> axis) const
@@ -100,21 +130,25 @@ double MemberTimes::exposed(double seconds, double computing) const
 }
 
 double MemberTimes::overCopies(Collective kind, std::span<const Layer> layers, std::int64_t heldElsewhere,
-                               int bytesPerParameter) const
+                               const BytesPerParameter& each) const
 {
     const RatedOperation operation =
         kind == Collective::ReduceScatter ? RatedOperation::ReduceScatter : RatedOperation::AllGather;
-    double experts = 0, others = -static_cast<double>(heldElsewhere);
+    const auto bytesOf = [&each](std::int64_t all, std::int64_t narrow) {
+        return static_cast<double>(all - narrow) * each.usual + static_cast<double>(narrow) * each.narrow;
+    };
+    double experts = 0, others = bytesOf(-heldElsewhere, 0);
     for (const Layer& layer : layers) {
-        experts += static_cast<double>(layer.expertParameters);
-        others += static_cast<double>(layer.parameters - layer.expertParameters);
+        experts += bytesOf(layer.expertParameters, layer.narrowExpertParameters);
+        others +=
+            bytesOf(layer.parameters - layer.expertParameters, layer.narrowParameters - layer.narrowExpertParameters);
     }
     const int holders = m_parallel.context * m_parallel.data;
-    return ringOrRated(operation, m_gradients, holders, others * bytesPerParameter).seconds
-           + (experts > 0 ? ringOrRated(operation, m_expertGradients, static_cast<int>(m_parallel.holdersOfExpert()),
-                                        experts * bytesPerParameter)
-                                .seconds
-                          : 0);
+    return ringOrRated(operation, m_gradients, holders, others).seconds
+           + (experts > 0
+                  ? ringOrRated(operation, m_expertGradients, static_cast<int>(m_parallel.holdersOfExpert()), experts)
+                        .seconds
+                  : 0);
 }
 
 } // namespace pipewright

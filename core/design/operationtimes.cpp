@@ -70,13 +70,14 @@ ComputedLayer OperationTimes::byFormula(const Layer& layer) const
             computed.seconds.inputGrad -= product.inputGrad ? less : 0;
             computed.seconds.weightGrad -= product.weightGrad ? less : 0;
         }
-        if (const Movements& casts = layer.moved[static_cast<std::size_t>(Movement::Cast)];
-            device.memoryBandwidth > 0) {
-            computed.seconds.forward += casts.forward.bytes / device.memoryBandwidth;
-            computed.seconds.inputGrad += casts.inputGrad.bytes / device.memoryBandwidth;
-            computed.seconds.weightGrad += casts.weightGrad.bytes / device.memoryBandwidth;
-        }
     }
+    // One share of the peak covers what all layers move between products, but not casts and tokens sorted by expert.
+    for (const Movement kind : {Movement::Cast, Movement::Permutation})
+        if (const Movements& moved = layer.moved[static_cast<std::size_t>(kind)]; device.memoryBandwidth > 0) {
+            computed.seconds.forward += moved.forward.bytes / device.memoryBandwidth;
+            computed.seconds.inputGrad += moved.inputGrad.bytes / device.memoryBandwidth;
+            computed.seconds.weightGrad += moved.weightGrad.bytes / device.memoryBandwidth;
+        }
     if (gathersRows(layer.kind) && device.memoryBandwidth > 0) { // read and write the output, and the same back
         const double traffic = 2.0 * static_cast<double>(layer.outputBytes) / device.memoryBandwidth;
         computed.seconds.forward += traffic;

@@ -138,6 +138,27 @@ int gatheredBytes(const StateBytesPerParameter& state, DataType type)
     return std::min(state.parameter, bytesOf(type));
 }
 
+/// Parameters of a stage that exist in the products' type alone.
+struct NarrowParameters {
+    std::int64_t all = 0, experts = 0; ///< of these, experts'
+};
+NarrowParameters narrowParametersOf(const ModelShape& shape, std::span<const Layer> layers)
+{
+    NarrowParameters narrow;
+    for (const Layer& layer : layers)
+        if (shape.narrowParameters) {
+            narrow.all += layer.narrowParameters;
+            narrow.experts += layer.narrowExpertParameters;
+        }
+    return narrow;
+}
+
+/// Of so many parameters, `narrow` of them in the products' type and the others of so many bytes each.
+Bytes parameterBytes(const ModelShape& shape, std::int64_t count, std::int64_t narrow, int each)
+{
+    return (count - narrow) * each + (narrow > 0 ? bytesIn(shape.products, narrow) : 0);
+}
+
 void fillBytes(const Workload& workload, std::span<const Layer> layers, Recompute recompute, const Zero& zero,
                StageCosts& stage)
 {
@@ -159,8 +180,9 @@ void fillBytes(const Workload& workload, std::span<const Layer> layers, Recomput
     stage.workspaceRecompute = of.workspace.recompute;
     if (workload.shape.autograd && recompute == Recompute::None)
         fillAutogradBytes(workload, layers, stage);
-    const std::int64_t trained = trainedParametersOf(layers);
-    stage.parameters = parametersOf(layers) * workload.state.parameter;
+    const std::int64_t trained = trainedParametersOf(layers), all = parametersOf(layers);
+    const NarrowParameters narrow = narrowParametersOf(workload.shape, layers);
+    stage.parameters = parameterBytes(workload.shape, all, narrow.all, workload.state.parameter);
     stage.gradients = trained * workload.state.gradient;
     const std::int64_t updated = updatedParametersOf(workload.shape.parallel, zero, layers);
     stage.optimizerState = updated * workload.state.optimizer;
@@ -169,14 +191,16 @@ void fillBytes(const Workload& workload, std::span<const Layer> layers, Recomput
         stage.wholeGradients = stage.gradients;
         stage.gradients = updated * workload.state.gradient;
     }
-    if (const std::int64_t own =
-            sharedOut(workload.shape.parallel, zero, parametersOf(layers), expertParametersOf(layers));
-        zero.sharesParameters() && own < parametersOf(layers)) {
-        stage.gatheredParameters = parametersOf(layers) * gatheredBytes(workload.state, workload.shape.dataType);
-        stage.parameters = own * workload.state.parameter;
+    const Parallelism& parallel = workload.shape.parallel;
+    if (const std::int64_t own = sharedOut(parallel, zero, all, expertParametersOf(layers));
+        zero.sharesParameters() && own < all) {
+        stage.gatheredParameters =
+            parameterBytes(workload.shape, all, narrow.all, gatheredBytes(workload.state, workload.shape.dataType));
+        stage.parameters = parameterBytes(workload.shape, own, sharedOut(parallel, zero, narrow.all, narrow.experts),
+                                          workload.state.parameter);
     }
     stage.framework = heldByFramework(workload.shape, layers);
-    stage.narrowWeights = narrowWeightsOf(workload.shape, layers);
+    stage.narrowWeights = narrowWeightsOf(workload.shape, layers, stage.gatheredParameters > 0);
 }
 
 /// `attention`: the attention of a layer of the model. `heldElsewhere`: how many parameters another stage of the device
@@ -248,7 +272,9 @@ void fillTimes(std::span<const Layer> layers, const Layer& attention, OperationT
     if (!recompute.coresOnly() && !recompute.insideBackward())
         stage.parts[indexOf(Op::R)] = stage.parts[indexOf(Op::F)];
     const std::int64_t trained = trainedParametersOf(layers);
-    const Bytes updated = trained * state.parameter; // of fp32 parameters too, whose gathered copies are narrower
+    const std::int64_t narrow = narrowParametersOf(workload.shape, layers).all;
+    // Of fp32 parameters too, whose gathered copies are narrower.
+    const Bytes updated = parameterBytes(workload.shape, trained, narrow, state.parameter);
     const double own = trained > 0 ? static_cast<double>(trained - heldElsewhere) / static_cast<double>(trained) : 1;
     // A device that keeps a share of the state updates that share of the parameters.
     const double share = trained > 0 ? static_cast<double>(updatedParametersOf(members.parallel(), zero, layers))
@@ -259,19 +285,22 @@ void fillTimes(std::span<const Layer> layers, const Layer& attention, OperationT
                         + 2 * static_cast<double>(stage.optimizerState));
     if (times.device().rates) // frameworks clear all gradients, and clip those that they update: a norm and a factor
         touched += own * (1 + 3 * share) * static_cast<double>(stage.allGradients());
-    if (workload.shape.framework.narrowInputs) // the new weights are read, and written in the products' type
+    if (narrow > 0) // the other copy is made of the one that was updated
+        touched += static_cast<double>(narrowCopies * bytesIn(workload.shape.products, narrow));
+    else if (workload.shape.framework.narrowInputs) // the new weights are read, and written in the products' type
         for (const Layer& layer : layers)
             if (layer.narrowParameters > 0)
-                touched += static_cast<double>(layer.narrowParameters)
-                           * (state.parameter + narrowCopies * bytesOf32(workload.shape.products) / 32.);
+                touched += castBytes(layer.narrowParameters, state.parameter, workload.shape.products);
     const double memoryRate = times.memoryRate();
     stage.update = toNanoseconds(memoryRate > 0 ? touched / memoryRate : 0);
     // What --overlap-exchanges hides of the sum, the last backward hides, and of the new parameters the first forward.
-    const int gathers = stage.gatheredParameters > 0 ? static_cast<int>(stage.gatheredParameters / parametersOf(layers))
-                        : zero.level > 0             ? state.parameter
-                                                     : state.gradient;
-    const double scattered = members.overCopies(Collective::ReduceScatter, layers, heldElsewhere, state.gradient),
-                 gathered = members.overCopies(Collective::AllGather, layers, heldElsewhere, gathers);
+    const double gradient = state.gradient,
+                 parameter = stage.gatheredParameters > 0 ? gatheredBytes(state, workload.shape.dataType)
+                             : zero.level > 0             ? state.parameter
+                                                          : state.gradient,
+                 ofNarrow = narrow > 0 && zero.level > 0 ? bytesOf32(workload.shape.products) / 32. : parameter;
+    const double scattered = members.overCopies(Collective::ReduceScatter, layers, heldElsewhere, {gradient, gradient}),
+                 gathered = members.overCopies(Collective::AllGather, layers, heldElsewhere, {parameter, ofNarrow});
     stage.reduceGradients =
         toNanoseconds(members.exposed(zero.level > 0 ? scattered : scattered + gathered, backwardWork));
     stage.gather = zero.level == 0           ? 0
@@ -346,8 +375,12 @@ std::vector<SharedParameter> sharedParametersOf(const Workload& workload, const 
             continue;
         const int root = stageOfLayer(stages, layer.tiedTo);
         const int other = stageOfLayer(stages, layer.name);
-        if (root >= 0 && !(copied && root == other))
-            shared.push_back({root, other, layer.sharedParameters * workload.state.gradient, copied});
+        if (root < 0 || (copied && root == other))
+            continue;
+        // Where other parameters are of a narrower type, this one is not: no such product reads it.
+        const Bytes values =
+            workload.shape.narrowParameters ? layer.sharedParameters * workload.state.parameter : Bytes(0);
+        shared.push_back({root, other, layer.sharedParameters * workload.state.gradient, copied, values});
     }
     return shared;
 }

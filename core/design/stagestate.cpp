@@ -28,10 +28,17 @@ StageState stageState(const Schedule& schedule, const Costs& costs, const Datafl
             || placement[static_cast<std::size_t>(shared.rootStage)] != placement[static_cast<std::size_t>(stage)])
             continue;
         const Bytes bytes = std::min(shared.bytes, gradients);
-        held.parameters -= part(all.parameters, bytes, gradients);
+        if (const Bytes values = std::min(shared.values, all.allParameters()); values == 0) {
+            held.parameters -= part(all.parameters, bytes, gradients);
+            held.gathered -= part(all.gatheredParameters, bytes, gradients);
+        } else if (all.gatheredParameters > 0) { // the device has a share of them, as large as that of its gradients
+            held.parameters -= std::min(all.parameters, part(values, all.gradients, gradients));
+            held.gathered -= values;
+        } else {
+            held.parameters -= values;
+        }
         held.optimizer -= part(all.optimizerState, bytes, gradients);
         held.gradients -= part(all.gradients, bytes, gradients);
-        held.gathered -= part(all.gatheredParameters, bytes, gradients);
         held.wholeGradients -= part(all.wholeGradients, bytes, gradients);
     }
     return held;

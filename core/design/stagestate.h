@@ -19,8 +19,8 @@ struct StageState {
     Bytes bytes() const { return parameters + gradients + optimizer; }
 };
 
-/// Of a stage's copy in `replica`. A shared parameter has as large a part of the stage's parameters and optimizer state
-/// as of its gradients. O(shared parameters).
+/// Of a stage's copy in `replica`. A shared parameter has as large a part of the stage's optimizer state as of its
+/// gradients, and of its parameters if it does not say otherwise (SharedParameter::values). O(shared parameters).
 StageState stageState(const Schedule& schedule, const Costs& costs, const Dataflow& dataflow, int stage, int replica);
 
 /// What a framework holds on a device besides the states of stages: the most that any of them shares with others, and

@@ -51,13 +51,19 @@ void addBatch(const Design& design, Arguments& arguments)
     arguments.addIf(shape.dataType == DataType::Bf16, "bf16");
     switch (shape.products) { // the usual formats; which scales they have (--fp8-recipe) goes by the device
     case ProductType::Own: break;
-    case ProductType::Fp8: arguments.add("fp8-format", "hybrid"); break;
-    case ProductType::Nvfp4: arguments.add("fp4-format", "e2m1"); break;
+    case ProductType::Fp8:
+        arguments.add("fp8-format", "hybrid");
+        arguments.addIf(shape.narrowParameters, "fp8-param-gather");
+        break;
+    case ProductType::Nvfp4:
+        arguments.add("fp4-format", "e2m1");
+        arguments.addIf(shape.narrowParameters, "fp4-param-gather");
+        break;
     }
 }
 
 /// What copies share out and what is made again; what it says is no longer warned of.
-void addMemory(const Schedule& schedule, Arguments& arguments, Diagnostics& diagnostics)
+void addMemory(const Schedule& schedule, const ModelShape& shape, Arguments& arguments, Diagnostics& diagnostics)
 {
     const auto said = [&](const char* where) {
         std::erase_if(diagnostics, [&](const Diagnostic& each) { return each.where == where; });
@@ -74,6 +80,11 @@ void addMemory(const Schedule& schedule, Arguments& arguments, Diagnostics& diag
                          schedule.zero.level),
              "predict it with --zero 1, or configure Megatron's FSDP yourself"});
     }
+    if (shape.narrowParameters && schedule.zero.level != 1)
+        diagnostics.push_back(
+            {Severity::Warning, "model.narrow_parameters",
+             "Megatron-LM gathers parameters in the products' type with its distributed optimizer alone",
+             "predict it with --zero 1"});
     if (schedule.recompute.empty())
         return;
     const Recompute first = schedule.recompute.front();
@@ -83,6 +94,10 @@ void addMemory(const Schedule& schedule, Arguments& arguments, Diagnostics& diag
         return;
     said("schedule.recompute");
     arguments.add("recompute-granularity", first.coresOnly() ? "selective" : "full");
+    if (!first.coresOnly() && !schedule.overlaps.empty())
+        diagnostics.push_back({Severity::Warning, "schedule.recompute",
+                               "Megatron-LM makes no whole layers again where it combines forwards with backwards",
+                               "use --recompute selective or none"});
     if (first.coresOnly()) {
         arguments.add("recompute-modules", "core_attn");
     } else {
@@ -132,7 +147,9 @@ void addExperts(const ModelShape& shape, Arguments& arguments)
     if (shape.denseLayers > 0)
         arguments.add("moe-layer-freq",
                       fmt::format("\"([0]*{}+[1]*{})\"", shape.denseLayers, shape.layers - shape.denseLayers));
-    arguments.add("moe-token-dispatcher-type", "alltoall");
+    arguments.add("moe-token-dispatcher-type", shape.parallel.nodeDispatch ? "flex" : "alltoall");
+    if (shape.parallel.nodeDispatch)
+        arguments.add("moe-flex-dispatcher-backend", "deepep");
 }
 
 void addModel(const ModelShape& shape, Arguments& arguments)
@@ -165,7 +182,7 @@ bool saysAllOf(ModelShape shape)
          &ModelShape::denseLayers, &ModelShape::queryLatent, &ModelShape::keyValueLatent, &ModelShape::rotaryHeadSize,
          &ModelShape::valueHeadSize);
     said(&ModelShape::sequence, &ModelShape::microbatchSize, &ModelShape::dataType, &ModelShape::products,
-         &ModelShape::parallel);
+         &ModelShape::narrowParameters, &ModelShape::parallel);
     said(&ModelShape::vocabulary, &ModelShape::attention, &ModelShape::framework); // the tokenizer's, the job's
     return known && shape == none;
 }
@@ -184,7 +201,7 @@ ExportedText megatronArguments(const Design& design)
     addDegrees(shape.parallel, arguments);
     std::string text = arguments.take() + result.text;
     addBatch(design, arguments);
-    addMemory(design.schedule, arguments, result.diagnostics);
+    addMemory(design.schedule, design.workload->shape, arguments, result.diagnostics);
     addModel(shape, arguments);
     result.text = std::move(text) + arguments.take();
     result.diagnostics.push_back(

@@ -291,6 +291,8 @@ Json dataflowToJson(const Dataflow& dataflow)
     for (const SharedParameter& shared : dataflow.shared) {
         json["shared"].push_back(
             {{"root_stage", shared.rootStage}, {"other_stage", shared.otherStage}, {"bytes", exactSize(shared.bytes)}});
+        if (shared.values > 0)
+            json["shared"].back()["values"] = exactSize(shared.values);
         if (shared.copied)
             json["shared"].back()["copied"] = true;
     }

@@ -78,6 +78,7 @@ Dataflow readDataflow(Reading& reading, const Json& value, int stages)
             entry.read("root_stage", parameter.rootStage, 0, last, Presence::Required);
             entry.read("other_stage", parameter.otherStage, 0, last, Presence::Required);
             entry.readSize("bytes", parameter.bytes, Presence::Required);
+            entry.readSize("values", parameter.values);
             entry.read("copied", parameter.copied);
             entry.finish();
             dataflow.shared.push_back(parameter);

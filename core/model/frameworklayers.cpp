@@ -109,12 +109,16 @@ Bytes heldByFramework(const ModelShape& shape, std::span<const Layer> layersOfSt
     return held;
 }
 
-Bytes narrowWeightsOf(const ModelShape& shape, std::span<const Layer> layersOfStage)
+Bytes narrowWeightsOf(const ModelShape& shape, std::span<const Layer> layersOfStage, bool gathered)
 {
+    const int copies = !shape.framework.narrowInputs ? 0
+                       : !shape.narrowParameters     ? narrowCopies
+                       : gathered                    ? 0
+                                                     : narrowCopies - 1;
     Bytes held = 0;
     for (const Layer& layer : layersOfStage)
-        if (shape.framework.narrowInputs && layer.narrowParameters > 0)
-            held += narrowCopies * ((layer.narrowParameters * bytesOf32(shape.products) + 31) / 32);
+        if (copies > 0 && layer.narrowParameters > 0)
+            held += copies * bytesIn(shape.products, layer.narrowParameters);
     return held;
 }
 

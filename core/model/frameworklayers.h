@@ -25,7 +25,9 @@ EndWorkspace endWorkspace(const ModelShape& shape, const Layer& layer, Bytes kep
 /// What a stage's device holds all the time besides parameters, gradients, the optimizer's state and narrow weights.
 /// Stages of one device share it: the device holds the largest of theirs.
 Bytes heldByFramework(const ModelShape& shape, std::span<const Layer> layersOfStage);
-/// Copies of a stage's weights in the type that products read, held all the time.
-Bytes narrowWeightsOf(const ModelShape& shape, std::span<const Layer> layersOfStage);
+/// Copies of a stage's weights in the type that products read, held all the time beside its parameters. Where these are
+/// of that type themselves (ModelShape::narrowParameters) it is the other copy, of parameters that are gathered as
+/// blocks need them (`gathered`) none: it is made again for each layer.
+Bytes narrowWeightsOf(const ModelShape& shape, std::span<const Layer> layersOfStage, bool gathered = false);
 
 } // namespace pipewright

@@ -97,6 +97,9 @@ struct Parallelism {
     /// tokens. Then `expert` successive devices of a stage split the experts: tensor, then context, then data (MoE
     /// parallel folding, arXiv 2504.14960; Megatron's expert-tensor-parallel-size 1).
     bool foldedExperts = false;
+    /// A token goes once to each node with experts that it visits, and is handed on there (DeepSeek-V3, arXiv
+    /// 2412.19437, section 3.2.2; DeepEP). Else a copy goes to every expert.
+    bool nodeDispatch = false;
 
     int members() const { return tensor * context; } ///< of a stage's device
     std::int64_t devicesPerStage() const { return std::int64_t{members()} * data; }
@@ -174,6 +177,9 @@ struct ModelShape {
     std::int64_t microbatchSize = 4; ///< sequences per microbatch
     DataType dataType = DataType::Fp32;
     ProductType products = ProductType::Own; ///< of a bf16 transformer's layers; predicted, not trained here
+    /// What these products read of parameters is held and gathered in their type alone, not in bf16 too (Megatron-LM's
+    /// --fp8-param-gather).
+    bool narrowParameters = false;
     /// bf16 on devices without bf16 arithmetic, such as the host: each layer is computed in fp32 copies, whose memory
     /// counts.
     bool widened = false;
@@ -248,11 +254,12 @@ struct ModelShape {
     }
     /// Parameters of one expert.
     std::int64_t expertElements() const { return 3 * hidden * expertFfn + (expertBias ? 2 * expertFfn + hidden : 0); }
-    Precision precision() const { return {dataType == DataType::Bf16, products}; }
+    Precision precision() const { return {dataType == DataType::Bf16, products, narrowParameters}; }
     void setPrecision(const Precision& precision)
     {
         dataType = precision.narrowModel ? DataType::Bf16 : DataType::Fp32;
         products = precision.products;
+        narrowParameters = precision.parameters;
     }
     bool operator==(const ModelShape&) const = default;
 };

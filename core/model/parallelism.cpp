@@ -68,6 +68,9 @@ void addExpertTraffic(const ModelShape& shape, const ModelShape& member, Layer& 
     // What arrives at the fullest copy takes longest.
     const Bytes bytes = std::llround(static_cast<double>(even) * shape.parallel.expertSpread);
     layer.traffic.push_back({GroupAxis::Expert, GroupExchange::AllToAll, bytes, 2, 2, 0});
+    if (shape.parallel.nodeDispatch)
+        layer.traffic.back().oncePerNode = {shape.experts, shape.expertsPerToken, shape.routerGroups,
+                                            shape.routerGroupsPerToken};
 }
 
 /// `fault(field, what, hint)` takes what is wrong.
@@ -121,6 +124,9 @@ Diagnostics checkParallelism(const ModelShape& shape)
         fault("expert_spread", fmt::format("{} is not the most tokens of a copy over the mean", p.expertSpread),
               p.expert > 1 ? fmt::format("between 1, even, and {}, all at one copy", p.expert)
                            : "copies have to share out the experts: give expert parallelism too");
+    if (p.nodeDispatch && p.expert == 1)
+        fault("node_dispatch", "no devices share out experts, so that no token is sent",
+              "leave it out, or give expert parallelism too");
     if (!wrong.empty() || p == Parallelism{})
         return wrong;
     if (p.devicesPerStage() == 1 && !p.foldedExperts)
@@ -205,6 +211,7 @@ void asMember(const ModelShape& shape, Layer& layer)
             const std::int64_t elsewhere =
                 (shape.experts - shape.experts / p.expert) * 3 * member.hidden * member.expertFfn;
             layer.narrowParameters -= elsewhere;
+            layer.narrowExpertParameters = shape.experts / p.expert * 3 * member.hidden * member.expertFfn;
             if (!shape.framework.narrowInputs) { // weights are cast in every pass
                 Movements& casts = layer.moved[static_cast<std::size_t>(Movement::Cast)];
                 for (MovedBytes* pass : {&casts.forward, &casts.inputGrad})
@@ -229,6 +236,33 @@ void asMember(const ModelShape& shape, Layer& layer)
         addExpertTraffic(shape, member, layer);
 }
 
+double TokenRouting::otherNodes(int nodes) const
+{
+    if (nodes < 2 || experts < 1)
+        return 0;
+    const auto logChoose = [](double from, double count) {
+        return std::lgamma(from + 1) - std::lgamma(count + 1) - std::lgamma(from - count + 1);
+    };
+    /// The chance that none of `chosen` of `all` is among `marked` of them.
+    const auto avoids = [&](double all, double marked, double chosen) {
+        return marked + chosen > all ? 0 : std::exp(logChoose(all - marked, chosen) - logChoose(all, chosen));
+    };
+    // Whole groups on a node, or whole nodes within a group; otherwise as if there were no groups.
+    const bool known = groups > 1 && (groups % nodes == 0 || nodes % groups == 0);
+    const int all = known ? groups : 1, visited = known ? groupsPerToken : 1, onNode = std::max(1, all / nodes);
+    const double ofGroup = double(experts) / all, ofNodeInGroup = double(experts) / std::max(all, nodes),
+                 reachable = ofGroup * visited;
+    double passed = 0; // over
+    for (int here = 0; here <= std::min(onNode, visited); ++here) {
+        if (visited - here > all - onNode)
+            continue;
+        const double chance =
+            std::exp(logChoose(onNode, here) + logChoose(all - onNode, visited - here) - logChoose(all, visited));
+        passed += chance * avoids(reachable, here * ofNodeInGroup, perToken);
+    }
+    return (nodes - 1) * (1 - passed);
+}
+
 std::string textOf(const Parallelism& p)
 {
     std::vector<std::string> parts;
@@ -238,7 +272,8 @@ std::string textOf(const Parallelism& p)
         parts.push_back(fmt::format("context {}", p.context));
     if (p.expert > 1 || p.foldedExperts)
         parts.push_back(
-            fmt::format("expert {}{}{}", p.expert, p.foldedExperts ? " folded over tensor and context" : "",
+            fmt::format("expert {}{}{}{}", p.expert, p.foldedExperts ? " folded over tensor and context" : "",
+                        p.nodeDispatch ? ", tokens once to each node" : "",
                         p.expertSpread > 1 ? fmt::format(", up to {:.3g} times the mean", p.expertSpread) : ""));
     if (p.data > 1)
         parts.push_back(fmt::format("data {}", p.data));

@@ -98,6 +98,16 @@ Diagnostics checkShape(const ModelShape& shape)
         wrong.push_back({Severity::Error, "model.products",
                          fmt::format("products in {} are those of transformers in bf16", nameOf(shape.products)),
                          "leave it out, or write \"data_type\": \"bf16\""});
+    if (shape.narrowParameters && shape.products == ProductType::Own)
+        wrong.push_back({Severity::Error, "model.narrow_parameters",
+                         "products read the parameters' own type, so that there is no narrower one",
+                         "leave it out, or use --precision fp8-parameters"});
+    else if (shape.narrowParameters && (!shape.framework.narrowInputs || shape.framework.wideParameters))
+        wrong.push_back({Severity::Error, "model.narrow_parameters",
+                         fmt::format("this framework ({}) casts parameters that it holds in a wider type, and none "
+                                     "exist in {} alone",
+                                     nameOf(shape.framework), nameOf(shape.products)),
+                         fmt::format("use --framework megatron, or --precision {}", nameOf(shape.products))});
     if (shape.widened && shape.dataType != DataType::Bf16)
         wrong.push_back({Severity::Error, "model.widened", "fp32 values need no wider copies", "leave it out"});
     if (!shape.fullAttentionLayers.empty() && (shape.fullAttentionEvery > 0 || shape.window == 0))
@@ -288,6 +298,7 @@ bool hasKnownPasses(const ModelShape& shape)
         return isRunnable(shape);
     ModelShape plain = shape;
     plain.products = ProductType::Own;
+    plain.narrowParameters = false;
     plain.framework = {};
     return isRunnable(plain);
 }

@@ -10,6 +10,7 @@
 #include "core/model/savedtensor.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,11 +45,21 @@ constexpr bool hasAttention(LayerKind kind)
 /// A collective of the members of a group (parallelism.h): its axis, its kind and how many times it runs in each pass.
 enum class GroupAxis { Tensor, Context, Expert };
 enum class GroupExchange { AllReduce, GatherOrScatter, AllToAll };
+/// How tokens choose experts, where they go once to each node with some of them (Parallelism::nodeDispatch).
+struct TokenRouting {
+    int experts = 0, perToken = 0;
+    int groups = 1, groupsPerToken = 1; ///< of equally many experts each
+    /// The nodes besides its own that a token goes to in the mean, where `nodes` share out the experts in their order
+    /// and all experts are chosen alike.
+    double otherNodes(int nodes) const;
+    bool operator==(const TokenRouting&) const = default;
+};
 struct GroupTraffic {
     GroupAxis axis = GroupAxis::Tensor;
     GroupExchange exchange = GroupExchange::AllReduce;
     Bytes bytes = 0; ///< of the whole tensor; of an all-to-all, what one member sends
     int forward = 0, inputGrad = 0, weightGrad = 0;
+    std::optional<TokenRouting> oncePerNode{}; ///< else a copy goes to every expert
     bool operator==(const GroupTraffic&) const = default;
 };
 
@@ -66,6 +77,7 @@ struct Layer {
     std::int64_t parameters = 0;                  ///< held by this layer (a tied head holds a copy of the embedding)
     std::vector<LayerParameter> parameterTensors; ///< the same, by tensor, if not divided among devices; not of a table
     std::int64_t narrowParameters = 0;            ///< of these, what products in ModelShape::products read
+    std::int64_t narrowExpertParameters = 0;      ///< of these, expertParameters
     std::int64_t frozenParameters = 0;            ///< of these, without gradient and optimizer state; of a table
     std::int64_t expertParameters = 0;            ///< of these, shared out over expert-parallel copies
     std::int64_t sharedParameters = 0;            ///< of these, tied to another layer's

@@ -48,7 +48,8 @@ int fastestOf(const Cluster& cluster)
 /// As many parameters as so many layers have.
 Layer timesParameters(Layer layer, int count)
 {
-    for (std::int64_t* const parameters : {&layer.parameters, &layer.frozenParameters, &layer.expertParameters})
+    for (std::int64_t* const parameters : {&layer.parameters, &layer.frozenParameters, &layer.expertParameters,
+                                           &layer.narrowParameters, &layer.narrowExpertParameters})
         *parameters *= count;
     return layer;
 }

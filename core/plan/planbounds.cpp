@@ -16,6 +16,7 @@ Workload workloadOf(const PlanRequest& request, const PlanSetting& setting, int 
 {
     ModelShape shape = request.shape;
     shape.parallel = setting.parallel();
+    shape.parallel.nodeDispatch = request.shape.parallel.nodeDispatch && setting.expert > 1;
     shape.microbatchSize = setting.microbatchSize;
     shape.sequencePieces = pieces;
     shape.layers = layers.value_or(shape.layers);

@@ -19,8 +19,6 @@ std::vector<std::string> leftOut(const Design& design)
     const std::vector<DeviceSpec>& devices = design.cluster.devices;
     if (!std::all_of(devices.begin(), devices.end(), [](const DeviceSpec& device) { return device.rates != nullptr; }))
         list.emplace_back("what is bound by memory between matrix products");
-    if (shape.framework.narrowInputs && shape.products != ProductType::Own)
-        list.emplace_back("weights that are held and gathered in the products' type alone (--fp8-param-gather)");
     if (parallel.tensor > 1)
         list.emplace_back("the few numbers per token of a softmax over a split vocabulary");
     if (parallel.sequence) {

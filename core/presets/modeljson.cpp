@@ -58,6 +58,7 @@ void forEachOption(Shape& shape, Visit visit)
     visit("tied_head", shape.tiedHead);
     visit("dropout", shape.dropout);
     visit("widened", shape.widened);
+    visit("narrow_parameters", shape.narrowParameters);
     visit("window", shape.window);
     visit("full_attention_every", shape.fullAttentionEvery);
     visit("labels", shape.labels);
@@ -199,6 +200,8 @@ void writeParallel(const Parallelism& parallel, Json& model)
         json["expert_spread"] = plainNumber(parallel.expertSpread);
     if (parallel.foldedExperts)
         json["folded_experts"] = true;
+    if (parallel.nodeDispatch)
+        json["node_dispatch"] = true;
 }
 
 template<class Framework, class Visit>
@@ -326,6 +329,7 @@ Parallelism readParallel(ObjectReader& model)
     reader.readRate("overlap", parallel.overlap);
     reader.readRate("expert_spread", parallel.expertSpread);
     reader.read("folded_experts", parallel.foldedExperts);
+    reader.read("node_dispatch", parallel.nodeDispatch);
     if (std::string before; reader.read("recompute", before), !before.empty() && before != "none")
         reader.fault("recompute", "what a stage recomputes is part of the schedule, as R blocks",
                      "make the design anew with --recompute " + before);

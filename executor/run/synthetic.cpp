@@ -110,7 +110,8 @@ Dataflow scaledDataflow(const Dataflow& dataflow, const SyntheticScale& scale)
 {
     Dataflow result = dataflow;
     for (SharedParameter& shared : result.shared)
-        shared.bytes = scaled(shared.bytes, scale.memory, largestSize);
+        for (Bytes* const bytes : {&shared.bytes, &shared.values})
+            *bytes = scaled(*bytes, scale.memory, largestSize);
     for (SkipConnection& skip : result.skips)
         skip.bytes = scaled(skip.bytes, scale.memory, largestSize);
     return result;

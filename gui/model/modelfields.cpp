@@ -87,11 +87,12 @@ ModelFields::ModelFields(QWidget* parent)
     m_microbatches = count(right, tr("Microbatches"), 1, maxMicrobatches, {});
     m_microbatches->setToolTip(tr("Of a step. Another number makes the family's schedule anew"));
     addNamedRow(right, tr("Precision"), m_precision);
-    for (const char* name : {"bf16", "fp32", "fp8", "nvfp4"})
-        m_precision->addItem(QString::fromLatin1(name));
+    for (const NamedPrecision& each : precisions)
+        m_precision->addItem(QString::fromUtf8(each.name.data(), qsizetype(each.name.size())));
     m_precision->setToolTip(
-        tr("Of the matrix products in the layers. With fp8 and nvfp4 the rest of the model is bf16; "
-           "such designs are predicted, not trained here."));
+        tr("Of the matrix products in the layers. With fp8 and nvfp4 the rest of the model is bf16; with -parameters "
+           "what such products read is held and gathered in their type alone (Megatron-LM's --fp8-param-gather). "
+           "Such designs are predicted, not trained here."));
     addNamedRow(right, tr("Framework"), m_framework);
     for (const FrameworkFacts& facts : frameworks)
         m_framework->addItem(QString::fromUtf8(facts.name.data(), qsizetype(facts.name.size())));

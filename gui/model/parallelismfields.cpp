@@ -12,11 +12,13 @@
 #include <QSignalBlocker>
 #include <QSpinBox>
 
+#include <initializer_list>
+
 namespace pipewright {
 
 ParallelismFields::ParallelismFields(int fieldWidth, QWidget* parent)
     : QWidget(parent), m_sequence(new QCheckBox(tr("split tokens between matrices"), this)),
-      m_foldedExperts(new QCheckBox(tr("folded"), this))
+      m_foldedExperts(new QCheckBox(tr("folded"), this)), m_nodeDispatch(new QCheckBox(tr("once to each node"), this))
 {
     auto* form = new QFormLayout(this);
     form->setContentsMargins(0, 0, 0, 0);
@@ -72,22 +74,35 @@ ParallelismFields::ParallelismFields(int fieldWidth, QWidget* parent)
     m_expertSpread->setFont(Theme::numbers());
     addRow(tr("Fullest copy"), m_expertSpread,
            tr("Tokens of the expert-parallel copy that gets the most of them, over the mean of all copies"));
-    // Without copies that share out experts nothing is uneven.
-    const auto showSpread = [this, label = form->labelForField(m_expertSpread)] {
-        label->setVisible(m_expert->value() > 1);
-        m_expertSpread->setVisible(m_expert->value() > 1);
+    addRow(tr("Tokens to experts"), m_nodeDispatch,
+           tr("A token goes once to each node with experts that it visits, and is handed on there, in place of a copy "
+              "for every expert (DeepEP)"));
+    // Without copies that share out experts nothing is uneven, and no token is sent.
+    const auto showSharing = [this, form] {
+        for (QWidget* const field : std::initializer_list<QWidget*>{m_expertSpread, m_nodeDispatch}) {
+            form->labelForField(field)->setVisible(m_expert->value() > 1);
+            field->setVisible(m_expert->value() > 1);
+        }
     };
-    connect(m_expert, &QSpinBox::valueChanged, this, showSpread);
-    showSpread();
+    connect(m_expert, &QSpinBox::valueChanged, this, showSharing);
+    showSharing();
     connect(m_expertSpread, &QDoubleSpinBox::valueChanged, this, &ParallelismFields::edited);
     connect(m_sequence, &QCheckBox::toggled, this, &ParallelismFields::edited);
     connect(m_foldedExperts, &QCheckBox::toggled, this, &ParallelismFields::edited);
+    connect(m_nodeDispatch, &QCheckBox::toggled, this, &ParallelismFields::edited);
 }
 
 Parallelism ParallelismFields::value() const
 {
-    return {m_tensor->value(), m_sequence->isChecked(),    m_context->value(),      m_expert->value(),
-            m_data->value(),   m_overlap->value() / 100.0, m_expertSpread->value(), m_foldedExperts->isChecked()};
+    return {.tensor = m_tensor->value(),
+            .sequence = m_sequence->isChecked(),
+            .context = m_context->value(),
+            .expert = m_expert->value(),
+            .data = m_data->value(),
+            .overlap = m_overlap->value() / 100.0,
+            .expertSpread = m_expertSpread->value(),
+            .foldedExperts = m_foldedExperts->isChecked(),
+            .nodeDispatch = m_nodeDispatch->isChecked() && m_expert->value() > 1};
 }
 
 void ParallelismFields::setValue(const Parallelism& parallel)
@@ -101,6 +116,7 @@ void ParallelismFields::setValue(const Parallelism& parallel)
     m_overlap->setValue(qRound(parallel.overlap * 100));
     m_expertSpread->setValue(parallel.expertSpread);
     m_foldedExperts->setChecked(parallel.foldedExperts);
+    m_nodeDispatch->setChecked(parallel.nodeDispatch);
 }
 
 } // namespace pipewright

@@ -30,7 +30,7 @@ private:
     QCheckBox* m_sequence;
     QSpinBox* m_context;
     QSpinBox* m_expert;
-    QCheckBox* m_foldedExperts;
+    QCheckBox *m_foldedExperts, *m_nodeDispatch;
     QSpinBox* m_data;
     QSpinBox* m_overlap;
     QDoubleSpinBox* m_expertSpread;

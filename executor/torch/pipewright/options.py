@@ -14,7 +14,7 @@ class New(TypedDict, total=False):
 
     sharding: Value
     framework: Literal["megatron", "torchtitan", "deepspeed", "none"]
-    precision: Literal["fp32", "bf16", "fp8", "nvfp4"]
+    precision: Literal["fp32", "bf16", "fp8", "fp8-parameters", "nvfp4", "nvfp4-parameters"]
     costs_from: Value
     costs_of: Value
     busy_machine: bool
@@ -51,6 +51,7 @@ class New(TypedDict, total=False):
     context_parallel: int
     expert_parallel: int
     folded_experts: bool
+    node_dispatch: bool
     data_parallel: int
     overlap_exchanges: Value
     expert_spread: Value
@@ -82,7 +83,7 @@ class Predict(TypedDict, total=False):
 
     sharding: Value
     framework: Literal["megatron", "torchtitan", "deepspeed", "none"]
-    precision: Literal["fp32", "bf16", "fp8", "nvfp4"]
+    precision: Literal["fp32", "bf16", "fp8", "fp8-parameters", "nvfp4", "nvfp4-parameters"]
     costs_from: Value
     costs_of: Value
     busy_machine: bool
@@ -125,6 +126,7 @@ class Predict(TypedDict, total=False):
     context_parallel: int
     expert_parallel: int
     folded_experts: bool
+    node_dispatch: bool
     data_parallel: int
     overlap_exchanges: Value
     expert_spread: Value
@@ -337,7 +339,8 @@ class Plan(TypedDict, total=False):
     what_if: Value
     refine: Value
     framework: Literal["megatron", "torchtitan", "deepspeed", "none"]
-    precision: Literal["fp32", "bf16", "fp8", "nvfp4"]
+    precision: Literal["fp32", "bf16", "fp8", "fp8-parameters", "nvfp4", "nvfp4-parameters"]
+    node_dispatch: bool
     time_limit: Value
     threads: int
     seed: int

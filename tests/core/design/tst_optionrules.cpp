@@ -113,6 +113,13 @@ std::vector<Use> uses()
              parallel(r).expert = parallel(r).data = 2;
          },
          {[](auto& r) { parallel(r).expertSpread = 1.5; }}},
+        {"--node-dispatch", nothing, {[](auto& r) { parallel(r).nodeDispatch = true; }}},
+        {"--node-dispatch",
+         [](auto& r) {
+             r.model = "mixtral-8x7b";
+             parallel(r).expert = parallel(r).data = 2;
+         },
+         {[](auto& r) { parallel(r).nodeDispatch = true; }}},
         {"--efficiency", nothing, {[](auto& r) { r.efficiency = 0.3; }}},
         {"--efficiency", passes, {[](auto& r) { r.efficiency = 0.3; }}},
         {"--half-rate-width", nothing, {[](auto& r) { r.halfRateWidth = 700; }}},

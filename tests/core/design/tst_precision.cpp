@@ -60,6 +60,24 @@ Design made(const char* cluster, std::optional<Precision> precision, const char*
     return makeDesign(request);
 }
 
+constexpr Bytes layerMatrices = 4096 * (4096 + 2 * 1024) + 4096 * 4096 + 3 * 4096 * 14336;
+
+/// Llama 3 8B on 4 stages, as Megatron-LM holds it, with 4 copies that share out their states.
+Design sharedDesign(const char* precision, int level)
+{
+    DesignRequest request;
+    request.family = "1f1b";
+    request.devices = 4;
+    request.microbatches = 8;
+    request.model = "llama-3-8b";
+    request.cluster = "h100-nodes";
+    request.framework = frameworkNamed("megatron");
+    request.precision = precisionNamed(precision);
+    request.parallel = Parallelism{.data = 4};
+    request.zero.level = level;
+    return makeDesign(request);
+}
+
 bool contains(const std::string& text, std::string_view part)
 {
     return text.find(part) != std::string::npos;
@@ -73,7 +91,7 @@ class PrecisionTest : public QObject {
 private Q_SLOTS:
     void aNameIsAPrecision()
     {
-        for (const std::string_view name : {"fp32", "bf16", "fp8", "nvfp4"})
+        for (const std::string_view name : {"fp32", "bf16", "fp8", "fp8-parameters", "nvfp4", "nvfp4-parameters"})
             QCOMPARE(nameOf(*precisionNamed(name)), name);
         QVERIFY(!precisionNamed("own") && !precisionNamed("") && !precisionNamed("fp16"));
     }
@@ -146,6 +164,61 @@ private Q_SLOTS:
         constexpr Bytes layer = 4096 * (4096 + 2 * 1024) + 4096 * 4096 + 3 * 4096 * 14336;
         QVERIFY(most(1) > 8 * 2 * layer); // 32 layers over 4 devices
         QVERIFY(most(2) > 8 * 2 * layer);
+    }
+
+    // Megatron-LM's --fp8-param-gather: what products read is held twice in their type, and in no wider one.
+    void parametersMayExistInTheProductsTypeAlone()
+    {
+        const Design both = sharedDesign("fp8", 1), alone = sharedDesign("fp8-parameters", 1);
+        constexpr std::int64_t matrices = 8 * std::int64_t(layerMatrices); // of each of four stages
+        for (std::size_t stage = 0; stage < 4; ++stage) {
+            const StageCosts &before = both.costs.stages[stage], &after = alone.costs.stages[stage];
+            QCOMPARE(before.narrowWeights, Bytes(2 * (matrices * 33 / 32)));
+            QCOMPARE(after.narrowWeights, Bytes(matrices * 33 / 32));
+            QCOMPARE(before.parameters - after.parameters, Bytes(2 * matrices - matrices * 33 / 32));
+            QCOMPARE(after.gradients, before.gradients);
+            QCOMPARE(after.optimizerState, before.optimizerState); // master copies and moments, in fp32
+            // Over the links that sum the gradients, of 4 bytes each.
+            const double spared =
+                static_cast<double>(before.gather - after.gather) / static_cast<double>(before.reduceGradients);
+            const double fewer = static_cast<double>(before.parameters - after.parameters);
+            QVERIFY(std::abs(spared - fewer / static_cast<double>(before.gradients)) < 1e-3);
+        }
+        const StageCosts whole = sharedDesign("fp8-parameters", 3).costs.stages[1];
+        QCOMPARE(whole.gatheredParameters, alone.costs.stages[1].parameters);
+        QCOMPARE(whole.narrowWeights, Bytes(0)); // the second copy of a layer is made when its backward comes
+        const std::int64_t all = alone.costs.stages[1].gradients / 4;
+        QCOMPARE(whole.parameters, Bytes(((all + 3) / 4 - matrices / 4) * 2 + matrices / 4 * 33 / 32));
+    }
+
+    // A tied head on its embedding's device is one matrix, in bf16 beside layers in FP8.
+    void aTiedMatrixKeepsItsType()
+    {
+        DesignRequest request;
+        request.family = "zb-v";
+        request.devices = 2;
+        request.microbatches = 4;
+        request.model = "llama-3-8b";
+        request.cluster = "h100-node";
+        const auto tied = [design = makeDesign(request)](const char* precision) {
+            ModelShape shape = llama(ProductType::Own, "megatron");
+            shape.tiedHead = true;
+            shape.setPrecision(*precisionNamed(precision));
+            return withModel(design, shape);
+        };
+        for (const char* name : {"fp8", "fp8-parameters"}) {
+            const Design design = tied(name);
+            QCOMPARE(design.dataflow.shared.size(), std::size_t(1));
+            const int last = design.schedule.stages() - 1;
+            const StageCosts& stage = design.costs.stages[std::size_t(last)];
+            const StageState held = stageState(design.schedule, design.costs, design.dataflow, last, 0);
+            constexpr Bytes matrix = Bytes(128'256) * 4096;
+            QCOMPARE(stage.parameters - held.parameters, 2 * matrix);
+            QCOMPARE(stage.gradients - held.gradients, 4 * matrix);
+            QVERIFY(designFromJson(designToJson(design), "a test") == design);
+        }
+        QVERIFY(withPrecision(tied("bf16"), *precisionNamed("fp8-parameters")) == tied("fp8-parameters"));
+        QVERIFY(withPrecision(tied("fp8-parameters"), *precisionNamed("bf16")) == tied("bf16"));
     }
 
     // A framework without buffers has nothing that stages share, and yet its weights are those of the device's stages.
@@ -240,6 +313,16 @@ private Q_SLOTS:
         ModelShape shape = llama(ProductType::Fp8, "none");
         shape.dataType = DataType::Fp32;
         QVERIFY(hasErrors(checkShape(shape)));
+        // Parameters in FP8 alone are what Transformer Engine holds.
+        for (const char* framework : {"none", "torchtitan", "deepspeed"}) {
+            shape = llama(ProductType::Fp8, framework);
+            QVERIFY(!hasErrors(checkShape(shape)));
+            shape.narrowParameters = true;
+            QVERIFY(contains(errorOf([&] { workloadOf(shape); }), "none exist in fp8 alone"));
+        }
+        shape = llama(ProductType::Own, "megatron");
+        shape.narrowParameters = true;
+        QVERIFY(contains(errorOf([&] { workloadOf(shape); }), "no narrower one"));
     }
 };
 

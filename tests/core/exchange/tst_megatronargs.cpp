@@ -80,6 +80,20 @@ private Q_SLOTS:
         QVERIFY(warns(design, "recomputes") && !textOf(design).contains("--recompute"));
         design.workload->shape.window = 4096;
         QVERIFY(warns(design, "have no argument"));
+        // Products in FP8, and parameters that exist in FP8 alone.
+        request.recompute.reset();
+        request.framework = frameworkNamed("megatron");
+        request.precision = precisionNamed("fp8");
+        QVERIFY(textOf(makeDesign(request)).contains("--fp8-format hybrid\n"));
+        QVERIFY(!textOf(makeDesign(request)).contains("--fp8-param-gather"));
+        request.precision = precisionNamed("fp8-parameters");
+        Design narrow = makeDesign(request);
+        QVERIFY(textOf(narrow).contains("--fp8-format hybrid\n--fp8-param-gather\n"));
+        QVERIFY(!warns(narrow, "distributed optimizer alone"));
+        narrow.schedule.zero.level = 0;
+        QVERIFY(warns(narrow, "distributed optimizer alone"));
+        request.framework.reset();
+        request.precision.reset();
         // A mixture of experts with latent attention.
         request.model = "deepseek-v3";
         request.family = "1f1b";

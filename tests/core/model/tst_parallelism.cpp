@@ -317,10 +317,20 @@ private Q_SLOTS:
         QCOMPARE(namesOf(design.costs.parts(Op::F, 1)), "attention, dispatch, experts, combine, attention, dispatch, ");
         QCOMPARE(namesOf(design.costs.parts(Op::B, 1)),
                  "combine, experts, experts' weights*, dispatch, attention, attention's weights*, ");
+        std::size_t first = 0; // of the stage's layers
         for (std::size_t s = 0; s < design.costs.stages.size(); ++s) {
             const StageCosts &stage = design.costs.stages[s], &before = alone.costs.stages[s];
+            // Tokens that are sent are sorted by device too, and so twice.
+            const std::span layers(&design.workload->layers[first], std::size_t(design.layersPerStage[s]));
+            first += layers.size();
+            const auto sortedMore = [&](MovedBytes Movements::*pass) {
+                double bytes = 0;
+                for (const Layer& layer : layers)
+                    bytes += (layer.moved[std::size_t(Movement::Permutation)].*pass).bytes / 2;
+                return Nanoseconds(bytes / design.cluster.devices.front().memoryBandwidth * 1e9);
+            };
             for (const Op op : {Op::F, Op::B, Op::I}) {
-                Nanoseconds communication = 0;
+                Nanoseconds communication = sortedMore(op == Op::F ? &Movements::forward : &Movements::inputGrad);
                 for (const BlockPart& part : stage.parts[indexOf(op)])
                     communication += part.stream == PartStream::Communication ? part.time : 0;
                 QCOMPARE(sumOf(stage.parts[indexOf(op)]), stage.*timeField(op));

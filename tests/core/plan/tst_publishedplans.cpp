@@ -3,8 +3,11 @@
 // performance-summary.md and its archive, containers 25.09 and 25.11, Apache-2.0), tokens per second and GPU. Each is
 // in the space, fits, and its throughput stands beside the published one.
 //
-// All rows but GPT-OSS ran in FP8, and are predicted so, at the preset's half of the peak. How much was recomputed is
-// not printed: the faster kind that fits is taken. Of DeepSeek-V3 the second test says what it is short of.
+// All rows but GPT-OSS ran in FP8, and are predicted so, at the preset's half of the peak. All sum gradients in bf16.
+// Those with one scale for a tensor hold parameters in FP8 alone, and DeepSeek-V3, with scales for blocks, in bf16 too;
+// it combined forwards with backwards, and its tokens went once to each node (scripts/performance/configs and
+// training/mixed_precision.py of the same project at the time of these containers). How much was recomputed is not
+// always said: the faster kind that fits is taken. Of DeepSeek-V3 the second test says what makes it come out too fast.
 #include "core/design/redesign.h"
 #include "core/plan/plan.h"
 #include "core/predict/predict.h"
@@ -26,24 +29,29 @@ namespace {
 
 struct Row {
     const char* model; ///< empty: GPT-OSS 120B
+    const char* precision;
     std::array<const char*, 8> pins;
     int devices, batch, sequence;
-    const char* family;
+    std::string_view family;
     double published;   ///< tokens per second and GPU
     double least, most; ///< of it, predicted
 };
 
+constexpr std::string_view combined = "combined-1f1b";
+
 constexpr Row rows[] = {
     {"",
+     "bf16",
      {"tensor=1", "pipeline=4", "context=1", "expert=8", "microbatch_size=4", "zero=1", "chunks=1"},
      64,
      512,
      4096,
      "1f1b",
      5630,
-     0.9,
-     1.1},
+     1.03,
+     1.12},
     {"llama-3-70b",
+     "fp8-parameters",
      {"tensor=4", "pipeline=8", "context=1", "expert=1", "microbatch_size=1", "zero=1", "chunks=5"},
      64,
      128,
@@ -53,27 +61,28 @@ constexpr Row rows[] = {
      0.87,
      0.93},
     {"llama-3.1-405b",
+     "fp8-parameters",
      {"tensor=8", "pipeline=8", "context=2", "expert=1", "microbatch_size=1", "zero=1", "chunks=8"},
      1024,
      512,
      8192,
      "interleaved-1f1b",
      292,
-     // Every layer is made again, for want of memory: bf16 parameters are counted beside their two copies in FP8, as
-     // --fp8-format alone has them. With --fp8-param-gather there is no bf16, which is not modelled.
-     0.68,
-     0.74},
+     0.94,
+     1.0},
     {"deepseek-v3",
+     "fp8",
      {"tensor=2", "pipeline=8", "context=1", "expert=64", "folded_experts=yes", "microbatch_size=1", "zero=1",
       "chunks=4"},
      1024,
      8192,
      4096,
-     "interleaved-1f1b",
+     combined,
      1297,
-     0.45,
-     0.6},
+     1.65,
+     1.8},
     {"qwen3-235b-a22b",
+     "fp8-parameters",
      {"tensor=2", "pipeline=8", "context=1", "expert=32", "folded_experts=yes", "microbatch_size=1", "zero=1",
       "chunks=4"},
      256,
@@ -81,8 +90,8 @@ constexpr Row rows[] = {
      4096,
      "interleaved-1f1b",
      1575,
-     0.78,
-     0.84},
+     0.98,
+     1.07},
 };
 
 PlanRequest requestOf(const Row& row)
@@ -101,14 +110,15 @@ PlanRequest requestOf(const Row& row)
     request.source = "a test";
     request.shape.sequence = row.sequence;
     request.shape.framework = *frameworkNamed("megatron");
-    if (*row.model != '\0')
-        request.shape.products = ProductType::Fp8;
+    request.shape.framework.narrowGradients = true;
+    request.shape.setPrecision(*precisionNamed(row.precision));
+    request.shape.parallel.nodeDispatch = row.family == combined;
     request.cluster = [](int pipeline, std::int64_t members) {
         return std::make_shared<const Cluster>(library.cluster("h100-nodes", pipeline, members));
     };
     request.devices = row.devices;
     request.batch = row.batch;
-    request.families = {row.family};
+    request.families = {std::string(row.family)};
     for (const char* each : row.pins)
         if (each != nullptr)
             pin(request, each, "--pin");
@@ -137,43 +147,31 @@ private Q_SLOTS:
         }
     }
 
-    // Of DeepSeek-V3's row three things make up what is predicted too slow, each of them a choice that the published
-    // run made and the predicted plan cannot: products at FP8's rate; no layer made again whole, since Megatron-LM can
-    // make single modules again, while here all or nothing of a layer is (nothing would take more memory than there
-    // is); and the all-to-alls of tokens, two thirds of a forward at the network's data sheet, hidden behind computing.
-    void whatDeepSeekIsShortOfIsFp8RecomputationAndExposedExchanges()
+    // What makes DeepSeek-V3 come out too fast: products of any shape at half of the peak, experts' too, and exchanges
+    // at the network's data sheet. Sent as copies, one after the other with computing, they made up for each other.
+    void eachThingThatDeepSeekGainsByIsAStep()
     {
         const Row& row = *std::find_if(std::begin(rows), std::end(rows),
                                        [](const Row& each) { return std::string_view(each.model) == "deepseek-v3"; });
         PlanRequest request = requestOf(row);
-        const PlanResult fp8 = findPlans(request);
-        request.shape.products = ProductType::Own;
-        const PlanResult bf16 = findPlans(request);
-        QVERIFY(fp8.plans.front().setting.recompute == Recompute::Full);
-        const auto share = [&](const Design& design) {
-            const double tokens = static_cast<double>(row.batch) * row.sequence / row.devices;
-            return tokens / (static_cast<double>(predict(design).metrics.makespan) * 1e-9) / row.published;
+        const auto share = [&] {
+            const PlanResult found = findPlans(request);
+            return found.plans.front().tokensPerSecondPerDevice / row.published;
         };
-        const auto hidden = [](const Design& design) {
-            Parallelism parallel = design.workload->shape.parallel;
-            parallel.overlap = 1;
-            return withParallelism(design, parallel);
-        };
+        const double asItRan = share();
+        request.families = {"interleaved-1f1b"};
+        const double apart = share();
+        request.shape.parallel.nodeDispatch = false;
+        const double copies = share();
+        request.shape.setPrecision(*precisionNamed("bf16"));
+        const double bf16 = share();
+        qInfo("of what was published: bf16 %.3f, FP8 %.3f, tokens once to each node %.3f, combined %.3f", bf16, copies,
+              apart, asItRan);
         const auto isAbout = [](double found, double expected) { return std::abs(found - expected) < 0.015; };
-        const Design again = fp8.plans.front().design, kept = withRecompute(again, {});
-        const double whole = share(bf16.plans.front().design), twice = share(again), none = share(kept),
-                     overlapped = share(hidden(kept));
-        qInfo(
-            "of what was published: bf16 %.3f, FP8's rate %.3f, and nothing made again %.3f, and exchanges hidden %.3f",
-            whole, twice, none, overlapped);
-        QVERIFY(isAbout(whole, 0.426));
-        QVERIFY(isAbout(twice, 0.503));
-        QVERIFY(isAbout(none, 0.725));
-        QVERIFY(isAbout(overlapped, 0.961));
-        Bytes peak = 0;
-        for (const DeviceMetrics& device : predict(kept).metrics.devices)
-            peak = std::max(peak, device.peakBytes);
-        QVERIFY(peak > kept.cluster.devices.front().memory);
+        QVERIFY(isAbout(bf16, 0.488));
+        QVERIFY(isAbout(copies, 0.858));
+        QVERIFY(isAbout(apart, 1.218));
+        QVERIFY(isAbout(asItRan, 1.732));
     }
 };
 
