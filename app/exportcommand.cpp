@@ -43,7 +43,7 @@ struct ExportCommandOptions {
             ->type_name("FILE");
         command
             .add_option("--trace", trace,
-                        "chrome, perfetto and the tables: a trace of the design, shown beside the prediction")
+                        "chrome, perfetto, page and the tables: a trace of the design, shown beside the prediction")
             ->type_name("TRACE");
         step.addTo(command);
         stretch.addTo(command, "--until");
@@ -157,7 +157,7 @@ void run(const ExportCommandOptions& options)
     if (!tracePath.empty()) {
         if (!format.times)
             throw Error("--trace", "this format has no times",
-                        "use it with chrome, perfetto, blocks-csv or metrics-csv");
+                        "use it with chrome, perfetto, page, blocks-csv or metrics-csv");
         const TraceReader trace(tracePath);
         StepChoice::Chosen chosen = options.step.of(trace, prediction.program);
         printDiagnostics(warningOfMissing(prediction.program, chosen.timeline, tracePath, chosen.name));

@@ -10,6 +10,7 @@
 #include "core/exchange/perfetto.h"
 #include "core/exchange/pytorchcsv.h"
 #include "core/exchange/saillines.h"
+#include "core/exchange/sharedpage.h"
 #include "core/exchange/torchtitan.h"
 #include "core/predict/predict.h"
 
@@ -40,7 +41,12 @@ void perfetto(const Design&, const Prediction& prediction, const ExportOptions& 
     perfettoTrace(prediction.program, prediction.timeline, options.measured, to, options.predictedCurve);
 }
 
-constexpr std::array<ExportFormat, 14> exporters{{
+void page(const Design& design, const Prediction& prediction, const ExportOptions& options, const Pieces& to)
+{
+    sharedPage(design, prediction, options.measured, options.predictedCurve, to);
+}
+
+constexpr std::array<ExportFormat, 15> exporters{{
     {"pytorch-csv", "PyTorch schedule, computations only", "csv",
      "torch.distributed.pipelining adds the communication itself",
      [](const Design& d, const ExportOptions&) { return pytorchCsv(d); }},
@@ -71,6 +77,9 @@ constexpr std::array<ExportFormat, 14> exporters{{
      Curves::OneByOne},
     {"perfetto", "Perfetto trace of the prediction", "perfetto-trace",
      "for ui.perfetto.dev, predicted and measured as sibling tracks", nullptr, perfetto, Curves::OneByOne},
+    {"page", "page to share", "html",
+     "one file for a browser: zoom, click a block and read what it waits for, memory and idle time, a run beside it",
+     nullptr, page, Curves::OneByOne},
     {"blocks-csv", "table of the blocks", "csv", "start and end of every block, predicted and measured", nullptr,
      withTimes<blocksCsv>},
     {"metrics-csv", "table of the metrics", "csv", "busy and idle time of every device by cause", nullptr,

@@ -105,6 +105,22 @@ std::vector<TaskId> criticalPath(const Program& program, const Timeline& timelin
     return path;
 }
 
+LatestInput latestInput(const Program& program, const Timeline& timeline, TaskId task)
+{
+    LatestInput cause;
+    if (const TaskId data = program.afterData[task]; data != none)
+        cause = {data, timeline.end[data], false};
+    const auto less = [](const Program::ExtraDependency& a, TaskId b) { return a.task < b; };
+    auto extra = std::lower_bound(program.extraDependencies.begin(), program.extraDependencies.end(), task, less);
+    for (; extra != program.extraDependencies.end() && extra->task == task; ++extra) {
+        if (extra->after == none && extra->earliestStart > cause.ready)
+            cause = {none, extra->earliestStart, true};
+        else if (extra->after != none && timeline.end[extra->after] > cause.ready)
+            cause = {extra->after, timeline.end[extra->after], false};
+    }
+    return cause;
+}
+
 std::vector<Nanoseconds> slack(const Program& program, const Timeline& timeline)
 {
     const std::size_t count = program.tasks.size();

@@ -12,6 +12,14 @@ namespace pipewright {
 /// included. Ties go to the predecessor on the same device. O(tasks on the path).
 std::vector<TaskId> criticalPath(const Program& program, const Timeline& timeline);
 
+/// What a task waits for apart from its device's order.
+struct LatestInput {
+    TaskId after = none;   ///< the one that ends last; none: a pin, or no dependency
+    Nanoseconds ready = 0; ///< when the task may start
+    bool pin = false;
+};
+LatestInput latestInput(const Program& program, const Timeline& timeline, TaskId task);
+
 /// How much later each task could end without a later makespan. O(tasks), one backward pass.
 std::vector<Nanoseconds> slack(const Program& program, const Timeline& timeline);
 

@@ -2,6 +2,7 @@
 // Walks back along the latest dependency of each start. O(chain length) after finding the block.
 #include "gui/inspector/blockexplanation.h"
 
+#include "core/predict/criticalpath.h"
 #include "core/program/replicasums.h"
 #include "gui/document/document.h"
 #include "gui/widgets/words.h"
@@ -14,29 +15,6 @@
 namespace pipewright {
 
 namespace {
-
-/// The latest dependency of a task, apart from its device's order.
-struct LatestInput {
-    TaskId after = none;   ///< none: a pin, or no dependency
-    Nanoseconds ready = 0; ///< when the task may start
-    bool pin = false;
-};
-
-LatestInput latestInput(const Program& program, const Timeline& timeline, TaskId task)
-{
-    LatestInput cause;
-    if (const TaskId data = program.afterData[task]; data != none)
-        cause = {data, timeline.end[data], false};
-    const auto less = [](const Program::ExtraDependency& a, TaskId b) { return a.task < b; };
-    auto extra = std::lower_bound(program.extraDependencies.begin(), program.extraDependencies.end(), task, less);
-    for (; extra != program.extraDependencies.end() && extra->task == task; ++extra) {
-        if (extra->after == none && extra->earliestStart > cause.ready)
-            cause = {none, extra->earliestStart, true};
-        else if (extra->after != none && timeline.end[extra->after] > cause.ready)
-            cause = {extra->after, timeline.end[extra->after], false};
-    }
-    return cause;
-}
 
 /// The compute task behind a dependency: the task itself, or the producer of transferred data.
 TaskId producer(const Program& program, TaskId task)

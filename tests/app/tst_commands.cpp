@@ -113,7 +113,8 @@ private Q_SLOTS:
             << "32 heads cannot be shared out over 3 members";
         QTest::newRow("a precision nobody knows")
             << "predict 1f1b --devices 2 --microbatches 2 --model llama-3-8b --precision fp9"
-            << "--precision: error: \"fp9\" is not known (use one of fp32, bf16, fp8, nvfp4)";
+            << "--precision: error: \"fp9\" is not known (use one of fp32, bf16, fp8, fp8-parameters, nvfp4, "
+               "nvfp4-parameters)";
         QTest::newRow("a precision without a model") << "predict 1f1b --devices 2 --microbatches 2 --precision fp8"
                                                      << "--precision: error: says what a model";
         QTest::newRow("a precision that the device does not have")
