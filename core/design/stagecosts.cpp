@@ -10,6 +10,7 @@
 #include "core/design/groupcosts.h"
 #include "core/design/membertimes.h"
 #include "core/design/operationtimes.h"
+#include "core/design/stageparameters.h"
 #include "core/model/autogradstage.h"
 #include "core/model/frameworklayers.h"
 #include "core/model/layersofgraph.h"
@@ -67,24 +68,6 @@ int stageOfLayer(const std::vector<std::span<const Layer>>& stages, const std::s
     return -1;
 }
 
-// A tied head's copy counts on its embedding's stage too; SharedParameter says where they are one.
-std::int64_t parametersOf(std::span<const Layer> layers)
-{
-    std::int64_t count = 0;
-    for (const Layer& layer : layers)
-        count += layer.parameters;
-    return count;
-}
-
-/// Those with gradients and optimizer state.
-std::int64_t trainedParametersOf(std::span<const Layer> layers)
-{
-    std::int64_t count = parametersOf(layers);
-    for (const Layer& layer : layers)
-        count -= layer.frozenParameters;
-    return count;
-}
-
 void fillAutogradBytes(const Workload& workload, std::span<const Layer> layers, StageCosts& stage)
 {
     const std::size_t begin = layers.data() - workload.layers.data();
@@ -101,62 +84,6 @@ void fillAutogradBytes(const Workload& workload, std::span<const Layer> layers, 
 Recompute recomputeOf(const MemoryChoices& choices, std::size_t stage)
 {
     return stage < choices.recompute.size() ? choices.recompute[stage] : Recompute::None;
-}
-
-/// Of so many parameters of a stage, and among them `experts` of experts, those that one device has when the copies
-/// that the model's degrees count share them out. Copies of an expert are fewer.
-std::int64_t sharedOut(const Parallelism& parallel, const Zero& zero, std::int64_t all, std::int64_t experts)
-{
-    const std::int64_t copies =
-        std::int64_t(parallel.data) * (zero.over == Zero::Over::DataAndContext ? parallel.context : 1);
-    // Folded, the devices with an expert see other parts of the same sequences where there are fewer copies.
-    const std::int64_t holders = !parallel.foldedExperts         ? copies / parallel.expert
-                                 : zero.over == Zero::Over::Data ? std::min(copies, parallel.holdersOfExpert())
-                                                                 : parallel.holdersOfExpert();
-    const auto share = [](std::int64_t count, std::int64_t over) { return (count + over - 1) / over; };
-    return share(all - experts, copies) + share(experts, std::max<std::int64_t>(1, holders));
-}
-
-std::int64_t expertParametersOf(std::span<const Layer> layers)
-{
-    std::int64_t experts = 0;
-    for (const Layer& layer : layers)
-        experts += layer.expertParameters;
-    return experts;
-}
-
-/// Parameters of a stage whose optimizer state one device keeps.
-std::int64_t updatedParametersOf(const Parallelism& parallel, const Zero& zero, std::span<const Layer> layers)
-{
-    const std::int64_t trained = trainedParametersOf(layers);
-    return zero.level == 0 ? trained : sharedOut(parallel, zero, trained, expertParametersOf(layers));
-}
-
-/// Per parameter: of those that are held in fp32 (FSDP's mixed precision) copies in the model's type are gathered.
-int gatheredBytes(const StateBytesPerParameter& state, DataType type)
-{
-    return std::min(state.parameter, bytesOf(type));
-}
-
-/// Parameters of a stage that exist in the products' type alone.
-struct NarrowParameters {
-    std::int64_t all = 0, experts = 0; ///< of these, experts'
-};
-NarrowParameters narrowParametersOf(const ModelShape& shape, std::span<const Layer> layers)
-{
-    NarrowParameters narrow;
-    for (const Layer& layer : layers)
-        if (shape.narrowParameters) {
-            narrow.all += layer.narrowParameters;
-            narrow.experts += layer.narrowExpertParameters;
-        }
-    return narrow;
-}
-
-/// Of so many parameters, `narrow` of them in the products' type and the others of so many bytes each.
-Bytes parameterBytes(const ModelShape& shape, std::int64_t count, std::int64_t narrow, int each)
-{
-    return (count - narrow) * each + (narrow > 0 ? bytesIn(shape.products, narrow) : 0);
 }
 
 void fillBytes(const Workload& workload, std::span<const Layer> layers, Recompute recompute, const Zero& zero,
