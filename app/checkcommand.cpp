@@ -122,7 +122,7 @@ void addFaults(const Design& design, Diagnostics& found)
 {
     try {
         requirePossible(design, {});
-        const Diagnostics notes = notesForTorch(design);
+        const Diagnostics notes = notesForTorch(design, {});
         found.insert(found.end(), notes.begin(), notes.end());
     } catch (const Error& error) {
         found.insert(found.end(), error.diagnostics().begin(), error.diagnostics().end());

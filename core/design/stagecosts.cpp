@@ -68,10 +68,10 @@ int stageOfLayer(const std::vector<std::span<const Layer>>& stages, const std::s
     return -1;
 }
 
-void fillAutogradBytes(const Workload& workload, std::span<const Layer> layers, StageCosts& stage)
+void fillAutogradBytes(const Workload& workload, std::span<const Layer> layers, Recompute recompute, StageCosts& stage)
 {
     const std::size_t begin = layers.data() - workload.layers.data();
-    const AutogradStage held = autogradStage(workload.layers, begin, layers.size());
+    const AutogradStage held = autogradStage(workload.layers, begin, layers.size(), recompute);
     stage.savedUntilInputGrad = held.untilInputGrad;
     stage.savedUntilWeightGrad = held.untilWeightGrad;
     stage.savedFromInputGrad = stage.sparedByBackward = held.fromInputGrad;
@@ -105,8 +105,8 @@ void fillBytes(const Workload& workload, std::span<const Layer> layers, Recomput
     stage.workspaceWeightGrad = of.workspace.weightGrad;
     stage.workspaceBackward = of.workspace.backward;
     stage.workspaceRecompute = of.workspace.recompute;
-    if (workload.shape.autograd && recompute == Recompute::None)
-        fillAutogradBytes(workload, layers, stage);
+    if (workload.shape.autograd && !recompute.byBlock()) // of a table, which is not recomputed selectively
+        fillAutogradBytes(workload, layers, recompute, stage);
     const std::int64_t trained = trainedParametersOf(layers), all = parametersOf(layers);
     const NarrowParameters narrow = narrowParametersOf(workload.shape, layers);
     stage.parameters = parameterBytes(workload.shape, all, narrow.all, workload.state.parameter);

@@ -10,6 +10,9 @@ namespace pipewright {
 
 namespace {
 
+/// The state of PyTorch's random numbers on CPUs, of which every checkpoint keeps a copy.
+constexpr Bytes generatorState = 5056;
+
 Bytes savedBytes(const Layer& layer)
 {
     Bytes bytes = 0;
@@ -80,6 +83,46 @@ public:
         return sum;
     }
 
+    /// Of layers that are recomputed `together` at a time: what F keeps besides the stage's own input.
+    Bytes keptToRecompute(int together) const
+    {
+        Bytes sum = m_layers.back().autograd.savedByLoss;
+        for (std::size_t first = 0; first < m_layers.size(); first += together)
+            sum += (first > 0 ? m_input[first] : 0) + generatorState;
+        return sum;
+    }
+
+    /// An upper bound: a layer that is not kept may free some tensors before it makes its last.
+    Bytes forwardToRecompute() const
+    {
+        Bytes most = 0;
+        for (std::size_t i = 0; i < m_layers.size(); ++i)
+            most = std::max(most, m_saved[i] + m_layers[i].outputBytes + m_layers[i].autograd.workspaceForward);
+        return most;
+    }
+
+    Bytes backwardThatRecomputes(int together) const
+    {
+        Bytes most = 0, released = 0;
+        for (std::size_t end = m_layers.size(); end > 0;) {
+            const std::size_t first = (end - 1) / together * together;
+            // What a layer saves of the range's input is there already.
+            Bytes made = m_layers[first].autograd.input - m_input[first];
+            for (std::size_t i = first; i < end; ++i)
+                made += m_saved[i] - m_layers[i].autograd.savedByLoss;
+            most =
+                std::max(most, made + gradientBehind(end - 1) + m_layers[end - 1].autograd.workspaceForward - released);
+            for (std::size_t i = end; i-- > first;) {
+                most = std::max(most, made + gradientBehind(i) + m_input[i] + m_layers[i].autograd.workspaceBackward
+                                          - released);
+                made -= m_saved[i] - m_layers[i].autograd.savedByLoss;
+            }
+            released += (first > 0 ? m_input[first] : 0) + generatorState + m_layers[end - 1].autograd.savedByLoss;
+            end = first;
+        }
+        return most;
+    }
+
     /// Saved bytes that I frees: those kept until the input gradient, in the layers down to the topmost one with
     /// weights.
     Bytes aboveTheLastWeight() const
@@ -113,7 +156,7 @@ private:
 
 } // namespace
 
-AutogradStage autogradStage(const std::vector<Layer>& model, std::size_t begin, std::size_t count)
+AutogradStage autogradStage(const std::vector<Layer>& model, std::size_t begin, std::size_t count, Recompute recompute)
 {
     const std::span<const Layer> layers = std::span(model).subspan(begin, count);
     const bool first = begin == 0, last = begin + count == model.size();
@@ -121,6 +164,15 @@ AutogradStage autogradStage(const std::vector<Layer>& model, std::size_t begin, 
     const Passes passes(layers, input);
     const Bytes keptInput = first ? 0 : layers.front().autograd.input, keptOutput = layers.back().autograd.output;
     AutogradStage stage;
+    if (recompute != Recompute::None) {
+        const Bytes kept = passes.keptToRecompute(recompute.layers) + keptOutput;
+        (first ? stage.untilWeightGrad : stage.untilInputGrad) = kept;
+        stage.fromInputGrad = first ? output : 0;
+        stage.workspaceForward = std::max<Bytes>(0, passes.forwardToRecompute() - output);
+        stage.workspaceBackward = std::max<Bytes>(0, passes.backwardThatRecomputes(recompute.layers) - input);
+        (first ? stage.workspaceWeightGrad : stage.workspaceInputGrad) = stage.workspaceBackward;
+        return stage;
+    }
     stage.untilInputGrad = first ? 0 : passes.aboveTheLastWeight() + keptOutput;
     stage.untilWeightGrad = passes.saved() + keptInput + keptOutput - stage.untilInputGrad;
     // The input counts as kept and as received, but F holds it once.

@@ -7,9 +7,14 @@
 //     between its layers where a weight gradient starts from them.
 //   - The first stage's input requires no gradient, so its I does nothing and its W does the full backward.
 //   - A full backward frees each layer's tensors as it passes through the layer.
+//   - Where the backward recomputes (torch.utils.checkpoint), F keeps the input of every recomputed range of layers,
+//   the
+//     state of the random numbers, and what the loss saved. The backward recomputes a range, then frees it. It runs
+//     whole there: I does it all, and W nothing (in the first stage the other way round).
 // Values in flight between stages that the Program counts as received or to be sent are left out here.
 #pragma once
 
+#include "core/base/recompute.h"
 #include "core/model/workload.h"
 
 #include <cstddef>
@@ -24,7 +29,8 @@ struct AutogradStage {
     bool operator==(const AutogradStage&) const = default;
 };
 
-/// The stage of `count` layers from `begin` on. O(count).
-AutogradStage autogradStage(const std::vector<Layer>& model, std::size_t begin, std::size_t count);
+/// The stage of `count` layers from `begin` on, which recomputes nothing or in full. O(count).
+AutogradStage autogradStage(const std::vector<Layer>& model, std::size_t begin, std::size_t count,
+                            Recompute recompute = Recompute::None);
 
 } // namespace pipewright

@@ -76,6 +76,11 @@ Diagnostics checkTable(const ModelShape& shape)
                   fmt::format("{} keeps {} for its weight gradient, more than the {} that it keeps",
                               inQuotes(layer.name), exactSize(layer.savedForWeightGrad), exactSize(layer.saved)),
                   "it is a part of what is saved");
+        if (layer.autograd.savedByLoss > layer.saved)
+            fault(where,
+                  fmt::format("{} keeps {} for the loss, more than the {} that it keeps", inQuotes(layer.name),
+                              exactSize(layer.autograd.savedByLoss), exactSize(layer.saved)),
+                  "it is a part of what is saved");
     }
     if (const Parallelism copies{.data = shape.parallel.data, .overlap = shape.parallel.overlap};
         !(shape.parallel == copies))

@@ -20,6 +20,7 @@ void forEachAutogradField(Held& held, Visit visit)
     visit("kept_gradient", held.gradient);
     visit("kept_input", held.input);
     visit("kept_output", held.output);
+    visit("saved_by_loss", held.savedByLoss);
     visit("workspace_forward", held.workspaceForward);
     visit("workspace_input_grad", held.workspaceInputGrad);
     visit("workspace_weight_grad", held.workspaceWeightGrad);

@@ -116,6 +116,7 @@ struct AutogradBytes {
     Bytes gradient = 0;      ///< the part of the output's gradient that stays from I until W
     Bytes input = 0;         ///< the part of the input that a stage beginning here keeps, though no layer does
     Bytes output = 0;        ///< the part of the output that a stage ending here keeps, though no layer does
+    Bytes savedByLoss = 0;   ///< the part of what F keeps that is not the layer's own: that of the loss behind it
     Bytes workspaceForward = 0, workspaceInputGrad = 0, workspaceWeightGrad = 0, workspaceBackward = 0;
     bool operator==(const AutogradBytes&) const = default;
 };

@@ -4,6 +4,7 @@
 #include "core/design/designbuilder.h"
 #include "core/exchange/exchange.h"
 #include "core/json/jsonvalue.h"
+#include "core/model/recomputedtensors.h"
 #include "core/schedule/ordergraph.h"
 #include "core/schedule/replicas.h"
 #include "core/schedule/weightplan.h"
@@ -28,6 +29,21 @@ std::string firstBlock(const Schedule& schedule, Asked asked)
             if (asked(block))
                 return fmt::format("device {}, {}", device, toString(block));
     return "schedule";
+}
+
+/// What the ranks recompute: per stage how many layers together, and which layers of the model keep their activations.
+JsonValue recomputeOf(const Design& design)
+{
+    JsonValue together = JsonValue::array(), kept = JsonValue::array();
+    for (int stage = 0; stage < design.schedule.stages(); ++stage) {
+        const Recompute recompute = design.schedule.recomputeOf(stage);
+        together.push_back(recompute.insideBackward() ? recompute.layers : 0);
+    }
+    if (design.workload && !hasStandInModel(design))
+        for (std::size_t layer = 0; layer < design.workload->layers.size(); ++layer)
+            if (!isCheckpointed(design.workload->layers[layer].kind))
+                kept.push_back(layer);
+    return JsonValue{{"layers_together", std::move(together)}, {"kept_layers", std::move(kept)}};
 }
 
 } // namespace
@@ -70,11 +86,13 @@ void requirePossible(const Design& design, const TorchOptions& options)
     if (const auto again = firstBlock(schedule, [](const Block& block) { return block.op == Op::R; });
         again != "schedule")
         throw Error(again, "PyTorch's schedules have no block that recomputes",
-                    "use checkpoints within your layers, and a schedule without these blocks");
-    if (!schedule.recompute.empty())
-        throw Error("schedule.recompute", "this run does not wrap your layers in checkpoints",
-                    "make the design with --recompute none, and use torch.utils.checkpoint within your layers: they "
-                    "are measured with it");
+                    "make the design with --recompute full: the backward makes one layer after another again");
+    if (!options.syntheticStages
+        && std::any_of(schedule.recompute.begin(), schedule.recompute.end(),
+                       [](Recompute each) { return each.coresOnly(); }))
+        throw Error("schedule.recompute", "which of your module's operations are its attention is not known here",
+                    "make the design with --recompute full, or with none and use torch.utils.checkpoint around the "
+                    "attention within your layers: they are measured with it");
     if (std::find(schedule.offload.begin(), schedule.offload.end(), true) != schedule.offload.end())
         throw Error("schedule.offload", "PyTorch's schedules copy nothing to the host's memory",
                     "make the design with --offload none, and let your layers save on the host "
@@ -120,9 +138,19 @@ JsonValue versionsOf(const Design& design)
     return versions;
 }
 
-Diagnostics notesForTorch(const Design& design)
+Diagnostics notesForTorch(const Design& design, const TorchOptions& options)
 {
     Diagnostics notes = notesOfCopies(design);
+    const auto isHalfOfRecomputing = [&design, &options](const Block& block) {
+        return !options.syntheticStages && isHalfBackward(block.op)
+               && design.schedule.recomputeOf(block.stage).insideBackward();
+    };
+    if (const std::string place = firstBlock(design.schedule, isHalfOfRecomputing); place != "schedule")
+        notes.push_back(
+            {Severity::Note, place,
+             "where layers are recomputed, I runs the whole backward and W has nothing to do: PyTorch would "
+             "recompute a layer for each part of its backward",
+             "take a family with full backwards, such as 1f1b, or --recompute none"});
     if (productsOf(design) != ProductType::Own)
         notes.push_back({Severity::Note, "model.products",
                          fmt::format("your modules multiply in the types that they have: predicted are products in {}",
@@ -134,7 +162,7 @@ Diagnostics notesForTorch(const Design& design)
 std::string torchJob(const Design& design, const TorchOptions& options, Diagnostics& notes)
 {
     requirePossible(design, options);
-    const Diagnostics differences = notesForTorch(design);
+    const Diagnostics differences = notesForTorch(design, options);
     notes.insert(notes.end(), differences.begin(), differences.end());
     JsonValue job;
     job["version"] = 1;
@@ -146,6 +174,7 @@ std::string torchJob(const Design& design, const TorchOptions& options, Diagnost
     job["microbatches"] = design.schedule.microbatches;
     job["device_of_stage"] = design.schedule.deviceOfStage;
     job["layers_per_stage"] = design.layersPerStage.empty() ? JsonValue() : JsonValue(design.layersPerStage);
+    job["recompute"] = design.schedule.recompute.empty() ? JsonValue() : recomputeOf(design);
     job["partition_of_module"] = design.workload && !hasStandInModel(design);
     const bool updates = hasUpdates(design.schedule);
     if (updates) {
@@ -165,7 +194,8 @@ std::string torchJob(const Design& design, const TorchOptions& options, Diagnost
             std::copy_if(order.diagnostics.begin(), order.diagnostics.end(), std::back_inserter(notes),
                          [](const Diagnostic& each) { // the ranks do these themselves
                              return each.severity != Severity::Note && each.where != "dataflow.shared"
-                                    && each.where != "model.parallel" && each.where != "schedule.zero";
+                                    && each.where != "model.parallel" && each.where != "schedule.recompute"
+                                    && each.where != "schedule.zero";
                          });
     }
     job["module"] = options.syntheticStages ? JsonValue() : JsonValue(options.module);

@@ -35,7 +35,7 @@ struct TorchOptions {
 };
 
 /// What the ranks do otherwise than the design says.
-Diagnostics notesForTorch(const Design& design);
+Diagnostics notesForTorch(const Design& design, const TorchOptions& options);
 
 /// With updates within the step the ranks get their lists of blocks with the weight version that each reads
 /// (pipewright/versionedrun.py); other orders go through PyTorch's schedule runtime. Throws Error for what cannot run:

@@ -6,7 +6,7 @@
 #   - some families run on Gloo processes with the gradients of a plain run; what was trained here is trained there;
 #   - a model of somebody's is profiled, run on four ranks, killed and cancelled;
 #   - a look finds what modules of somebody's hold (shared and frozen parameters, tuples, …), and some run on two ranks;
-#   - two copies of a pipeline share out parameters (ZeRO 3) on four ranks.
+#   - two copies of a pipeline share out parameters (ZeRO 3) on four ranks, and backwards recompute layers on two.
 # And with --all:
 #   - configurations of every class of the supported model types have the parameters of the transformers package's models;
 #   - every family that a PyTorch schedule can express, and schedules at random, run as computations alone and with
@@ -133,6 +133,7 @@ if [ $all = 0 ]; then
     "$python" "$here/own_modules.py" Looks Reports Shared.test_a_run_sums_the_gradients_of_a_shared_parameter \
         Shared.test_a_profile_records_it_and_designs_of_it_reduce \
         Numbers.test_a_loss_that_is_nan_is_recorded_and_said "$pipewright" || failed=1
+    "$python" "$here/recomputing.py" --short --python "$python" "$pipewright" || [ $? = 77 ] || failed=1
     "$python" "$here/shared_states.py" --short --python "$python" "$pipewright" || [ $? = 77 ] || failed=1
     [ $failed = 0 ] && echo "tests/torch: everything agrees (the rest: tests/torch/run.sh --all)"
     exit $failed
@@ -244,6 +245,7 @@ printf '%s\n' "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1" "1RECV_F1,1R
 "$python" "$here/own_model.py" --families 1f1b,zb-v --python "$python" "$pipewright" || failed=1
 
 # Copies of a pipeline that share out its states.
+"$python" "$here/recomputing.py" --python "$python" "$pipewright" || [ $? = 77 ] || failed=1
 "$python" "$here/shared_states.py" --python "$python" "$pipewright" || [ $? = 77 ] || failed=1
 
 # Modules with all that a pipeline has to know of.

@@ -3,7 +3,10 @@
 layer. Stages, the whole module of the gradient check and the profile all call layers so.
 """
 
+import functools
+
 import torch
+from torch.utils.checkpoint import checkpoint
 
 
 def as_tuple(output):
@@ -16,13 +19,28 @@ def as_output(values):
     return values[0] if len(values) == 1 else values
 
 
+def through(layers, *values):
+    """Values through some layers."""
+    for layer in layers:
+        values = as_tuple(layer(*values))
+    return values
+
+
 class Chain(torch.nn.Sequential):
-    """A stage of the user's layers. Its parameters have the names that nn.Sequential gives them."""
+    """A stage of the user's layers. Its parameters have the names that nn.Sequential gives them.
+
+    `recomputed`: ranges of layers (first, behind the last), ascending. Of each only the input is kept, and the backward
+    makes the range again before it goes through it, with the random numbers of the forward."""
+
+    recomputed = ()
 
     def forward(self, *values):
-        for layer in self:
-            values = as_tuple(layer(*values))
-        return as_output(values)
+        layers, at = list(self), 0
+        for first, end in self.recomputed:
+            values = through(layers[at:first], *values)
+            values = checkpoint(functools.partial(through, layers[first:end]), *values, use_reentrant=False)
+            at = end
+        return as_output(through(layers[at:], *values))
 
 
 def with_values_to_send(module, last):

@@ -72,7 +72,7 @@ class LocalRunner(VersionedBlocks):
         self.source = source_of(job)
         self.batches = job["versions"]["batches"]
         self.order = merged(job["versions"]["order"], job["stages"])
-        self.modules = self.source.stages(range(job["stages"]))
+        self.modules = self.source.stages(range(job["stages"]))  # without recomputation, which changes no value
         self.ties = Ties(self.source.tied)
         self.errors, self.loss = [], self.source.loss()
         self.versions = {stage: StageVersions(stage, module, self.source, self.order, job["versions"]["optimizer"],

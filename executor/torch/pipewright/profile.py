@@ -158,6 +158,7 @@ class Profiler:
         inputs = self.chain.fresh(values)
         with kept.hooks():
             made = self._call(index, inputs)
+            of_layer = kept.all()
             output = self._with_loss(index, made)
         saved, pointers = kept.all(), set(kept.sizes) | known
         kept_input = 0 if index == 0 else bytes_of(inputs, but_not=kept.sizes)
@@ -219,7 +220,8 @@ class Profiler:
         quarters = statistics.quantiles(sums, n=4)
         numbers["spread"] = (quarters[2] - quarters[0]) / 2 / statistics.median(sums)
         numbers.update(saved=saved, saved_for_weight_grad=min(saved, still), saved_from_input_grad=lasting, output=size,
-                       kept_input=kept_input, kept_output=kept_output, kept_gradient=kept_gradient, rounds=len(sums), **memory,
+                       kept_input=kept_input, kept_output=kept_output, saved_by_loss=saved - of_layer, kept_gradient=kept_gradient,
+                       rounds=len(sums), **memory,
                        parameters=sum(map(self.look.bytes_of, layer.parameters())),
                        frozen=sum(self.look.bytes_of(p) for p in layer.parameters() if not p.requires_grad),
                        **self._shared_of(index))

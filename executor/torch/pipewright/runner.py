@@ -115,16 +115,18 @@ class Runner:
 
     def build(self, split):
         """This rank's stages, on its device. Rank 0 looks at the whole module before; `split`: also at whether its
-        backwards can be split. Returns the stages whose backwards cannot."""
+        backwards can be split. Returns the stages whose backwards cannot, or recompute: for a backward in parts,
+        torch.utils.checkpoint would recompute a layer for each part."""
         mine = [stage for stage, rank in enumerate(self.job["device_of_stage"]) if rank == self.design_rank]
         layers = self.source.layers()
         self.modules = self.source.stages(mine, layers)
         for note in self.source.notes if self.rank == 0 else []:
             self.stream.line(note=note)
         unsplittable = set() if self.job["synthetic"] else self._look(layers, split)
+        recomputing = self.source.recompute(self.modules)
         for stage in mine:
             self.modules[stage].to(self.device)
-        return unsplittable
+        return unsplittable | recomputing
 
     def _look(self, layers, split):
         """Rank 0 looks; the others hear that it goes on, part by part, and then what it found."""

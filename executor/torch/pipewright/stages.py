@@ -46,6 +46,20 @@ class Source:
             made = {stage: Chain(*layers[starts[stage] : starts[stage] + counts[stage]]) for stage in wanted}
         return {stage: with_values_to_send(module, stage + 1 == count) for stage, module in made.items()}
 
+    def recompute(self, stages):
+        """Lets the backwards of {stage: Chain} make layers again as the design says. Returns the stages that do."""
+        design = self.job["recompute"]
+        if not design:
+            return set()
+        if self.module.by_stage:
+            raise Refused("schedule.recompute", f"{self.module.file} builds stages, and what their layers are is not known here",
+                          "write build() that returns the list of layers, or make the design with --recompute none and use "
+                          "torch.utils.checkpoint within your stages")
+        for stage, module in stages.items():
+            module.recomputed = ranges_to_recompute(design["layers_together"][stage], len(module), sum(self.counts[:stage]),
+                                                    design["kept_layers"])
+        return {stage for stage, module in stages.items() if module.recomputed}
+
     def parts(self, layers):
         """What a look goes through, one after the other: the layers, or the stages, each made when it is its turn."""
         count = self.job["stages"]
@@ -84,6 +98,20 @@ class Source:
         return None
 
 
+def ranges_to_recompute(together, count, start, kept):
+    """The ranges of a stage's `count` layers that are recomputed, `together` at a time (0: none). `start`: the model's number
+    of the first one; `kept`: layers, by that number, whose activations stay."""
+    ranges = []
+    for number in range(count if together else 0):
+        if start + number in kept:
+            continue
+        if ranges and ranges[-1][1] == number and number - ranges[-1][0] < together:
+            ranges[-1] = (ranges[-1][0], number + 1)
+        else:
+            ranges.append((number, number + 1))
+    return ranges
+
+
 class StandIn(torch.nn.Module):
     """A differentiable module with an output of the design's size."""
 
@@ -107,6 +135,9 @@ class SyntheticSource:
 
     def draws(self, rows, stage, microbatch):
         pass
+
+    def recompute(self, stages):
+        return set()  # the times of the design have it
 
     def stages(self, wanted, layers=None):
         return {stage: StandIn(max(1, self._times[stage]["output"] // 4)) for stage in wanted}

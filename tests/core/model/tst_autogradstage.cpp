@@ -87,6 +87,38 @@ private Q_SLOTS:
         QCOMPARE(last.fromInputGrad, Bytes(40 + 0 + 100)); // no gradient comes
     }
 
+    void aStageThatRecomputesKeepsTheInputsOfItsRanges()
+    {
+        constexpr Bytes random = 5056; // of each range
+        const AutogradStage each = autogradStage(layers(), 1, 2, Recompute::Full);
+        QCOMPARE(each.untilInputGrad, 100 + 2 * random); // the stage's own input is counted as received
+        QCOMPARE(each.untilWeightGrad, Bytes(0));
+        QCOMPARE(each.fromInputGrad, Bytes(0)); // I does all
+        QCOMPARE(each.workspaceWeightGrad, Bytes(0));
+        // The upper block, of which its input is there: 900 made again, its input's gradient and its own room. The
+        // lower one has a gradient behind it, but 100 + 5056 are gone.
+        QCOMPARE(each.workspaceBackward, Bytes(900 + 100 + 500 - 100));
+        QCOMPARE(each.workspaceInputGrad, each.workspaceBackward);
+        const AutogradStage both = autogradStage(layers(), 1, 2, Recompute::every(2));
+        QCOMPARE(both.untilInputGrad, random);
+        QCOMPARE(both.workspaceBackward, Bytes(900 + 1000 + 100 + 500 - 100));
+        const AutogradStage first = autogradStage(layers(), 0, 2, Recompute::Full);
+        QCOMPARE(first.untilInputGrad, Bytes(0)); // it does all in W
+        QCOMPARE(first.untilWeightGrad, 100 + 2 * random);
+        QCOMPARE(first.fromInputGrad, Bytes(100));
+        QCOMPARE(first.workspaceWeightGrad, first.workspaceBackward);
+    }
+
+    void whatTheLossSavedIsNotRecomputed()
+    {
+        std::vector<Layer> model = layers();
+        const AutogradStage before = autogradStage(model, 4, 1, Recompute::Full);
+        model.back().autograd.savedByLoss = 40;
+        const AutogradStage last = autogradStage(model, 4, 1, Recompute::Full);
+        QCOMPARE(last.untilInputGrad, before.untilInputGrad + 40);
+        QCOMPARE(last.workspaceBackward, before.workspaceBackward - 40);
+    }
+
     void costsOfStagesFollow()
     {
         ModelShape shape = tableShape("some", someLayers());

@@ -168,9 +168,9 @@ private slots:
         DesignRequest request = requestFor("1f1b", 2, 2);
         request.model = "llama-3-8b";
         request.cluster = "h100-node";
-        QVERIFY(notesForTorch(makeDesign(request)).empty());
+        QVERIFY(notesForTorch(makeDesign(request), {}).empty());
         request.precision = precisionNamed("fp8");
-        const Diagnostics notes = notesForTorch(makeDesign(request));
+        const Diagnostics notes = notesForTorch(makeDesign(request), {});
         QCOMPARE(notes.size(), std::size_t(1));
         compare(notes.front().what, "multiply in the types that they have: predicted are products in fp8");
     }

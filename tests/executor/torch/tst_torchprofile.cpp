@@ -16,8 +16,8 @@ using namespace pipewright::test;
 namespace {
 
 const std::string layers = R"(say '{"hello":0,"device":"CPU","torch":"9.9","layers":2,"data_type":"bf16","rows":4}'
-say '{"layer":"Embed","number":0,"forward":1000,"input_grad":10,"weight_grad":2000,"backward":2005,"saved":64,"saved_for_weight_grad":64,"saved_from_input_grad":0,"kept_gradient":0,"kept_input":0,"kept_output":0,"workspace_forward":7,"workspace_input_grad":0,"workspace_weight_grad":9,"workspace_backward":9,"output":512,"peak":null,"parameters":4096,"spread":0.01,"rounds":9}'
-say '{"layer":"Head","number":1,"forward":3000,"input_grad":1500,"weight_grad":1600,"backward":2900,"saved":96,"saved_for_weight_grad":32,"saved_from_input_grad":11,"kept_gradient":12,"kept_input":13,"kept_output":14,"workspace_forward":15,"workspace_input_grad":16,"workspace_weight_grad":17,"workspace_backward":18,"output":4,"peak":700,"parameters":2048,"spread":0.25,"rounds":7}'
+say '{"layer":"Embed","number":0,"forward":1000,"input_grad":10,"weight_grad":2000,"backward":2005,"saved":64,"saved_for_weight_grad":64,"saved_from_input_grad":0,"kept_gradient":0,"kept_input":0,"kept_output":0,"saved_by_loss":0,"workspace_forward":7,"workspace_input_grad":0,"workspace_weight_grad":9,"workspace_backward":9,"output":512,"peak":null,"parameters":4096,"spread":0.01,"rounds":9}'
+say '{"layer":"Head","number":1,"forward":3000,"input_grad":1500,"weight_grad":1600,"backward":2900,"saved":96,"saved_for_weight_grad":32,"saved_from_input_grad":11,"kept_gradient":12,"kept_input":13,"kept_output":14,"saved_by_loss":19,"workspace_forward":15,"workspace_input_grad":16,"workspace_weight_grad":17,"workspace_backward":18,"output":4,"peak":700,"parameters":2048,"spread":0.25,"rounds":7}'
 )";
 
 } // namespace
@@ -63,7 +63,7 @@ private slots:
         QCOMPARE(file.shape.table[1].backward, Nanoseconds(2900));
         QCOMPARE(file.shape.table[1].savedForWeightGrad, Bytes(32));
         QVERIFY(file.shape.autograd);
-        QCOMPARE(file.shape.table[1].autograd, (AutogradBytes{11, 12, 13, 14, 15, 16, 17, 18}));
+        QCOMPARE(file.shape.table[1].autograd, (AutogradBytes{11, 12, 13, 14, 19, 15, 16, 17, 18}));
         if (!csv)
             QCOMPARE(file.shape, profile.shape); // a table says neither its type nor its rows
     }
