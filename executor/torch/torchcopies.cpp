@@ -35,12 +35,6 @@ void requireKnown(const Design& design)
     for (const SharedParameter& shared : design.dataflow.shared) {
         if (!shared.joinsStages() || !countsCopies(design))
             continue;
-        if (zero.sharesGradients())
-            throw Error("dataflow.shared",
-                        fmt::format("stages {} and {} hold one parameter, whose gradients are summed over stages here "
-                                    "only where copies hold them whole",
-                                    shared.rootStage, shared.otherStage),
-                        "untie them, or make the design with --zero 1");
         if (const auto& deviceOf = design.schedule.deviceOfStage;
             deviceOf[shared.rootStage] == deviceOf[shared.otherStage])
             throw Error("dataflow.shared",

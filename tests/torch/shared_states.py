@@ -21,7 +21,7 @@ import sys
 import tempfile
 
 import transformer
-from own_model import MODEL, Pipewright, has_torch, profile
+from own_model import HERE, Pipewright, has_torch, profile
 
 MICROBATCHES, COPIES, DEVICES = 8, 2, 2
 WITHIN = 0.03
@@ -79,6 +79,23 @@ def size(text):
         if str(text).endswith(unit):
             return int(float(text.removesuffix(unit)) * factor)
     return 0  # a time
+
+
+def tied(pipewright, level):
+    """A head that is the embedding's matrix, on another rank: over three steps the gradients, and so the updates of both, are
+    the whole module's."""
+    module = os.path.join(HERE, "modules", "tied.py") + ":build"
+    pipewright.run("profile", "--torch", module, "--microbatches", "4", "--seconds", "0.01", "--python", pipewright.python, "-o",
+                   "tied-model.json", "--force")
+    for family in ("1f1b", "zb-h1"):
+        pipewright.run("new", family, "--devices", str(DEVICES), "--microbatches", "4", "--model", "tied-model.json",
+                       "--data-parallel", str(COPIES), "--zero", str(level), "-o", "tied.json", "--force")
+        check = pipewright.json("run", "tied.json", "--backend", "torch", "--module", module, "--python", pipewright.python,
+                                "--steps", "3", "-o", "tied.db", "--force")["gradient_check"]
+        assert check["reference"] == "whole-module" and check["max_relative_error"] <= 1e-6, (family, level, check)
+        summed = pipewright.count("tied.db", "StringIds WHERE value LIKE '%all_reduce over stages%'")
+        assert summed == 1, f"{family} at level {level}: the sum of the tied gradients is not recorded"
+        print(f"{family} at level {level}, tied: gradients differ by {check['max_relative_error']:.1g}")
 
 
 def refusals(pipewright):
@@ -222,6 +239,8 @@ def main():
         runs(pipewright, "1f1b", 2, always=lambda stages: sum(stage["parameters"] for stage in stages) // COPIES)
         for level in (0, 1):
             runs(pipewright, "1f1b", level)
+        for level in (2, 3):
+            tied(pipewright, level)
         refusals(pipewright)
         judge(pipewright)
     return 0

@@ -160,9 +160,6 @@ class Runner:
         if self.replicas.count > 1 and on_one_rank:
             raise Refused("--replicas", f"stages of one rank hold one parameter ({on_one_rank[0].text()}), which copies cannot "
                           "sum twice", "untie them, or take a family with one stage per device")
-        if self.source.tied and (self.job["zero"] or 0) >= 2:
-            raise Refused("schedule.zero", f"stages hold one parameter ({self.source.tied[0].text()}), whose gradients are summed "
-                          "only where copies hold them whole", "untie them, or make the design with --zero 1")
         return StageSums(self.dist, self.source.tied, owners, self.rank, self.job["replicas"], self.job["ranks"],
                          self.backend, self.timeout)
 

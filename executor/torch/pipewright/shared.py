@@ -3,7 +3,8 @@
 
 Every rank builds the whole module and keeps its stages, so it has a copy of such a parameter. After a step's backwards
 the copies' gradients are summed over their ranks, and equal optimizers then keep the copies equal. Stages of one rank
-hold one and the same tensor; the first of them updates it.
+hold one and the same tensor; the first of them updates it. Where copies of the pipeline share out gradients, the ranks of
+one copy have equal shares of the parameter, and sum those.
 """
 
 from .errors import Refused

@@ -135,9 +135,12 @@ private slots:
         compare(fault(copied(0, [](DesignRequest& request) { request.parallel->context = 2; })), "are groups");
         Design tied = copied(3);
         tied.dataflow.shared = {{0, 1, 64}};
-        compare(fault(tied), "stages 0 and 1 hold one parameter");
-        tied.schedule.zero.level = 1;
-        QCOMPARE(fault(tied), std::string("nothing"));
+        for (const int level : {1, 2, 3}) {
+            tied.schedule.zero.level = level;
+            QCOMPARE(fault(tied), std::string("nothing"));
+        }
+        tied.schedule.deviceOfStage = {0, 0};
+        compare(fault(tied), "stages 0 and 1 of one device hold one parameter");
         Design unknown = twoStages();
         unknown.costs.stages[0].gather = 5;
         unknown.schedule.zero.level = 3;
