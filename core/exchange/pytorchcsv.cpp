@@ -4,6 +4,7 @@
 
 #include "core/exchange/importedgathers.h"
 #include "core/exchange/pytorchcomms.h"
+#include "core/exchange/pytorchgathers.h"
 #include "core/program/compile.h"
 
 #include <fmt/format.h>
@@ -158,6 +159,8 @@ ExportedText pytorchCsv(const Design& given)
     }
     if (const auto block = misplacedLoss(design.schedule))
         result.diagnostics.push_back({Severity::Warning, "schedule", misplacedLossText(*block), std::string(lossHint)});
+    if (const auto elsewhere = gatheredElsewhere(schedule))
+        result.diagnostics.push_back(*elsewhere);
     return result;
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/base/diagnostic.h"
 #include "core/base/indexed.h"
+#include "core/exchange/pytorchgathers.h"
 
 #include <algorithm>
 #include <limits>
@@ -16,8 +17,6 @@ namespace pipewright {
 namespace {
 
 using Type = PytorchAction::Type;
-
-constexpr std::size_t gatheredStages = 3; ///< so many stages of a rank have their parameters gathered at a time
 
 /// What a rank appends in one turn: a block or the two of an overlapped pair; nothing for an action without values.
 using Turn = std::span<const Block>;
@@ -83,7 +82,8 @@ private:
             const auto [use, stage] = m_ahead[i];
             // The stages of a pair are gathered together.
             const bool isOfPair = i > 0 && use == m_ahead[i - 1].first;
-            const bool wanted = use != never && (taken < gatheredStages || (isOfPair && takesLast));
+            const bool wanted =
+                use != never && (taken < static_cast<std::size_t>(gatheredByPytorch) || (isOfPair && takesLast));
             taken += wanted;
             takesLast = wanted;
             changes += m_gathered[stage] != wanted;

@@ -2,6 +2,7 @@
 #include "core/exchange/torchtitan.h"
 
 #include "core/exchange/layernames.h"
+#include "core/exchange/pytorchgathers.h"
 #include "core/json/jsonvalue.h"
 #include "core/model/parallelism.h"
 
@@ -62,8 +63,8 @@ std::int64_t sequencesPerMicrobatch(const Design& design)
 constexpr std::string_view indent = "    ";
 
 /// The lines that let torchtitan's copies of the pipeline share out what the design's do, and warnings where they
-/// differ. Empty for one copy. torchtitan's source: distributed/fsdp.py; a schedule that is read from a CSV keeps three
-/// stages of a rank gathered (torch/distributed/pipelining/schedules.py, max_active_stages).
+/// differ. Empty for one copy. torchtitan's source: distributed/fsdp.py; it reads computations from the CSV and leaves
+/// the gathers to PyTorch (pytorchgathers.h).
 std::string linesOfCopies(const Design& design, Diagnostics& diagnostics)
 {
     const Zero& zero = design.schedule.zero;
@@ -87,15 +88,8 @@ std::string linesOfCopies(const Design& design, Diagnostics& diagnostics)
     if (zero.sharesGradients() && zero.reduce == Zero::Reduce::Each)
         warn("torchtitan sums gradients over the copies once, after the last microbatch",
              "predict it with --reduce last");
-    constexpr int gatheredAtOnce = 3;
-    const int most = (design.schedule.stages() + design.schedule.devices() - 1) / design.schedule.devices();
-    const bool asPytorch = most <= gatheredAtOnce
-                               ? !zero.reshard.any() || (zero.reshard.every && zero.prefetch >= gatheredAtOnce - 1)
-                               : zero.reshard.every && zero.prefetch == gatheredAtOnce - 1;
-    if (zero.sharesParameters() && (!asPytorch || !design.schedule.gathers.empty()))
-        warn(fmt::format("PyTorch keeps {} stages of a rank gathered and frees the others", gatheredAtOnce),
-             fmt::format("predict it with --reshard {} --prefetch {}", most <= gatheredAtOnce ? "never" : "always",
-                         gatheredAtOnce - 1));
+    if (const auto elsewhere = gatheredElsewhere(design.schedule))
+        diagnostics.push_back(*elsewhere);
     const bool shared = zero.sharesGradients();
     return fmt::format("{0}put(parallelism, {1}, \"data_parallel_shard_degree\")\n"
                        "{0}put(parallelism, {2}, \"data_parallel_replicate_degree\")\n"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-3.0-or-later
 # Hands our schedules to the real PyTorch and PyTorch's schedules to us. The short part, which CI runs:
+#   - where PyTorch gathers parameters by itself is what an export says of it;
 #   - JaxPP classes and configurations of other programs are parsed and compared with the schedule, and the Python
 #     package is installed, and designs and the tutorial (without PyTorch too);
 #   - some families run on Gloo processes with the gradients of a plain run; what was trained here is trained there;
@@ -76,6 +77,7 @@ for family in $families; do
     [ $made = 1 ] || fail "$family exists at none of the sizes $sizes: $(cat "$folder/said")"
 done
 "$python" "$here/check_exports.py" "${designs[@]}" || failed=1
+"$python" "$here/gathers.py" "$pipewright" || [ $? = 77 ] || failed=1
 "$python" "$here/profiled_step.py" || fail "what is made of the profiler's events"
 "$python" "$here/design_package.py" "$pipewright" 2>"$folder/said" || fail "the Python package: $(cat "$folder/said")"
 PIPEWRIGHT=$pipewright PYTHONPATH=$here/../../executor/torch "$python" "$here/notebook.py" \

@@ -171,6 +171,31 @@ private Q_SLOTS:
         QVERIFY2(stated > 30, qPrintable(QString::number(stated)));
     }
 
+    /// PyTorch places gathers itself where a file holds computations alone; tests/torch compares with PyTorch.
+    void whereAFileOfComputationsIsGatheredElsewhereIsSaid()
+    {
+        const auto said = [](const Design& design) { return messages(pytorchCsv(design).diagnostics); };
+        QVERIFY(!said(interleaved(2)).contains("PyTorch keeps"));
+        QVERIFY(!said(interleaved(2, false)).contains("PyTorch keeps")); // three stages of a rank are all
+        const QString sooner = said(interleaved(0));
+        QVERIFY2(sooner.contains(
+                     "3 stages of a rank gathered and frees the others: 6 gathers a step, and the design has 28"),
+                 qPrintable(sooner));
+        QVERIFY2(
+            sooner.contains("--reshard always --prefetch 2, or make the schedule with max_active_stages=1 (PyTorch"),
+            qPrintable(sooner));
+        const QString later = said(interleaved(1, false));
+        QVERIFY2(later.contains("the design has 6, before other blocks"), qPrintable(later));
+        QVERIFY2(later.contains("max_active_stages=3, unshard_lookahead=(2, 2)"), qPrintable(later));
+        Design some = interleaved(2);
+        some.schedule.zero.reshard = {false, {0}};
+        some.schedule.zero.prefetch = 0;
+        QVERIFY2(said(some).contains("the file of pytorch-comms-csv, which states every gather"),
+                 qPrintable(said(some)));
+        some.schedule.zero.level = 2;
+        QVERIFY(!said(some).contains("PyTorch keeps"));
+    }
+
     void sumsAfterEachMicrobatchAreWarnedOf()
     {
         Design design = interleaved(1);
