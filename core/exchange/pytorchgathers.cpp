@@ -64,7 +64,7 @@ std::optional<Diagnostic> gatheredElsewhere(const Schedule& schedule)
             "has {}{}",
             gatheredByPytorch, others, own, own == others ? ", before other blocks" : ""),
         fmt::format("predict it with --reshard always --prefetch {}, or {}", gatheredByPytorch - 1,
-                    arguments.empty() ? "run the file of pytorch-comms-csv, which states every gather"
+                    arguments.empty() ? "let PyTorch load the file of pytorch-comms-csv, which states every gather"
                                       : fmt::format("make the schedule with {} (PyTorch 2.15)", arguments))};
 }
 

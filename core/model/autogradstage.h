@@ -8,8 +8,7 @@
 //   - The first stage's input requires no gradient, so its I does nothing and its W does the full backward.
 //   - A full backward frees each layer's tensors as it passes through the layer.
 //   - Where the backward recomputes (torch.utils.checkpoint), F keeps the input of every recomputed range of layers,
-//   the
-//     state of the random numbers, and what the loss saved. The backward recomputes a range, then frees it. It runs
+//     the state of the random numbers, and what the loss saved. The backward recomputes a range, then frees it. It runs
 //     whole there: I does it all, and W nothing (in the first stage the other way round).
 // Values in flight between stages that the Program counts as received or to be sent are left out here.
 #pragma once

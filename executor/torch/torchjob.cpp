@@ -85,8 +85,9 @@ void requirePossible(const Design& design, const TorchOptions& options)
                     "take another family");
     if (const auto again = firstBlock(schedule, [](const Block& block) { return block.op == Op::R; });
         again != "schedule")
-        throw Error(again, "PyTorch's schedules have no block that recomputes",
-                    "make the design with --recompute full: the backward makes one layer after another again");
+        throw Error(
+            again, "PyTorch's schedules have no block that recomputes",
+            "make the design with --recompute full: the backward makes one layer after another again; or with none");
     if (!options.syntheticStages
         && std::any_of(schedule.recompute.begin(), schedule.recompute.end(),
                        [](Recompute each) { return each.coresOnly(); }))
