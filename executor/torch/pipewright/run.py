@@ -24,6 +24,14 @@ def consequence(error):
                                          "connectfullmesh", "socket", "connection refused"))
 
 
+def hint_of(error):
+    if lacks_memory(error):
+        return "there is not enough memory: use fewer microbatches in flight, or smaller ones"
+    if type(error).__name__ == "CheckpointError":  # of torch.utils.checkpoint
+        return "let every layer do the same when the backward calls it again, or make the design with --recompute none"
+    return ""
+
+
 def main(arguments=None):
     parser = parser_of("run", __doc__)
     parser.add_argument("--meet", metavar="FILE", help="where the ranks of one machine find each other")
@@ -63,9 +71,7 @@ def main(arguments=None):
         else:
             at = runner.recorder.at if runner is not None and hasattr(runner, "recorder") else ""
             stream.line(failed=f"{type(cause).__name__}: {str(cause).strip().splitlines()[0] if str(cause).strip() else ''}",
-                        where=at, consequence=consequence(cause),
-                        hint="there is not enough memory: use fewer microbatches in flight, or smaller ones"
-                        if lacks_memory(cause) else "")
+                        where=at, consequence=consequence(cause), hint=hint_of(cause))
             if not consequence(cause):
                 traceback.print_exception(type(error), error, error.__traceback__)
         sys.stderr.flush()
