@@ -38,7 +38,7 @@ void blocksCsv(const Program& program, const Timeline& predicted, const Timeline
         if (task.kind == TaskKind::Compute)
             buffer.text +=
                 fmt::format("{},{},{},{},{},{},{},{}\n", program.label(t), task.device, letter(task.op), task.stage,
-                            task.microbatch, task.replica, spanOf(&predicted, t), spanOf(measured, t));
+                            task.microbatch(), task.replica, spanOf(&predicted, t), spanOf(measured, t));
         buffer.handOn();
     }
     buffer.finish();

@@ -55,12 +55,7 @@ private:
     bool isBesideMeasured() const { return !m_note.empty() && m_firstProcess == 0; }
     bool wasRun(TaskId t) const { return m_timeline.start[t] != notRun; }
 
-    /// The device that shows the task: a transfer's receiver, a reduction's root.
-    int deviceOf(TaskId t) const
-    {
-        const Task& task = m_program.tasks[t];
-        return task.kind == TaskKind::Transfer ? task.peer : task.device;
-    }
+    int deviceOf(TaskId t) const { return m_program.tasks[t].recordedOn(); }
 
     void assignThreads()
     {
@@ -125,7 +120,7 @@ private:
         time("dur", std::max<Nanoseconds>(0, m_timeline.end[t] - m_timeline.start[t]));
         appendFormatted(m_text, R"(,"args":{{"task":{},"stage":{})", t, task.stage);
         if (task.kind == TaskKind::Compute || moves(task.kind))
-            appendFormatted(m_text, R"(,"microbatch":{})", task.microbatch);
+            appendFormatted(m_text, R"(,"microbatch":{})", task.microbatch());
         m_text += "}}";
     }
 

@@ -127,8 +127,8 @@ std::vector<LaneShapes> lanesOf(const Program& program, const Timeline& timeline
         if (moves(task.kind) || timeline.start[id] == notRun || timeline.end[id] <= timeline.start[id])
             continue;
         add(task.device, id);
-        if (isReduction(task.kind) && task.peer != task.device)
-            add(task.peer, id);
+        if (task.joinsTwoDevices())
+            add(task.otherDevice(), id);
     }
     std::vector<LaneShapes> lanes;
     lanes.reserve(tasksOf.size());

@@ -70,8 +70,7 @@ public:
             if (timeline.start[t] == notRun)
                 continue;
             const Task& task = m_program.tasks[t];
-            (isBesideBlocks(task.kind) ? arrivals : blocks)[task.kind == TaskKind::Transfer ? task.peer : task.device]
-                .push_back(t);
+            (isBesideBlocks(task.kind) ? arrivals : blocks)[task.recordedOn()].push_back(t);
         }
         const std::string name = which == 0 ? "predicted" : "measured";
         for (std::size_t device = 0; device < m_program.devices.size(); ++device) {

@@ -74,7 +74,7 @@ LabelSizes sizesOf(const PictureView& view, const LaneShapes& lane, double bandH
     int highest = 0;
     for (const LaneShape& shape : lane.shapes)
         if (shape.task != none && !shape.isReduction())
-            highest = std::max(highest, view.program().tasks[shape.task].microbatch);
+            highest = std::max(highest, view.program().tasks[shape.task].microbatch());
     return {static_cast<double>(std::to_string(highest).size()), bandHeight};
 }
 
@@ -112,7 +112,7 @@ void drawPlate(const PictureScene& scene, SvgWriter& svg, const Rectangle& area,
 void drawLabel(const PictureScene& scene, SvgWriter& svg, const Rectangle& area, const Task& task, Op op,
                LabelForm form)
 {
-    const std::string number = isUpdate(task.kind) ? std::string() : std::to_string(task.microbatch);
+    const std::string number = isUpdate(task.kind) ? std::string() : std::to_string(task.microbatch());
     if (number.empty() && form != LabelForm::None)
         form = LabelForm::Letter;
     const double middle = area.x + area.width / 2, centre = area.y + area.height / 2;

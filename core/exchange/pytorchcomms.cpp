@@ -72,13 +72,13 @@ PytorchRows communicationOrder(const Program& program, const Costs& costs)
         const Task& task = program.tasks[t];
         std::vector<PytorchAction>& row = rows[task.device];
         if (task.kind == TaskKind::Compute) {
-            row.push_back({computeType(task.op), task.stage, task.microbatch});
+            row.push_back({computeType(task.op), task.stage, task.microbatch()});
             row.back().together = overlapsWith(program, t) != none;
         } else {
             const bool gradient = !makesActivation(task.op);
-            row.push_back({gradient ? Type::SendB : Type::SendF, task.stage, task.microbatch});
-            rows[task.peer].push_back(
-                {gradient ? Type::RecvB : Type::RecvF, task.stage + (gradient ? -1 : 1), task.microbatch});
+            row.push_back({gradient ? Type::SendB : Type::SendF, task.stage, task.microbatch()});
+            rows[task.destination()].push_back(
+                {gradient ? Type::RecvB : Type::RecvF, task.stage + (gradient ? -1 : 1), task.microbatch()});
         }
     }
     return rows;
@@ -120,9 +120,9 @@ Diagnostics checkRowsForDeadlock(const Program& program, const PytorchRows& rows
     for (TaskId t = 0; t < program.tasks.size(); ++t) {
         const Task& task = program.tasks[t];
         if (task.kind == TaskKind::Compute)
-            computations.at(static_cast<int>(task.op), task.stage, task.microbatch) = t;
+            computations.at(static_cast<int>(task.op), task.stage, task.microbatch()) = t;
         else if (task.kind == TaskKind::Transfer)
-            transfers.at(gradientKind(!makesActivation(task.op)), task.stage, task.microbatch) = t;
+            transfers.at(gradientKind(!makesActivation(task.op)), task.stage, task.microbatch()) = t;
     }
     Program order; // only the fields that the check reads
     order.tasks = program.tasks;

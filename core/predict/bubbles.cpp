@@ -93,7 +93,7 @@ Metrics measure(const Program& program, const Timeline& timeline)
         finish = std::max(finish, timeline.end[t]);
         const Task& task = program.tasks[t];
         if (task.kind == TaskKind::Collective) {
-            for (std::int32_t member = task.device; member <= task.peer; ++member)
+            for (std::int32_t member = task.firstMember(); member <= task.lastMember(); ++member)
                 lanes[member].add(program, timeline, t, true, extras);
             continue;
         }

@@ -108,10 +108,10 @@ BusesOfTask busesOf(const Program& program, const Task& task)
         const auto bus = program.busOfLink.find({from, to});
         return bus == program.busOfLink.end() ? std::string_view{} : bus->second;
     };
-    if (!joinsDevices(task.kind) || task.device == task.peer)
+    if (!task.joinsTwoDevices())
         return {}; // what moves anything else has a dedicated wire
-    return {between(task.device, task.peer),
-            isReduction(task.kind) ? between(task.peer, task.device) : std::string_view{}};
+    return {between(task.device, task.otherDevice()),
+            isReduction(task.kind) ? between(task.otherDevice(), task.device) : std::string_view{}};
 }
 
 BusTimes busTimes(const Program& program, TaskId id, Nanoseconds duration, const Costs& costs)
@@ -120,10 +120,10 @@ BusTimes busTimes(const Program& program, TaskId id, Nanoseconds duration, const
     const BusesOfTask buses = busesOf(program, task);
     if (!buses.any())
         return {};
-    const LinkCosts& there = costs.linkBetween(task.device, task.peer);
+    const LinkCosts& there = costs.linkBetween(task.device, task.otherDevice());
     if (task.kind == TaskKind::Transfer)
         return {duration - there.latency, 0};
-    const LinkCosts& back = costs.linkBetween(task.peer, task.device);
+    const LinkCosts& back = costs.linkBetween(task.otherDevice(), task.device);
     ExchangedGradients bytes;
     if (task.kind == TaskKind::Reduce) // the same size in both directions
         bytes.toRoot = bytes.toOther = program.buffers[program.writes(id).front()].bytes;

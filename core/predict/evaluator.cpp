@@ -46,7 +46,7 @@ void Evaluator::setCosts(const Costs& costs)
         const Task& task = m_program.tasks[t];
         Nanoseconds& duration = m_nodes[t].duration;
         switch (task.kind) {
-        case TaskKind::Compute: duration = costs.duration(task.op, task.stage, task.microbatch); break;
+        case TaskKind::Compute: duration = costs.duration(task.op, task.stage, task.microbatch()); break;
         case TaskKind::Update: duration = updateTime(m_program, m_program.versioned(), costs, task.stage); break;
         case TaskKind::Gather: duration = costs.stages[static_cast<std::size_t>(task.stage)].gather; break;
         case TaskKind::ReduceGradients:
@@ -56,18 +56,17 @@ void Evaluator::setCosts(const Costs& costs)
         case TaskKind::SetOut: duration = 0; break;
         case TaskKind::Collective: duration = 0; break; // member programs set their durations: setDurations()
         case TaskKind::Reduce:
-            duration =
-                task.device == task.peer // nothing is moved
-                    ? costs.reduce
-                    : costs.reduceTime(task.device, task.peer, m_program.buffers.bytes(m_program.writes(t).front()));
+            duration = task.joinsTwoDevices() ? costs.reduceTime(task.device, task.otherDevice(),
+                                                                 m_program.buffers.bytes(m_program.writes(t).front()))
+                                              : costs.reduce; // nothing is moved
             break;
         case TaskKind::ReplicaSum:
             duration = replicaSumTime(m_program, task.stage, pairOf(m_program, task), costs);
             break;
         case TaskKind::Transfer: {
-            if (task.device != source || task.peer != destination) {
+            if (task.device != source || task.destination() != destination) {
                 source = task.device;
-                destination = task.peer;
+                destination = task.destination();
                 link = &costs.linkBetween(source, destination);
             }
             duration = link->transferTime(movedBytes(m_program, t));

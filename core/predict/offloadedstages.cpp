@@ -166,7 +166,7 @@ std::vector<std::size_t> longestWaitingFirst(const Design& kept)
         if (task.kind != TaskKind::Compute)
             continue;
         const std::size_t cell =
-            static_cast<std::size_t>(task.stage) * microbatches + static_cast<std::size_t>(task.microbatch);
+            static_cast<std::size_t>(task.stage) * microbatches + static_cast<std::size_t>(task.microbatch());
         if (task.op == Op::F)
             made[cell] = prediction.timeline.end[t];
         else

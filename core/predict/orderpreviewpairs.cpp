@@ -42,7 +42,7 @@ void OrderPreview::breakPair(TaskId first)
     const Program& program = m_present.program;
     for (const TaskId task : {first, second}) {
         const Task& block = program.tasks[task];
-        m_evaluator.node(task).duration = m_design.costs.duration(block.op, block.stage, block.microbatch);
+        m_evaluator.node(task).duration = m_design.costs.duration(block.op, block.stage, block.microbatch());
         m_evaluator.setHostGap(task, m_design.costs.hostGap(block.op, block.device));
     }
     // The second waits for the first's start; the first lists its own inputs and then all inputs of the second.

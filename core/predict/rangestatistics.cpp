@@ -72,7 +72,7 @@ RangeIndex::RangeIndex(const Program& program, const Timeline& timeline, const M
         m_finish = std::max(m_finish, timeline.end[t]);
         const Task& task = program.tasks[t];
         if (task.kind == TaskKind::Collective) {
-            for (std::int32_t member = task.device; member <= task.peer; ++member)
+            for (std::int32_t member = task.firstMember(); member <= task.lastMember(); ++member)
                 take(static_cast<std::size_t>(member), t);
         } else if (!isBesideBlocks(task.kind)) {
             take(static_cast<std::size_t>(task.device), t);

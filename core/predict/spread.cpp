@@ -43,7 +43,7 @@ double factor(double spread, std::uint64_t sample, std::uint64_t key)
 std::uint64_t keyOf(const Task& task)
 {
     return std::uint64_t{indexOf(task.op)} << 56 | static_cast<std::uint64_t>(task.stage) << 32
-           | static_cast<std::uint64_t>(task.microbatch) << 8 | task.replica;
+           | static_cast<std::uint64_t>(task.microbatch()) << 8 | task.replica;
 }
 
 std::uint64_t keyOfDevice(int device)
@@ -68,7 +68,7 @@ std::vector<SampledTask> sampledTasks(const Program& program, const Costs& costs
     for (TaskId t = 0; t < program.tasks.size(); ++t) {
         const Task& task = program.tasks[t];
         if (task.kind == TaskKind::Compute)
-            sampled.push_back({t, costs.duration(task.op, task.stage, task.microbatch), spreadOf(task)});
+            sampled.push_back({t, costs.duration(task.op, task.stage, task.microbatch()), spreadOf(task)});
         else if (task.kind == TaskKind::Update)
             sampled.push_back({t, updateTime(program, program.versioned(), costs, task.stage), spreadOf(task)});
     }

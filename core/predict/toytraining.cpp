@@ -123,7 +123,7 @@ private:
     void compute(const Task& task, int update, Real weight)
     {
         const auto stage = static_cast<std::size_t>(task.stage);
-        const std::size_t here = cell(stage, task.microbatch);
+        const std::size_t here = cell(stage, task.microbatch());
         if (makesActivation(task.op))
             forward(task, weight, stage, here);
         if (makesInputGrad(task.op))
@@ -135,12 +135,12 @@ private:
 
     void forward(const Task& task, Real weight, std::size_t stage, std::size_t here)
     {
-        Real& loss = m_run.losses[task.microbatch];
+        Real& loss = m_run.losses[task.microbatch()];
         switch (m_model.kind) {
         case ToyModel::Kind::Chain: {
-            const auto number = static_cast<std::size_t>(task.microbatch) % m_model.inputs.size();
+            const auto number = static_cast<std::size_t>(task.microbatch()) % m_model.inputs.size();
             m_saved[here] =
-                stage == 0 ? static_cast<Real>(m_model.inputs[number]) : m_value[cell(stage - 1, task.microbatch)];
+                stage == 0 ? static_cast<Real>(m_model.inputs[number]) : m_value[cell(stage - 1, task.microbatch())];
             m_value[here] = weight * m_saved[here];
             if (const Real off = m_value[here] - static_cast<Real>(m_model.target); stage + 1 == m_stages.size())
                 loss = off * off / 2;
@@ -161,8 +161,9 @@ private:
     {
         if (m_model.kind != ToyModel::Kind::Chain)
             return 0;
-        return stage + 1 == m_stages.size() ? m_value[cell(stage, task.microbatch)] - static_cast<Real>(m_model.target)
-                                            : m_slope[cell(stage + 1, task.microbatch)];
+        return stage + 1 == m_stages.size()
+                   ? m_value[cell(stage, task.microbatch())] - static_cast<Real>(m_model.target)
+                   : m_slope[cell(stage + 1, task.microbatch())];
     }
 
     const Program& m_program;

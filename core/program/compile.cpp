@@ -222,11 +222,11 @@ void findBuses(Program& program, const Costs& costs)
             program.busOfLink.try_emplace({from, to}, bus);
     };
     for (const Task& task : program.tasks) {
-        if (!joinsDevices(task.kind) || task.device == task.peer)
+        if (!task.joinsTwoDevices())
             continue;
-        see(task.device, task.peer);
+        see(task.device, task.otherDevice());
         if (isReduction(task.kind))
-            see(task.peer, task.device);
+            see(task.otherDevice(), task.device);
     }
 }
 

@@ -70,7 +70,7 @@ void addDevice(EventGraph& graph, const Program& program, int device, Communicat
         if (transfer) {
             const Task& task = program.tasks[t];
             auto& last = instruction.kind == InstructionKind::Send ? lastSend : lastReceive;
-            const auto [entry, first] = last.try_emplace({task.device, task.peer}, t);
+            const auto [entry, first] = last.try_emplace({task.device, task.destination()}, t);
             if (!first)
                 graph.add(std::exchange(entry->second, t), t);
             if (const TaskId before = std::exchange(lastOnStream, t);

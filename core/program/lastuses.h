@@ -30,14 +30,13 @@ public:
         for (TaskId t = 0; t < count; ++t) {
             const Task& task = m_program.tasks[t];
             if (task.kind == TaskKind::Collective) { // no buffers of its own: the parts before and after it have them
-                for (std::int32_t member = task.device; member <= task.peer; ++member)
+                for (std::int32_t member = task.firstMember(); member <= task.lastMember(); ++member)
                     if (InstructionList* const lane = laneOf(member))
                         ++lane->expected;
                 continue;
             }
             InstructionList* const here = laneOf(task.device);
-            InstructionList* const there =
-                task.peer != task.device ? laneOf(task.peer) : nullptr; // none for a peer of -1
+            InstructionList* const there = task.joinsTwoDevices() ? laneOf(task.otherDevice()) : nullptr;
             if (here == nullptr && there == nullptr)
                 continue;
             if (here != nullptr)

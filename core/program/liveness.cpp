@@ -54,7 +54,7 @@ public:
                 if (here != nullptr)
                     compute(*here, t, task);
                 break;
-            case TaskKind::Transfer: transfer(here, laneOf(task.peer), t, task); break;
+            case TaskKind::Transfer: transfer(here, laneOf(task.destination()), t, task); break;
             case TaskKind::Reduce:
             case TaskKind::ReplicaSum:
                 if (t >= end)
@@ -272,7 +272,7 @@ private:
 
     [[gnu::noinline]] void collective(TaskId t, const Task& task)
     {
-        for (std::int32_t member = task.device; member <= task.peer; ++member)
+        for (std::int32_t member = task.firstMember(); member <= task.lastMember(); ++member)
             if (Lane* const lane = laneOf(member))
                 add(*lane, InstructionKind::Collective, t, none);
     }
@@ -336,7 +336,7 @@ private:
     {
         m_afterLoop = false; // the members' sends for a sum must be waited for as well
         if (source != nullptr) {
-            Channel& channel = source->channelTo(task.peer);
+            Channel& channel = source->channelTo(task.destination());
             while (channel.open.size() - channel.first >= m_outstanding)
                 close(*source, channel.open[channel.first++]);
             channel.push(t);
@@ -397,8 +397,8 @@ private:
             add(*lane, InstructionKind::Reduce, t, none, inbox);
         };
         issue(task.device);
-        if (task.peer != task.device)
-            issue(task.peer);
+        if (task.joinsTwoDevices())
+            issue(task.otherDevice());
         gatherFreed(t, t);
         takeFreed([&](BufferId b) {
             if (Lane* const lane = laneOf(m_program.buffers[b].device))

@@ -137,8 +137,8 @@ private:
             (m_groups.buffers[buffer].skip ? skips : chain) = true;
         const CopyEdges& edges = edgesOf(copyOf(task)); // of the maker
         for (const StageEdge* edge : forward ? edges.out : edges.in)
-            if ((edge->skip ? skips : chain) && groupOf(forward ? edge->to : edge->from) == task.peer)
-                carry(*edge, task.microbatch, forward);
+            if ((edge->skip ? skips : chain) && groupOf(forward ? edge->to : edge->from) == task.destination())
+                carry(*edge, task.microbatch(), forward);
     }
 
     void carry(const StageEdge& edge, int microbatch, bool forward)
@@ -173,7 +173,7 @@ private:
             if (bytes == 0)
                 continue;
             const TaskId id =
-                begin(task.kind, Op::F, copy, task.microbatch, device, -1, m_costs.hostLink->transferTime(bytes), 0);
+                begin(task.kind, Op::F, copy, task.microbatch(), device, -1, m_costs.hostLink->transferTime(bytes), 0);
             m_made.program.afterOnDevice[id] =
                 std::exchange(m_lastCopy[static_cast<std::size_t>(device)][leaves ? 0 : 1], id);
             waitFor(id, cell.offload);
@@ -184,7 +184,7 @@ private:
             endReads();
             for (std::size_t i = 0; i < from.size(); ++i)
                 if (from[i] != none)
-                    to[i] = write(receivedKind(m_made.program.buffers.kind(from[i])), device, copy, task.microbatch,
+                    to[i] = write(receivedKind(m_made.program.buffers.kind(from[i])), device, copy, task.microbatch(),
                                   m_made.program.buffers.bytes(from[i]));
             if (leaves) {
                 cell.offload = id;
@@ -217,7 +217,7 @@ private:
         const int copy = copyOf(task);
         const PassParts& pass = stageAt(copy).passes[indexOf(task.op)];
         const double scale =
-            m_costs.microbatches.empty() ? 1.0 : m_costs.microbatches[static_cast<std::size_t>(task.microbatch)].time;
+            m_costs.microbatches.empty() ? 1.0 : m_costs.microbatches[static_cast<std::size_t>(task.microbatch())].time;
         const auto scaled = [scale](Nanoseconds time) {
             return scale == 1.0 ? time : static_cast<Nanoseconds>(std::llround(scale * static_cast<double>(time)));
         };
@@ -230,7 +230,7 @@ private:
             const bool isFirst = part == 0, isLast = part + 1 == pass.parts.size();
             for (int m = 0; m < members; ++m) {
                 const int device = deviceOf(copy, m);
-                const TaskId id = begin(TaskKind::Compute, task.op, copy, task.microbatch, device, -1,
+                const TaskId id = begin(TaskKind::Compute, task.op, copy, task.microbatch(), device, -1,
                                         scaled(pass.parts[part][static_cast<std::size_t>(m)]), static_cast<int>(part));
                 m_made.program.afterOnDevice[id] = std::exchange(m_last[static_cast<std::size_t>(device)], id);
                 if (isFirst) {
@@ -271,17 +271,17 @@ private:
         // Within one group, no task of the groups' Program carries the value.
         for (const StageEdge* edge : edgesOf(copy).out)
             if (task.op == Op::F && groupOf(edge->to) == groupOf(copy))
-                carry(*edge, task.microbatch, true);
+                carry(*edge, task.microbatch(), true);
         for (const StageEdge* edge : edgesOf(copy).in)
             if (makesInputGrad(task.op) && groupOf(edge->from) == groupOf(copy))
-                carry(*edge, task.microbatch, false);
+                carry(*edge, task.microbatch(), false);
     }
 
     void addCollective(const Task& task, int members, Nanoseconds duration, int index)
     {
         const int copy = copyOf(task), first = deviceOf(copy, 0);
         const TaskId id =
-            begin(TaskKind::Collective, task.op, copy, task.microbatch, first, first + members - 1, duration, index);
+            begin(TaskKind::Collective, task.op, copy, task.microbatch(), first, first + members - 1, duration, index);
         endReads();
         for (int m = 0; m < members; ++m) {
             const TaskId before = std::exchange(m_last[static_cast<std::size_t>(first + m)], id);
@@ -304,13 +304,13 @@ private:
         const CopyEdges& edges = edgesOf(copyOf(task));
         for (const StageEdge* edge : edges.in)
             if (runsForward(task.op))
-                read(arrivedOf(*edge, task.microbatch, true));
+                read(arrivedOf(*edge, task.microbatch(), true));
         for (const StageEdge* edge : edges.out)
             if (makesInputGrad(task.op))
-                read(arrivedOf(*edge, task.microbatch, false));
+                read(arrivedOf(*edge, task.microbatch(), false));
     }
 
-    std::vector<MemberCell>& cells(const Task& task) { return cells(task, task.microbatch); }
+    std::vector<MemberCell>& cells(const Task& task) { return cells(task, task.microbatch()); }
     std::vector<MemberCell>& cells(const Task& task, int microbatch)
     {
         const int copy = copyOf(task);
@@ -338,10 +338,10 @@ private:
     /// Attention looks back at what the earlier pieces of a sequence kept, and takes what later ones found for it.
     void readOtherPieces(TaskId id, const Task& task, int member)
     {
-        const int pieces = m_groups.sequencePieces, piece = task.microbatch % pieces;
+        const int pieces = m_groups.sequencePieces, piece = task.microbatch() % pieces;
         if (!runsForward(task.op) && !makesInputGrad(task.op))
             return;
-        for (int earlier = task.microbatch - piece; earlier < task.microbatch; ++earlier) {
+        for (int earlier = task.microbatch() - piece; earlier < task.microbatch(); ++earlier) {
             const MemberCell& cell = cells(task, earlier)[static_cast<std::size_t>(member)];
             waitFor(id, cell.reload);
             operand(cell.savedUntilInputGrad);
@@ -352,7 +352,8 @@ private:
     }
     BufferId& sequenceGradient(const Task& task, int member)
     {
-        return m_sequenceGradients.try_emplace({copyOf(task), task.microbatch / m_groups.sequencePieces, member}, none)
+        return m_sequenceGradients
+            .try_emplace({copyOf(task), task.microbatch() / m_groups.sequencePieces, member}, none)
             .first->second;
     }
 
@@ -363,7 +364,7 @@ private:
         const StageCosts& bytes = stageAt(copy).members[static_cast<std::size_t>(member)];
         MemberCell& cell = cells(task)[static_cast<std::size_t>(member)];
         const auto kept = [&](BufferKind kind, Bytes size) {
-            return write(kind, device, copy, task.microbatch, m_costs.scaled(size, task.microbatch));
+            return write(kind, device, copy, task.microbatch(), m_costs.scaled(size, task.microbatch()));
         };
         if (task.op == Op::F) {
             cell.savedUntilInputGrad = kept(BufferKind::SavedUntilInputGrad, bytes.savedUntilInputGrad);
@@ -373,7 +374,7 @@ private:
             cell.savedUntilWeightGrad = kept(BufferKind::RecomputedUntilWeightGrad, bytes.recomputedUntilWeightGrad);
         } else if (makesInputGrad(task.op)) {
             cell.savedFromInputGrad = kept(BufferKind::SavedFromInputGrad, bytes.madeForWeightGrad(task.op));
-            if ((task.microbatch + 1) % m_groups.sequencePieces == 0)
+            if ((task.microbatch() + 1) % m_groups.sequencePieces == 0)
                 sequenceGradient(task, member) = kept(BufferKind::SequenceGradient, bytes.sequenceGradient);
         }
         kept(BufferKind::Workspace, bytes.workspace(task.op));
@@ -388,9 +389,9 @@ private:
                     continue;
                 const BufferId buffer =
                     write(forward ? BufferKind::Output : BufferKind::Gradient, deviceOf(copy, member), copy,
-                          task.microbatch, m_costs.scaled(piece.bytes, task.microbatch),
+                          task.microbatch(), m_costs.scaled(piece.bytes, task.microbatch()),
                           forward ? -1 : edge.from % m_stages.perReplica, edge.skip);
-                arrivedOf(edge, task.microbatch, forward).push_back({piece.to, buffer, none});
+                arrivedOf(edge, task.microbatch(), forward).push_back({piece.to, buffer, none});
                 m_makerOf.resize(m_made.program.buffers.size(), none);
                 m_makerOf[buffer] = id;
             }

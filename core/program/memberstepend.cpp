@@ -49,7 +49,7 @@ void MemberStepEnd::addUpdate(const Task& task)
         const int device = deviceOf(copy, m);
         const Nanoseconds whole = stageAt(copy).passes[indexOf(Op::U)].parts.front()[static_cast<std::size_t>(m)];
         const TaskId id =
-            begin(TaskKind::Update, Op::U, copy, task.microbatch, device, -1, (whole + replicas - 1) / replicas, 0);
+            begin(TaskKind::Update, Op::U, copy, task.microbatch(), device, -1, (whole + replicas - 1) / replicas, 0);
         m_made.program.afterOnDevice[id] = std::exchange(m_last[static_cast<std::size_t>(device)], id);
         endReads();
         writeVersions(copy, m);
@@ -70,7 +70,7 @@ int MemberStepEnd::numberOf(int root, int other, bool replaces) const
 
 void MemberStepEnd::addSum(const Task& task, int root)
 {
-    const int number = numberOf(root, m_stages.copyOf(task.microbatch, task.replica), false);
+    const int number = numberOf(root, m_stages.copyOf(task.otherStage(), task.replica), false);
     std::vector<SetOut> sent;
     for (const bool toRoot : {false, true})
         setOut(task.kind, number, toRoot, sent);
@@ -156,7 +156,7 @@ void MemberStepEnd::sendShares(const Task& task)
     const int owner = copyOf(task);
     int taker = owner;
     for (int replica = 0; replica < m_groups.replicas(); ++replica)
-        if (m_groups.placement(replica)[static_cast<std::size_t>(task.stage)] == task.peer)
+        if (m_groups.placement(replica)[static_cast<std::size_t>(task.stage)] == task.destination())
             taker = m_stages.copyOf(task.stage, replica);
     std::vector<Share>& arriving = m_shares[{owner, taker}];
     for (int m = 0; m < m_stages.membersOf(owner); ++m) {

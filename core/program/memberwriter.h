@@ -42,8 +42,8 @@ protected:
     TaskId begin(TaskKind kind, Op op, int copy, int microbatch, int device, int peer, Nanoseconds duration, int part)
     {
         Program& program = m_made.program;
-        program.tasks.push_back({kind, op, static_cast<std::uint16_t>(copy / m_stages.perReplica),
-                                 copy % m_stages.perReplica, microbatch, device, peer});
+        program.tasks.emplace_back(kind, op, copy / m_stages.perReplica, copy % m_stages.perReplica, microbatch, device,
+                                   peer);
         program.partOfTask.push_back(part);
         program.afterOnDevice.push_back(none);
         program.afterData.push_back(none);

@@ -7,6 +7,21 @@
 
 namespace pipewright {
 
+std::optional<Task> Task::stored(std::string_view key, Op op, int replica, int stage, int microbatch, int device,
+                                 int peer)
+{
+    for (TaskKind kind : allTaskKinds) {
+        if (key != traitsOf(kind).key || kind == TaskKind::Collective) // traces have none
+            continue;
+        if (isReduction(kind))
+            kind = stage == microbatch ? TaskKind::ReplicaSum : TaskKind::Reduce;
+        else if (isUpdate(kind))
+            kind = peer < 0 ? TaskKind::Update : peer == device ? TaskKind::SetOut : TaskKind::PutInPlace;
+        return Task(kind, op, replica, stage, microbatch, device, peer);
+    }
+    return std::nullopt;
+}
+
 Program::Program() = default;
 Program::Program(const Program& other) = default;
 Program::Program(Program&& other) noexcept = default;
@@ -30,7 +45,7 @@ std::int64_t Program::transferCount() const
 bool Program::bringsParameters(const Task& task) const
 {
     return task.kind == TaskKind::Transfer && task.op != Op::U && sharesParametersOfReplicas()
-           && placement(task.replica)[static_cast<std::size_t>(task.stage)] == task.peer;
+           && placement(task.replica)[static_cast<std::size_t>(task.stage)] == task.destination();
 }
 
 std::string Program::label(TaskId id) const
@@ -44,8 +59,8 @@ std::string Program::label(TaskId id) const
     case TaskKind::Transfer:
         if (bringsParameters(task))
             return fmt::format("parameters of stage {} for {} from device {} to device {}", task.stage,
-                               toString(task.block()), task.device, task.peer);
-        return fmt::format("{} from device {} to device {}", toString(task.block()), task.device, task.peer);
+                               toString(task.block()), task.device, task.destination());
+        return fmt::format("{} from device {} to device {}", toString(task.block()), task.device, task.destination());
     case TaskKind::Offload: return fmt::format("{} to host memory", toString(task.block()));
     case TaskKind::Reload: return fmt::format("{} from host memory", toString(task.block()));
     case TaskKind::Gather:
@@ -57,7 +72,7 @@ std::string Program::label(TaskId id) const
     case TaskKind::ReplicaSum: return fmt::format("reduce stage {} over replicas", task.stage);
     case TaskKind::Reduce: return fmt::format("reduce shared parameter {}", task.stage);
     case TaskKind::PutInPlace:
-    case TaskKind::SetOut: return fmt::format("weights of stage {} from device {}", task.stage, task.peer);
+    case TaskKind::SetOut: return fmt::format("weights of stage {} from device {}", task.stage, task.owner());
     case TaskKind::Update:
         if (versioned())
             return toString(task.block());

@@ -17,10 +17,13 @@
 #include "core/program/taskkind.h"
 #include "core/schedule/schedule.h"
 
+#include <cassert>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,14 +35,80 @@ struct Task {
     TaskKind kind = TaskKind::Compute;
     Op op = Op::F; ///< Compute: the block's; Transfer: F for activations, I for gradients; Update: U
     std::uint16_t replica = 0;
-    std::int32_t stage = 0; ///< Compute, Update: its stage; Transfer: the producing stage; Reduce: the root's stage
-    std::int32_t microbatch = 0; ///< reductions: the other owner's stage
-    std::int32_t device = 0;     ///< where it runs; a transfer's source; the reduction's root; a group's first member
-    std::int32_t peer = -1; ///< a transfer's destination; the reduction's other owner; PutInPlace, SetOut: the weights'
-                            ///< owner; a collective: the group's last member, all between taking part
+    std::int32_t stage = 0;  ///< Compute, Update: its stage; Transfer: the producing stage; Reduce: the root's stage
+    std::int32_t device = 0; ///< where it runs; a transfer's source; a reduction's root; a collective's first member
 
-    Block block() const { return {op, stage, microbatch, replica}; }
+    Task() = default;
+    /// `microbatch`: a reduction's otherStage(). `peer`: otherDevice(), lastMember() or owner(); other kinds have none.
+    Task(TaskKind itsKind, Op itsOp, int itsReplica, int itsStage, int microbatch, int itsDevice, int peer = -1)
+        : kind(itsKind), op(itsOp), replica(static_cast<std::uint16_t>(itsReplica)), stage(itsStage), device(itsDevice),
+          m_microbatch(microbatch), m_peer(peer)
+    {
+    }
+
+    std::int32_t microbatch() const
+    {
+        assert(!isReduction(kind));
+        return m_microbatch;
+    }
+    void setMicrobatch(std::int32_t number)
+    {
+        assert(!isReduction(kind));
+        m_microbatch = number;
+    }
+    /// A reduction is no block: where one is taken for what makes a value, its otherStage() stands for a microbatch.
+    Block block() const { return {op, stage, m_microbatch, replica}; }
+    /// A reduction's: the stage of the other owner, over replicas its own stage.
+    std::int32_t otherStage() const
+    {
+        assert(isReduction(kind));
+        return m_microbatch;
+    }
+    std::int32_t destination() const
+    {
+        assert(kind == TaskKind::Transfer);
+        return m_peer;
+    }
+    /// A transfer's destination; the device of a reduction's other owner, which may be the root's.
+    std::int32_t otherDevice() const
+    {
+        assert(joinsDevices(kind));
+        return m_peer;
+    }
+    bool joinsTwoDevices() const { return joinsDevices(kind) && m_peer != device; }
+    /// The device that records it and shows it: a transfer's destination.
+    std::int32_t recordedOn() const { return kind == TaskKind::Transfer ? m_peer : device; }
+    /// A collective's members are all devices from the first to the last. A block is its device's alone.
+    std::int32_t firstMember() const
+    {
+        assert(isOfBlock(kind));
+        return device;
+    }
+    std::int32_t lastMember() const
+    {
+        assert(isOfBlock(kind));
+        return kind == TaskKind::Collective ? m_peer : device;
+    }
+    std::int32_t memberCount() const { return lastMember() - firstMember() + 1; }
+    /// PutInPlace, SetOut: the device that updates the weights.
+    std::int32_t owner() const
+    {
+        assert(kind == TaskKind::PutInPlace || kind == TaskKind::SetOut);
+        return m_peer;
+    }
+
+    /// The columns of that name in traces, whatever they mean for the kind.
+    std::int32_t storedMicrobatch() const { return m_microbatch; }
+    std::int32_t storedPeer() const { return m_peer; }
+    /// The task of such columns, which tell kinds with one key apart; nothing for a key of no kind.
+    static std::optional<Task> stored(std::string_view key, Op op, int replica, int stage, int microbatch, int device,
+                                      int peer);
+
     bool operator==(const Task&) const = default;
+
+private:
+    std::int32_t m_microbatch = 0;
+    std::int32_t m_peer = -1;
 };
 
 /// Which weights a Compute task reads, and which update its gradient feeds (schedule/weightplan.h).

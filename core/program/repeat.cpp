@@ -162,7 +162,7 @@ private:
     Task moved(Task task, std::uint32_t times) const
     {
         if (isOfAMicrobatch(task))
-            task.microbatch += static_cast<std::int32_t>(times) * m_step.microbatches;
+            task.setMicrobatch(task.microbatch() + static_cast<std::int32_t>(times) * m_step.microbatches);
         return task;
     }
     Buffer moved(Buffer buffer, std::uint32_t times) const

@@ -106,14 +106,7 @@ protected:
                                                    std::int32_t device, std::int32_t peer, TaskId afterOnDevice,
                                                    TaskId afterData = none, std::int32_t replica = 0)
     {
-        Task& task = m_program.tasks.emplace_back();
-        task.kind = kind;
-        task.op = op;
-        task.replica = static_cast<std::uint16_t>(replica);
-        task.stage = stage;
-        task.microbatch = microbatch;
-        task.device = device;
-        task.peer = peer;
+        m_program.tasks.emplace_back(kind, op, replica, stage, microbatch, device, peer);
         m_program.afterOnDevice.push_back(afterOnDevice);
         m_program.afterData.push_back(afterData);
         m_program.operandBegin.push_back(static_cast<std::uint32_t>(m_program.operands.size()));

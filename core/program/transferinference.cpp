@@ -432,7 +432,7 @@ private:
     void emitTransfer(const PendingTransfers::Transfer& pending)
     {
         const Task producer = m_program.tasks[pending.producer];
-        const TaskId task = beginTask(TaskKind::Transfer, sentAs(producer.op), producer.stage, producer.microbatch,
+        const TaskId task = beginTask(TaskKind::Transfer, sentAs(producer.op), producer.stage, producer.microbatch(),
                                       producer.device, pending.destination, none, pending.producer, producer.replica);
         if (m_program.blocks())
             holdUp(task, producer.device, pending.destination, m_lastOnDevice);

@@ -87,7 +87,7 @@ private:
                     sentSince[task.device].push_back(t);
                 continue;
             }
-            for (const int device : {task.device, isReduction(task.kind) ? task.peer : task.device}) {
+            for (const int device : {task.device, isReduction(task.kind) ? task.otherDevice() : task.device}) {
                 const auto d = static_cast<std::size_t>(device);
                 edges.push_back({std::exchange(last[d], t), t});
                 // A block that is moved forward stays after the sends of the blocks before it.
@@ -116,7 +116,7 @@ private:
     {
         int most = 0;
         for (const Task& task : m_program.tasks)
-            most = std::max({most, task.device, task.peer});
+            most = std::max({most, task.device, task.recordedOn()});
         return static_cast<std::size_t>(most) + 1;
     }
 
@@ -231,7 +231,7 @@ private:
             TaskId& here = last[task.device];
             if (task.kind == TaskKind::Transfer) {
                 if (m_program.blocks()) {
-                    TaskId& there = last[task.peer];
+                    TaskId& there = last[task.destination()];
                     m_program.afterOnDevice[t] = here;
                     if (there != none)
                         m_program.extraDependencies.push_back({t, there, 0});
@@ -247,8 +247,8 @@ private:
                 continue; // beside the blocks
             const auto pair = firstOfPair.find(t);
             m_program.afterOnDevice[t] = pair != firstOfPair.end() ? m_program.afterOnDevice[pair->second] : here;
-            if (isReduction(task.kind) && task.peer != task.device) {
-                TaskId& there = last[task.peer];
+            if (task.joinsTwoDevices()) {
+                TaskId& there = last[task.otherDevice()];
                 const TaskId after = std::exchange(m_program.afterData[t], there);
                 if (after != none && isCopyCollective(m_program.tasks[after].kind))
                     m_program.extraDependencies.push_back({t, after, 0});
@@ -366,7 +366,7 @@ Transfer nameOf(const Program& program, TaskId transfer)
     const Task& task = program.tasks[transfer];
     const std::int32_t destination = task.kind == TaskKind::Offload  ? Transfer::toHost
                                      : task.kind == TaskKind::Reload ? Transfer::fromHost
-                                                                     : task.peer;
+                                                                     : task.destination();
     return {program.tasks[program.afterData[transfer]].block(), destination};
 }
 

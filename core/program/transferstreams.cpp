@@ -15,8 +15,7 @@ void chainStreams(Program& program)
         const Task& task = program.tasks[t];
         if (task.kind != TaskKind::Transfer && !isCopyCollective(task.kind))
             continue;
-        const auto from = static_cast<std::size_t>(task.device),
-                   to = task.peer < 0 ? from : static_cast<std::size_t>(task.peer);
+        const auto from = static_cast<std::size_t>(task.device), to = static_cast<std::size_t>(task.recordedOn());
         last.resize(std::max({last.size(), from + 1, to + 1}), none);
         program.afterOnDevice[t] = last[from];
         if (last[to] != none && last[to] != last[from])

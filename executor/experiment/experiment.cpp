@@ -79,7 +79,7 @@ std::vector<int> updateOfMicrobatch(const Program& program)
     for (TaskId t = 0; program.versioned() && t < program.tasks.size(); ++t) {
         const Task& task = program.tasks[t];
         if (task.kind == TaskKind::Compute && task.op == Op::F && task.stage + 1 == program.stages())
-            updates[task.microbatch] = program.weights[t].update;
+            updates[task.microbatch()] = program.weights[t].update;
     }
     return updates;
 }

@@ -146,7 +146,7 @@ std::vector<StageStart> startOfStages(const LastStep& last, StageValues paramete
         std::set<int> updates; // by their microbatch; members of a group each have a task for one
         for (const Task& task : last.program.tasks)
             if (task.kind == TaskKind::Update && task.stage == static_cast<int>(stage))
-                updates.insert(task.microbatch);
+                updates.insert(task.microbatch());
         // Every step updates a stage the same number of times.
         start.push_back({std::move(parameters[stage]), std::move(state[stage]),
                          last.program.versioned() ? static_cast<int>(updates.size()) * last.number : 0});

@@ -206,7 +206,7 @@ void GroupSink::append(const std::vector<TaskRecord>& records)
         const Task& task = m_run.groups.tasks[id];
         const Task& own = m_run.members.program.tasks[record.task];
         if (isOfBlock(own.kind))
-            for (int member = own.device; member <= std::max(own.device, own.peer); ++member)
+            for (int member = own.firstMember(); member <= own.lastMember(); ++member)
                 if (m_run.stages.membersOfDevice[task.device] > 1) {
                     GpuRecord& part = parts.emplace_back();
                     part.step = record.step;
@@ -220,7 +220,7 @@ void GroupSink::append(const std::vector<TaskRecord>& records)
                 }
         if (--block.missing > 0)
             continue;
-        const std::int32_t device = task.kind == TaskKind::Transfer ? task.peer : task.device;
+        const std::int32_t device = task.recordedOn();
         whole.push_back({id, record.step, device, block.start, block.end});
         m_blocks.erase(found);
     }

@@ -99,7 +99,7 @@ void RunDump::describe()
         if (task.kind != TaskKind::Compute && !(m_program.versioned() && task.kind == TaskKind::Update))
             continue;
         nlohmann::json block{
-            {"op", std::string(1, letter(task.op))}, {"stage", task.stage}, {"microbatch", task.microbatch}};
+            {"op", std::string(1, letter(task.op))}, {"stage", task.stage}, {"microbatch", task.microbatch()}};
         if (m_program.versioned()) {
             const WeightUse& use = m_program.weights[t];
             block["version"] = use.version;

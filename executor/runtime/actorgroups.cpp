@@ -57,7 +57,7 @@ void Actor::recordCollective(TaskId id, Nanoseconds start, Nanoseconds end)
             recordTask(id, start, end);
         return;
     }
-    if (const auto whole = m_run.collectiveSpans.add(id, task.peer - task.device + 1, start, end))
+    if (const auto whole = m_run.collectiveSpans.add(id, task.memberCount(), start, end))
         m_run.recorder->record(m_device, TaskRecord{id, m_run.step, task.device, whole->start, whole->end});
 }
 

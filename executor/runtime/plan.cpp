@@ -118,7 +118,7 @@ private:
         if (isShare)
             to.front() = partOf(to.front(), gatheredPart(m_program, task.stage,
                                                          m_program.buffers[m_program.reads(id).front()].replica));
-        const int transfer = addTransfer(id, task.device, task.peer, std::move(from), std::move(to));
+        const int transfer = addTransfer(id, task.device, task.destination(), std::move(from), std::move(to));
         m_plan.transfers.back().meets = isShare;
         m_transferOfTask[id] = transfer;
         for (const BufferId buffer : m_program.writes(id))
@@ -180,7 +180,7 @@ private:
         const Task& task = m_program.tasks[id];
         // A reduction over two stages stays within its replica.
         BufferView root = gradientsOf(id, task.stage, rootReplica(m_program, task));
-        BufferView other = gradientsOf(id, task.microbatch, task.replica);
+        BufferView other = gradientsOf(id, task.otherStage(), task.replica);
         const bool scatters = m_program.sharesOptimizer() && task.kind == TaskKind::ReplicaSum;
         if (scatters) { // each side keeps one part and receives the other's values of it
             const ReplicaPair pair = pairOf(m_program, task);
@@ -189,20 +189,21 @@ private:
             other.region = partOf(other.region, summedGradients(m_program, whole, pair, pair.other));
         }
         m_plan.reductions.emplace(id, std::pair(root, other));
-        if (task.peer < 0 || task.peer == task.device)
+        if (!task.joinsTwoDevices())
             return;
+        const int there = task.otherDevice();
         const Region rootInbox = inboxOn(id, task.device);
-        const Region otherInbox = inboxOn(id, task.peer);
+        const Region otherInbox = inboxOn(id, there);
         // The inbox has the size of the shared parameter; exactly that much is sent.
         Region fromRoot{root.region.data, std::min(root.region.bytes, otherInbox.bytes)};
         Region fromOther{other.region.data, std::min(other.region.bytes, rootInbox.bytes)};
         if (scatters)
             std::tie(fromRoot, fromOther) = sentApart(id);
-        m_transferOfTask[id] = addTransfer(id, task.device, task.peer, {fromRoot}, {otherInbox});
-        addTransfer(id, task.peer, task.device, {fromOther}, {rootInbox});
+        m_transferOfTask[id] = addTransfer(id, task.device, there, {fromRoot}, {otherInbox});
+        addTransfer(id, there, task.device, {fromOther}, {rootInbox});
         if (scatters)
             return; // the two sides get different parts: no PairSum
-        const std::pair devices = std::minmax(task.device, task.peer);
+        const std::pair devices = std::minmax(task.device, there);
         const auto [found, isNew] = m_pairOfDevices.emplace(devices, m_plan.sumPairs.size());
         if (isNew)
             m_plan.sumPairs.push_back({devices.first, devices.second, 0});

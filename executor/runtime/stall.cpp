@@ -96,7 +96,7 @@ std::string explainMembers(const RunState& run, const RunSnapshot& snapshot, int
     const Program& program = *run.program;
     const TaskId here = program.devices[device].instructions[snapshot.actors[device].instruction].task;
     std::string missing;
-    for (int member = program.tasks[here].device; member <= program.tasks[here].peer; ++member) {
+    for (int member = program.tasks[here].firstMember(); member <= program.tasks[here].lastMember(); ++member) {
         const ActorStatus& status = snapshot.actors[member];
         const auto& list = program.devices[member].instructions;
         if (status.state == State::WaitsForMembers && list[status.instruction].task == here)

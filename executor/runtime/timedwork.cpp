@@ -29,7 +29,7 @@ std::vector<Nanoseconds> workTimes(const Program& program, const Costs& costs)
     std::vector<Nanoseconds> times = taskDurations(program, costs);
     const auto alone = [&](TaskId id) {
         const Task& task = program.tasks[id];
-        return static_cast<double>(costs.duration(task.op, task.stage, task.microbatch));
+        return static_cast<double>(costs.duration(task.op, task.stage, task.microbatch()));
     };
     for (const Program::Overlap& pair : program.overlaps) {
         const double first = alone(pair.first), both = first + alone(pair.second);

@@ -68,7 +68,7 @@ FollowedGroups GroupTraining::followed(double tolerance) const
         if (const std::span<const std::int32_t> values = std::as_const(*m_choices).of(t); !values.empty()) {
             const Task& task = m_program->tasks[t];
             const auto copy = static_cast<std::size_t>(m_stages.copyOf(task.stage, task.replica));
-            kept[{task.microbatch, copy, task.device - m_stages.firstOf(m_stages.deviceOfCopy[copy])}] = values;
+            kept[{task.microbatch(), copy, task.device - m_stages.firstOf(m_stages.deviceOfCopy[copy])}] = values;
         }
     for (auto& [of, values] : kept) {
         const auto [microbatch, copy, member] = of;

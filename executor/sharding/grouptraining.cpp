@@ -123,12 +123,12 @@ void GroupTraining::prepareVersions()
     std::map<std::pair<int, int>, WeightUse> ofForward; // stage, microbatch
     for (TaskId t = 0; t < program.tasks.size(); ++t)
         if (const Task& task = program.tasks[t]; task.kind == TaskKind::Compute && task.op == Op::F)
-            ofForward[{task.stage, task.microbatch}] = program.weights[t];
+            ofForward[{task.stage, task.microbatch()}] = program.weights[t];
     for (TaskId t = 0; t < program.tasks.size(); ++t) {
         const Task& task = program.tasks[t];
         if (task.kind != TaskKind::Compute || !makesInputGrad(task.op))
             continue;
-        const WeightUse &here = program.weights[t], &before = ofForward[{task.stage, task.microbatch}];
+        const WeightUse &here = program.weights[t], &before = ofForward[{task.stage, task.microbatch()}];
         if (here.version == before.version && here.steps == before.steps)
             continue;
         const SharedStage& stage = m_stages.plans[static_cast<std::size_t>(m_stages.copyOf(task.stage, 0))];
@@ -207,17 +207,17 @@ void GroupTraining::bindBlocks(std::span<const Region> regions)
         const Task& task = program.tasks[t];
         if (task.kind != TaskKind::Compute)
             continue;
-        GroupMember::Block*& block = blocks[{task.stage, task.microbatch, task.device, task.op}];
+        GroupMember::Block*& block = blocks[{task.stage, task.microbatch(), task.device, task.op}];
         if (!block) {
             block = m_blocks.emplace_back(std::make_unique<GroupMember::Block>()).get();
             const Member& member = memberAt(task.stage, task.replica, task.device);
             block->op = task.op;
-            block->microbatch = task.microbatch;
+            block->microbatch = task.microbatch();
             block->parameters = {member.copy.stored.data(), static_cast<Bytes>(member.copy.stored.size())};
             block->gradients = member.copy.gradients;
             block->lossWeight = weight;
             if (member.data && task.op == Op::F)
-                block->loss = member.data->loss(task.microbatch);
+                block->loss = member.data->loss(task.microbatch());
             block->keepsNothing = task.op == Op::F && recomputesAll(task.stage);
         }
         m_blockOfTask[t] = block;

@@ -72,14 +72,14 @@ TorchRecords::TorchRecords(const Program& program, RecordSink* sink, int replica
     for (TaskId id = 0; id < program.tasks.size(); ++id) {
         const Task& task = program.tasks[id];
         m_deviceOf.push_back(task.device);
-        m_peerOf.push_back(task.peer);
+        m_receiverOf.push_back(task.recordedOn());
         m_producer.push_back(program.afterData[id]);
         if (task.kind == TaskKind::Compute)
-            m_tasks[{letter(task.op), task.stage, task.microbatch}] = id;
+            m_tasks[{letter(task.op), task.stage, task.microbatch()}] = id;
         else if (task.kind == TaskKind::Update)
-            m_tasks[{'U', task.stage, task.microbatch}] = id;
+            m_tasks[{'U', task.stage, task.microbatch()}] = id;
         else if (task.kind == TaskKind::Transfer) // a transfer states the stage that made its value
-            m_transfers[{letter(task.op), task.stage + (task.op == Op::F ? 1 : -1), task.microbatch}] = id;
+            m_transfers[{letter(task.op), task.stage + (task.op == Op::F ? 1 : -1), task.microbatch()}] = id;
     }
     for (const Program::Device& device : program.devices)
         for (const Instruction& instruction : device.instructions)
@@ -115,7 +115,7 @@ void TorchRecords::takeBlocks(int rank, int step, const void* json)
     for (const Json& row : report.value("waits", Json::array())) {
         const std::string what = row.at(0);
         const auto transfer = m_transfers.find({what == "F" ? 'F' : 'I', whole<int>(row.at(1)), whole<int>(row.at(2))});
-        if (transfer == m_transfers.end() || m_peerOf[transfer->second] != rank)
+        if (transfer == m_transfers.end() || m_receiverOf[transfer->second] != rank)
             throw Error(fmt::format("rank {}", rank),
                         fmt::format("waited for {}, which it does not receive in this design", jsonText(row)),
                         "was the job written for another design?");
@@ -347,7 +347,7 @@ void TorchRecords::writeTransfers(int number)
         // value may have been there long before.
         if (made != step.blockEnds.end() && made->second < wait.end
             && (made->second >= wait.start || wait.end - wait.start > inFlight))
-            seen.push_back({wait.transfer, number, m_peerOf[wait.transfer], made->second, wait.end});
+            seen.push_back({wait.transfer, number, m_receiverOf[wait.transfer], made->second, wait.end});
     }
     if (m_sink != nullptr)
         m_sink->append(seen);

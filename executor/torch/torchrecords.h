@@ -81,7 +81,7 @@ private:
     std::map<std::tuple<char, int, int>, TaskId> m_tasks;     ///< by letter, stage and microbatch
     std::map<std::tuple<char, int, int>, TaskId> m_transfers; ///< by F or I, and the block that needs the value
     std::map<Collectives, std::vector<TaskId>> m_collectives; ///< in the order of their device
-    std::vector<int> m_deviceOf, m_peerOf;                    ///< by task
+    std::vector<int> m_deviceOf, m_receiverOf;                ///< by task
     std::vector<TaskId> m_producer;                           ///< of a transfer: the block that makes its value
     std::vector<Rank> m_ranks;
     std::map<int, Step> m_steps; ///< those that not all ranks have ended

@@ -4,7 +4,7 @@
 namespace pipewright {
 
 BlockMemory::BlockMemory(const TaskContext& context, int piece)
-    : m_microbatch(context.task->microbatch), m_earlier(static_cast<std::size_t>(piece))
+    : m_microbatch(context.task->microbatch()), m_earlier(static_cast<std::size_t>(piece))
 {
     saved.piece = piece;
     saved.earlier = m_earlier;

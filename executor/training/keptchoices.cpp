@@ -89,7 +89,7 @@ ExpertChoices KeptChoices::byBlock(const Program& program) const
     ExpertChoices choices(static_cast<std::size_t>(program.stages()) * microbatches);
     for (const auto& [t, kept] : m_kept) {
         const Task& task = program.tasks[t];
-        choices[static_cast<std::size_t>(task.stage) * microbatches + static_cast<std::size_t>(task.microbatch)] =
+        choices[static_cast<std::size_t>(task.stage) * microbatches + static_cast<std::size_t>(task.microbatch())] =
             kept.values;
     }
     return choices;

@@ -295,7 +295,7 @@ double TrainingWork::endStep(int)
         for (const Task& task : m_program->tasks)
             if (task.kind == TaskKind::Compute && task.op == Op::F && at(task.stage).maths.hasHead()
                 && &placeOf(task.device) == &place)
-                m_losses[task.microbatch] = losses[task.microbatch];
+                m_losses[task.microbatch()] = losses[task.microbatch()];
     }
     double loss = 0; // ascending, as the reference adds them
     for (const float share : m_losses)
@@ -327,14 +327,15 @@ void TrainingWork::compute(const TaskContext& context)
     for (const BufferView& view : context.writes)
         if (view.description.kind == BufferKind::WholeGradients) // the stage's first backward makes it
             context.operations->run(kernels::Fill{floats(view.region), 0});
-    const auto microbatch = static_cast<std::size_t>(task.microbatch);
-    BlockMemory memory(context, task.microbatch % m_sequencePieces);
+    const auto microbatch = static_cast<std::size_t>(task.microbatch());
+    BlockMemory memory(context, task.microbatch() % m_sequencePieces);
     memory.saved.operations = context.operations;
     if (task.op == Op::I) {
-        const Region back = m_reloadedForWeights[savedIndex(task.stage, task.microbatch)];
+        const Region back = m_reloadedForWeights[savedIndex(task.stage, task.microbatch())];
         memory.saved.savedUntilWeightGrad =
-            bytes(back.bytes > 0 ? back : m_savedForWeights[savedIndex(task.stage, task.microbatch)]);
-        memory.saved.recomputedUntilWeightGrad = bytes(m_recomputedForWeights[savedIndex(task.stage, task.microbatch)]);
+            bytes(back.bytes > 0 ? back : m_savedForWeights[savedIndex(task.stage, task.microbatch())]);
+        memory.saved.recomputedUntilWeightGrad =
+            bytes(m_recomputedForWeights[savedIndex(task.stage, task.microbatch())]);
     }
     StoredInput kept; // of a backward that recomputes
     kept.activation = memory.input;
@@ -363,7 +364,7 @@ void TrainingWork::compute(const TaskContext& context)
             context.operations->run(kernels::copyOf<std::byte>(memory.output, skip));
         keepProbabilities(task, memory.saved);
         if (maths.hasHead() && m_listener)
-            m_listener(task.microbatch, double(m_losses[microbatch]) * m_batch);
+            m_listener(task.microbatch(), double(m_losses[microbatch]) * m_batch);
         break;
     }
     case Op::B:
@@ -391,7 +392,7 @@ void TrainingWork::keepProbabilities(const Task& task, const StageMemory& memory
     const bool isMadeAgain = !recompute.empty() && recompute[task.stage] == Recompute::Block;
     if (maths.hasHead() && !m_probabilities.empty() && !placeOf(task.device).memory
         && task.op == (isMadeAgain ? Op::R : Op::F))
-        m_probabilities[task.microbatch] = maths.probabilities(memory);
+        m_probabilities[task.microbatch()] = maths.probabilities(memory);
 }
 
 void TrainingWork::update(const TaskContext& context)

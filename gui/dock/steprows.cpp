@@ -125,17 +125,18 @@ StepRows transferRows(const Document& document)
                             [of](std::size_t row, const Timeline&) { return blockText(of->task(row).block()); },
                             [of](std::size_t row, const Timeline&) {
                                 const Task& task = of->task(row);
-                                return (double(task.microbatch) * 2 + (task.op == Op::F ? 0 : 1)) * 65536 + task.stage;
+                                return (double(task.microbatch()) * 2 + (task.op == Op::F ? 0 : 1)) * 65536
+                                       + task.stage;
                             }});
-    const auto device = [&](const char* title, auto member) {
+    const auto device = [&](const char* title, auto end) {
         rows.columns.push_back(
             {words(title),
              {},
-             [of, member](std::size_t row, const Timeline&) { return deviceLabel(*of->design, of->task(row).*member); },
-             [of, member](std::size_t row, const Timeline&) { return double(of->task(row).*member); }});
+             [of, end](std::size_t row, const Timeline&) { return deviceLabel(*of->design, end(of->task(row))); },
+             [of, end](std::size_t row, const Timeline&) { return double(end(of->task(row))); }});
     };
-    device("from", &Task::device);
-    device("to", &Task::peer);
+    device("from", [](const Task& task) { return task.device; });
+    device("to", [](const Task& task) { return task.destination(); });
     rows.columns.push_back({words("size"), words("Predicted from the model's shapes"),
                             [of](std::size_t row, const Timeline&) {
                                 const std::optional<Bytes> bytes = of->bytes(row);
@@ -174,7 +175,7 @@ StepRows microbatchRows(const Document& document)
         const Task& task = program.tasks[id];
         if (task.kind != TaskKind::Compute || task.op == Op::U)
             continue;
-        const auto row = static_cast<std::size_t>(task.replica * passes->microbatches + task.microbatch);
+        const auto row = static_cast<std::size_t>(task.replica * passes->microbatches + task.microbatch());
         if (row < all.size())
             all[row].push_back(id);
     }
@@ -192,11 +193,11 @@ StepRows microbatchRows(const Document& document)
                             {},
                             [first, copies](std::size_t row, const Timeline&) {
                                 const Task& task = first(row);
-                                return copies ? words("%1 of copy %2").arg(task.microbatch).arg(task.replica)
-                                              : QString::number(task.microbatch);
+                                return copies ? words("%1 of copy %2").arg(task.microbatch()).arg(task.replica)
+                                              : QString::number(task.microbatch());
                             },
                             [of, first](std::size_t row, const Timeline&) {
-                                return double(first(row).replica) * of->microbatches + first(row).microbatch;
+                                return double(first(row).replica) * of->microbatches + first(row).microbatch();
                             }});
     using Sums = Microbatches::Sums;
     const auto column = [&](const char* title, const char* tip, auto value) {

@@ -72,13 +72,13 @@ MemberForecast::Members MemberForecast::of(const Design& design, const MemberPre
         Part part;
         part.start = prediction.timeline.start[t];
         part.end = prediction.timeline.end[t];
-        part.block = {task.op, task.stage, task.microbatch, task.replica};
+        part.block = {task.op, task.stage, task.microbatch(), task.replica};
         part.collective = collective;
         part.index = tasks.partOfTask[t];
         part.count = static_cast<int>(collective ? pass.collectives.size() : pass.parts.size());
         if (collective)
             part.kind = pass.kinds[part.index];
-        const int last = collective ? task.peer : task.device;
+        const int last = collective ? task.lastMember() : task.device;
         int slowest = task.device;
         for (int m = task.device; m <= last; ++m)
             if (!all[m]->parts.empty() && !all[slowest]->parts.empty()

@@ -154,9 +154,8 @@ void TimelineLayout::addGradientSum(const Task& task, const LaneSum& sum)
 {
     if (sum.start == notRun || sum.end <= sum.start)
         return;
-    for (const std::int32_t device : {task.device, task.peer})
-        if (device >= 0 && static_cast<std::size_t>(device) < m_lanes.size()
-            && (device == task.device || task.peer != task.device))
+    for (const std::int32_t device : {task.device, task.otherDevice()})
+        if (static_cast<std::size_t>(device) < m_lanes.size() && (device == task.device || task.joinsTwoDevices()))
             m_lanes[static_cast<std::size_t>(device)].m_gradientSums.push_back(sum);
 }
 

@@ -216,7 +216,7 @@ std::optional<BlockAnswers> explainBlock(const Design& design, const Prediction&
     for (TaskId t = answers.task + 1; t < program.tasks.size(); ++t) {
         if (program.tasks[t].kind != TaskKind::Transfer || program.afterData[t] != answers.task)
             continue;
-        answers.feeds.push_back({t, program.tasks[t].peer, movedBytes(program, t)});
+        answers.feeds.push_back({t, program.tasks[t].destination(), movedBytes(program, t)});
     }
     const LatestInput cause = latestInput(program, timeline, answers.task);
     if (answers.idleBefore > hostGapBefore(prediction, answers.task, cause)) {

@@ -264,9 +264,9 @@ QString gradientSumText(const Design& design, const Program& program, const Lane
                   .arg(task.replica)
             : QCoreApplication::translate("Timeline", "gradients of what stages %1 and %2 share are summed")
                   .arg(task.stage)
-                  .arg(task.microbatch);
+                  .arg(task.otherStage());
     return QCoreApplication::translate("Timeline", "%1, %2 and %3, %4 %5 to %6")
-        .arg(what, deviceLabel(design, task.device), deviceLabel(design, task.peer), sideName(side),
+        .arg(what, deviceLabel(design, task.device), deviceLabel(design, task.otherDevice()), sideName(side),
              timeText(sum.start, resolution), timeText(sum.end, resolution));
 }
 

@@ -124,11 +124,11 @@ std::vector<AchievedRate> achievedRates(const Design& design, const Program& pro
         const Nanoseconds time = measured.end[t] - measured.start[t];
         if (task.kind == TaskKind::Compute && task.stage < std::ssize(flops)) {
             const auto& scales = design.costs.microbatches;
-            const double scale = task.microbatch < std::ssize(scales) ? scales[task.microbatch].time : 1;
+            const double scale = task.microbatch() < std::ssize(scales) ? scales[task.microbatch()].time : 1;
             add(devices[task.device], scale * flops[task.stage].of(task.op), time);
         } else if (task.kind == TaskKind::Transfer) {
             if (const auto bytes = static_cast<double>(movedBytes(program, t)); bytes > 0)
-                add(links[{task.device, task.peer}], bytes, time);
+                add(links[{task.device, task.destination()}], bytes, time);
         }
     }
     std::vector<AchievedRate> rates;

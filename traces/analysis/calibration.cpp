@@ -152,7 +152,7 @@ Nanoseconds ofUsualMicrobatch(const Costs& costs, const Task& task, Nanoseconds 
 {
     if (costs.microbatches.empty() || task.kind != TaskKind::Compute)
         return duration;
-    const double scale = costs.microbatches[task.microbatch].time;
+    const double scale = costs.microbatches[task.microbatch()].time;
     return scale > 0 ? std::llround(static_cast<double>(duration) / scale) : duration;
 }
 
@@ -192,8 +192,8 @@ public:
             if (computed || !known(one) || !known(other))
                 continue;
             together += static_cast<double>(medianOf(times));
-            apart += static_cast<double>(costs.duration(one.op, one.stage, one.microbatch)
-                                         + costs.duration(other.op, other.stage, other.microbatch));
+            apart += static_cast<double>(costs.duration(one.op, one.stage, one.microbatch())
+                                         + costs.duration(other.op, other.stage, other.microbatch()));
         }
         if (apart > 0)
             costs.overlapFactor = together / apart;

@@ -146,9 +146,9 @@ private:
                 continue;
             const Nanoseconds late =
                 m_replay.knowsInputs(t) ? std::max<Nanoseconds>(0, m_replay.lag[t]) - expectedLag(t) : 0;
-            note(Cause::Kind::Transfer, task.device, task.peer, {t, m_replay.duration[t] - m_expected[t], 0});
+            note(Cause::Kind::Transfer, task.device, task.otherDevice(), {t, m_replay.duration[t] - m_expected[t], 0});
             if (onBus(t))
-                note(Cause::Kind::Contention, task.device, task.peer, {t, 0, late});
+                note(Cause::Kind::Contention, task.device, task.otherDevice(), {t, 0, late});
             else
                 note(Cause::Kind::HostGap, task.device, -1, {t, 0, late});
         }
@@ -211,17 +211,17 @@ private:
             std::erase_if(active, [&](TaskId other) { return timeline.end[other] <= timeline.start[t]; });
             for (const TaskId other : active)
                 if (m_program.tasks[other].device == m_program.tasks[t].device
-                    || m_program.tasks[other].peer == m_program.tasks[t].peer)
+                    || m_program.tasks[other].destination() == m_program.tasks[t].destination())
                     crowded[t] = crowded[other] = true;
             active.push_back(t);
         }
         std::map<std::pair<int, int>, std::vector<Nanoseconds>> alone;
         for (const TaskId t : byStart)
             if (!crowded[t])
-                alone[{m_program.tasks[t].device, m_program.tasks[t].peer}].push_back(beyond(t));
+                alone[{m_program.tasks[t].device, m_program.tasks[t].destination()}].push_back(beyond(t));
         for (const TaskId t : byStart) {
             const Task& task = m_program.tasks[t];
-            const auto usual = alone.find({task.device, task.peer});
+            const auto usual = alone.find({task.device, task.destination()});
             // For a transfer that shared its link, the excess over the link's usual time counts as contention.
             Nanoseconds waited = 0;
             if (crowded[t] && usual != alone.end())
@@ -236,13 +236,13 @@ private:
             } else if (hesitated > 0) {
                 const TaskId next = m_nextOnSource[t];
                 const bool sourceStayed = next == none || timeline.start[next] >= timeline.start[t];
-                note(Cause::Kind::HostGap, sourceStayed ? task.device : task.peer, -1, {t, 0, hesitated});
+                note(Cause::Kind::HostGap, sourceStayed ? task.device : task.destination(), -1, {t, 0, hesitated});
                 late -= hesitated;
                 waited = std::max<Nanoseconds>(0, waited - hesitated);
             }
             const Nanoseconds ofLag = std::clamp<Nanoseconds>(late, 0, waited);
-            note(Cause::Kind::Contention, task.device, task.peer, {t, waited - ofLag, ofLag});
-            note(Cause::Kind::Transfer, task.device, task.peer,
+            note(Cause::Kind::Contention, task.device, task.destination(), {t, waited - ofLag, ofLag});
+            note(Cause::Kind::Transfer, task.device, task.destination(),
                  {t, m_replay.duration[t] - m_expected[t] - (waited - ofLag), late - ofLag});
         }
     }

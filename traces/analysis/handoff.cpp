@@ -133,33 +133,33 @@ void Handoffs::addTransfer(TaskId id, const Timeline& timeline, TaskId before)
         from = std::max(timeline.end[producer], std::min(from, free));
     }
     const Task& task = m_program.tasks[id];
-    take({task.device, task.peer}, movedBytes(m_program, id), from, id, timeline, before);
+    take({task.device, task.destination()}, movedBytes(m_program, id), from, id, timeline, before);
 }
 
 /// A sum sends gradients both ways at once and lasts as long as the slower way, or as both on one bus.
 void Handoffs::addSum(TaskId id, const Timeline& timeline, TaskId before)
 {
     const Task& task = m_program.tasks[id];
-    if (task.device == task.peer)
+    if (!task.joinsTwoDevices())
         return;
     const ExchangedGradients bytes =
         exchangedGradients(m_program, m_costs.stages[task.stage].gradients, pairOf(m_program, task));
     if (bytes.toOther == 0 && bytes.toRoot == 0)
         return;
     const Nanoseconds from = std::max(timeline.start[id], m_evaluator.ready(id, timeline));
-    const LinkCosts &there = m_costs.linkBetween(task.device, task.peer),
-                    &back = m_costs.linkBetween(task.peer, task.device);
+    const int other = task.otherDevice();
+    const LinkCosts &there = m_costs.linkBetween(task.device, other), &back = m_costs.linkBetween(other, task.device);
     if (!there.bus.empty() && there.bus == back.bus) {
-        take({task.device, task.peer}, bytes.toOther + bytes.toRoot, from, id, timeline, before);
-        take({task.peer, task.device}, bytes.toOther + bytes.toRoot, from, id, timeline, before);
+        take({task.device, other}, bytes.toOther + bytes.toRoot, from, id, timeline, before);
+        take({other, task.device}, bytes.toOther + bytes.toRoot, from, id, timeline, before);
         return;
     }
     // Which way is the slower one only the design's links can tell.
     const Nanoseconds thereTime = there.transferTime(bytes.toOther), backTime = back.transferTime(bytes.toRoot);
     if (thereTime >= backTime)
-        take({task.device, task.peer}, bytes.toOther, from, id, timeline, before);
+        take({task.device, other}, bytes.toOther, from, id, timeline, before);
     if (backTime >= thereTime)
-        take({task.peer, task.device}, bytes.toRoot, from, id, timeline, before);
+        take({other, task.device}, bytes.toRoot, from, id, timeline, before);
 }
 
 /// `before`: what used the same bus before it. What had to wait for its bus tells the link's time less surely.

@@ -255,11 +255,10 @@ std::vector<DeviceExplanation> idleTimes(const Program& program, const Replay& r
     for (TaskId t = 0; t < program.tasks.size(); ++t) {
         const Task& task = program.tasks[t];
         const Span span(timeline.start[t], timeline.end[t]);
-        if (usesLink(task) && task.peer >= 0) {
+        if (usesLink(task)) {
             transferring[task.device].push_back(span);
-            transferring[task.peer].push_back(span);
-        } else if (usesLink(task)) {
-            transferring[task.device].push_back(span);
+            if (task.joinsTwoDevices())
+                transferring[task.otherDevice()].push_back(span);
         } else if (replay.recorded(t)) {
             computing[task.device].push_back(span);
         }

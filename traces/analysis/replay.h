@@ -46,7 +46,7 @@ private:
 /// with another device.
 inline bool usesLink(const Task& task)
 {
-    return moves(task.kind) || (isReduction(task.kind) && task.peer != task.device);
+    return moves(task.kind) || task.joinsTwoDevices();
 }
 
 /// Last end minus first start.

@@ -92,8 +92,10 @@ WhatIf whatIf(const Program& program, const Replay& replay, const std::vector<st
                 dash == std::string::npos ? -1 : numberAfter(what, std::string_view(what).substr(0, dash + 1));
             meant = [&program, from, to](TaskId t) {
                 const Task& task = program.tasks[t];
-                const bool there = task.device == from && task.peer == to;
-                return usesLink(task) && (there || (isReduction(task.kind) && task.device == to && task.peer == from));
+                if (!task.joinsTwoDevices())
+                    return false;
+                const bool there = task.device == from && task.otherDevice() == to;
+                return there || (isReduction(task.kind) && task.device == to && task.otherDevice() == from);
             };
         } else {
             meant = [&program, what](TaskId t) {
@@ -136,15 +138,16 @@ WhatIf inOtherOrder(const Program& program, const Replay& replay, const Program&
     const auto key = [](const Program& of, const Task& task) {
         const int with =
             task.kind == TaskKind::ReplicaSum ? rootOfPair(of, task.stage, task.device, task.replica) : task.replica;
-        return std::tuple(task.kind, task.op, task.stage, isUpdate(task.kind) ? 0 : task.microbatch, task.replica,
-                          with);
+        const int number = isUpdate(task.kind) ? 0 : isReduction(task.kind) ? task.otherStage() : task.microbatch();
+        return std::tuple(task.kind, task.op, task.stage, number, task.replica, with);
     };
     std::map<decltype(key(program, Task())), Nanoseconds> measured;
     std::map<std::pair<int, int>, std::vector<Nanoseconds>> links;
     for (TaskId t = 0; t < program.tasks.size(); ++t) {
         const Task& task = program.tasks[t];
         if (task.kind == TaskKind::Transfer)
-            links[{task.device, task.peer}].push_back(std::max<Nanoseconds>(0, replay.lag[t]) + replay.duration[t]);
+            links[{task.device, task.destination()}].push_back(std::max<Nanoseconds>(0, replay.lag[t])
+                                                               + replay.duration[t]);
         else if (replay.recorded(t))
             measured.emplace(key(program, task), replay.duration[t]);
     }
@@ -157,7 +160,7 @@ WhatIf inOtherOrder(const Program& program, const Replay& replay, const Program&
             const Task& task = ordered.tasks[t];
             Nanoseconds& duration = evaluator.node(t).duration;
             if (task.kind == TaskKind::Transfer) {
-                if (const auto link = links.find({task.device, task.peer}); link != links.end())
+                if (const auto link = links.find({task.device, task.destination()}); link != links.end())
                     duration = link->second[(link->second.size() - 1) / 2];
             } else if (const auto found = measured.find(key(ordered, task)); found != measured.end()) {
                 duration = found->second;

@@ -27,28 +27,19 @@ struct Span {
     }
 };
 
-/// The task of an action, without its device; nothing for waits, shards and reductions. Nothing for sends either:
-/// transfers are recorded at the receiver.
-std::optional<Task> taskOf(const PytorchAction& action)
+/// The task of an action of a device; nothing for waits, shards and reductions. Nothing for sends either: transfers are
+/// recorded at the receiver, and stand for their source as long as it is not known.
+std::optional<Task> taskOf(const PytorchAction& action, int device)
 {
-    Task task;
-    task.stage = action.stage;
-    task.microbatch = action.microbatch;
-    if (action.isCompute()) {
-        task.op = action.block().op;
-        return task;
-    }
-    task.kind = TaskKind::Transfer;
-    if (action.type == PytorchAction::Type::RecvF && action.stage > 0) {
-        task.op = Op::F;
-        task.stage = action.stage - 1;
-        return task;
-    }
-    if (action.type == PytorchAction::Type::RecvB) {
-        task.op = Op::I;
-        task.stage = action.stage + 1;
-        return task;
-    }
+    if (action.isCompute())
+        return Task(TaskKind::Compute, action.block().op, 0, action.stage, action.microbatch, device);
+    const auto received = [&](Op op, int stage) {
+        return Task(TaskKind::Transfer, op, 0, stage, action.microbatch, device, device);
+    };
+    if (action.type == PytorchAction::Type::RecvF && action.stage > 0)
+        return received(Op::F, action.stage - 1);
+    if (action.type == PytorchAction::Type::RecvB)
+        return received(Op::I, action.stage + 1);
     return std::nullopt;
 }
 
@@ -193,14 +184,11 @@ private:
         return found;
     }
 
-    std::uint32_t taskId(Task task, int device)
+    std::uint32_t taskId(const Task& task)
     {
-        task.device = device;
-        const std::tuple key(task.kind, task.op, task.stage, task.microbatch);
+        const std::tuple key(task.kind, task.op, task.stage, task.microbatch());
         const auto [found, isNew] = m_taskIds.try_emplace(key, static_cast<std::uint32_t>(m_blocks.tasks.size()));
         if (isNew) {
-            if (task.kind == TaskKind::Transfer)
-                task.peer = device;
             m_blocks.tasks.push_back(task);
             m_blocks.labels.push_back(toString(task.block()));
         }
@@ -224,14 +212,14 @@ private:
                                      m_data.strings.text(range.name));
                 continue;
             }
+            const int device = rankOf(range.lane);
             for (const PytorchAction& action : range.actions) {
                 noteTransfer(range, action, step);
-                const auto task = taskOf(action);
+                const auto task = taskOf(action, device);
                 const Span span = task ? deviceTime(range, action, occurrence, occurrences[key]) : Span();
                 if (!span.any)
                     continue;
-                const int device = rankOf(range.lane);
-                const std::uint32_t id = taskId(*task, device);
+                const std::uint32_t id = taskId(*task);
                 if (!recorded.emplace(step, id).second) {
                     m_data.report.repair(
                         "blocks that a step has twice, as with data parallelism; the first is compared",
@@ -256,8 +244,8 @@ private:
             return;
         PytorchAction receive = action;
         receive.type = backward ? PytorchAction::Type::RecvB : PytorchAction::Type::RecvF;
-        if (const auto task = taskOf(receive))
-            m_arrivals.push_back({step, rankOf(range.lane), *task, range.waitsFrom, range.start});
+        if (const auto task = taskOf(receive, rankOf(range.lane)))
+            m_arrivals.push_back({step, *task, range.waitsFrom, range.start});
     }
 
     /// A transfer is placed only if its receiver waited before the data was sent; the end of others is unknown.
@@ -265,10 +253,9 @@ private:
     {
         for (const Arrival& arrival : m_arrivals) {
             const Task& task = arrival.task;
-            const auto sent = m_sent.find({arrival.step, !makesActivation(task.op), task.stage, task.microbatch});
+            const auto sent = m_sent.find({arrival.step, !makesActivation(task.op), task.stage, task.microbatch()});
             if (sent != m_sent.end() && arrival.since <= sent->second && sent->second < arrival.at)
-                m_blocks.records.push_back(
-                    {taskId(task, arrival.device), arrival.step, arrival.device, sent->second, arrival.at});
+                m_blocks.records.push_back({taskId(task), arrival.step, task.destination(), sent->second, arrival.at});
         }
     }
 
@@ -293,7 +280,7 @@ private:
             if (const auto source = deviceOfStage.find(task.stage); source != deviceOfStage.end())
                 task.device = source->second;
             m_blocks.labels[i] +=
-                " from device " + std::to_string(task.device) + " to device " + std::to_string(task.peer);
+                " from device " + std::to_string(task.device) + " to device " + std::to_string(task.destination());
         }
     }
 
@@ -312,7 +299,7 @@ private:
     std::unordered_map<std::uint64_t, Span> m_kernels, m_transfers;
     std::map<std::tuple<TaskKind, Op, int, int>, std::uint32_t> m_taskIds;
     struct Arrival {
-        int step = 0, device = 0;
+        int step = 0;
         Task task;
         Nanoseconds since = 0, at = 0;
     };

@@ -213,10 +213,10 @@ void writeBlocks(SQLite::Database& database, const RecognisedBlocks& blocks)
         task.bind(2, std::string(traitsOf(t.kind).key));
         task.bind(3, std::string(1, letter(t.op)));
         task.bind(4, t.stage);
-        task.bind(5, t.microbatch);
+        task.bind(5, t.storedMicrobatch());
         task.bind(6, static_cast<int>(t.replica));
         task.bind(7, t.device);
-        task.bind(8, t.peer);
+        task.bind(8, t.storedPeer());
         task.bind(9, blocks.labels[i]);
         task.exec();
         task.reset();

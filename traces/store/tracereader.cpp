@@ -23,24 +23,6 @@ namespace pipewright {
 
 namespace {
 
-/// Traces name six kinds; a task's numbers decide among kinds that share a name.
-TaskKind kindOf(const std::string& name, const Task& task)
-{
-    for (const TaskKind kind : allTaskKinds) {
-        if (name != traitsOf(kind).key || kind == TaskKind::Collective) // traces have none
-            continue;
-        if (isReduction(kind))
-            return task.stage == task.microbatch ? TaskKind::ReplicaSum : TaskKind::Reduce;
-        if (isUpdate(kind))
-            return task.peer < 0              ? TaskKind::Update
-                   : task.peer == task.device ? TaskKind::SetOut
-                                              : TaskKind::PutInPlace;
-        return kind;
-    }
-    throw Error("TASKS", "\"" + name + "\" is no kind of task",
-                "the trace was written by a newer version, or changed by hand");
-}
-
 Op opOf(const std::string& name)
 {
     for (const Op known : allOps)
@@ -50,10 +32,16 @@ Op opOf(const std::string& name)
                 "the trace was written by a newer version, or changed by hand");
 }
 
-bool sameWork(const Task& a, const Task& b)
+/// `row`: of TASKS, as readDictionary() selects it.
+Task taskOf(SQLite::Statement& row)
 {
-    return a.kind == b.kind && a.op == b.op && a.stage == b.stage && a.microbatch == b.microbatch
-           && a.replica == b.replica && a.device == b.device && a.peer == b.peer;
+    const std::string kind = row.getColumn(0).getString();
+    if (const auto task =
+            Task::stored(kind, opOf(row.getColumn(1).getString()), row.getColumn(4).getInt(), row.getColumn(2).getInt(),
+                         row.getColumn(3).getInt(), row.getColumn(5).getInt(), row.getColumn(6).getInt()))
+        return *task;
+    throw Error("TASKS", "\"" + kind + "\" is no kind of task",
+                "the trace was written by a newer version, or changed by hand");
 }
 
 /// Tasks whose order is part of the program: what a device computes, and what a channel carries. Updates and reductions
@@ -65,7 +53,7 @@ std::map<Lane, std::vector<TaskId>> lanesOf(const std::vector<Task>& tasks)
     for (TaskId id = 0; id < tasks.size(); ++id) {
         const Task& task = tasks[id];
         const bool ordered = task.kind == TaskKind::Compute || moves(task.kind);
-        lanes[{task.kind, task.device, task.peer, ordered ? -1 : task.stage}].push_back(id);
+        lanes[{task.kind, task.device, task.storedPeer(), ordered ? -1 : task.stage}].push_back(id);
     }
     return lanes;
 }
@@ -117,15 +105,7 @@ struct TraceReader::Private {
     {
         eachRow("SELECT kind, op, stage, microbatch, replica, deviceId, peer, label FROM TASKS ORDER BY taskId",
                 [&](SQLite::Statement& row) {
-                    Task task;
-                    task.op = opOf(row.getColumn(1).getString());
-                    task.stage = row.getColumn(2).getInt();
-                    task.microbatch = row.getColumn(3).getInt();
-                    task.replica = static_cast<std::uint16_t>(row.getColumn(4).getInt());
-                    task.device = row.getColumn(5).getInt();
-                    task.peer = row.getColumn(6).getInt();
-                    task.kind = kindOf(row.getColumn(0).getString(), task);
-                    m_dictionary.push_back(task);
+                    m_dictionary.push_back(taskOf(row));
                     m_labels.push_back(row.getColumn(7).getString());
                 });
     }
@@ -150,7 +130,7 @@ struct TraceReader::Private {
             const auto found = designed.find(lane);
             for (std::size_t i = 0; i < tasks.size(); ++i) {
                 const bool missing = found == designed.end() || i >= found->second.size();
-                if (missing || !sameWork(m_dictionary[tasks[i]], program.tasks[found->second[i]]))
+                if (missing || m_dictionary[tasks[i]] != program.tasks[found->second[i]])
                     throw Error(m_path,
                                 "the trace is of another program: where it ran " + m_labels[tasks[i]] + " on device "
                                     + std::to_string(m_dictionary[tasks[i]].device) + ", the design has "
@@ -172,7 +152,7 @@ struct TraceReader::Private {
             const Task& task = m_dictionary[recorded];
             if (task.kind != TaskKind::Compute && task.kind != TaskKind::Transfer)
                 continue;
-            for (const int device : {task.device, task.kind == TaskKind::Transfer ? task.peer : task.device}) {
+            for (const int device : {task.device, task.recordedOn()}) {
                 if (device < 0 || device >= std::ssize(latest))
                     continue;
                 if (ids[recorded] + 1 < latest[device])
@@ -193,7 +173,9 @@ struct TraceReader::Private {
         if (m_dictionary.empty())
             throw Error(m_path, "no block was recognised in this trace",
                         "record it with ranges named PP:0F3, as torch.distributed.pipelining does, or F0.3");
-        const auto key = [](const Task& task) { return std::tuple(task.kind, task.op, task.stage, task.microbatch); };
+        const auto key = [](const Task& task) {
+            return std::tuple(task.kind, task.op, task.stage, task.storedMicrobatch());
+        };
         std::map<std::tuple<TaskKind, Op, int, int>, TaskId> designed;
         for (TaskId id = 0; id < program.tasks.size(); ++id)
             if (program.tasks[id].replica == 0)

@@ -113,10 +113,10 @@ struct TraceWriter::Private {
             insert.bind(2, std::string(traitsOf(task.kind).key));
             insert.bind(3, std::string(1, letter(task.op)));
             insert.bind(4, task.stage);
-            insert.bind(5, task.microbatch);
+            insert.bind(5, task.storedMicrobatch());
             insert.bind(6, static_cast<int>(task.replica));
             insert.bind(7, task.device);
-            insert.bind(8, task.peer);
+            insert.bind(8, task.storedPeer());
             insert.bind(9, program.label(id));
             insert.exec();
             insert.reset();

@@ -30,11 +30,7 @@ inline Scene chains(int devices, int microbatches, Nanoseconds forward, Nanoseco
         Nanoseconds now = 0;
         for (int microbatch = 0; microbatch < microbatches; ++microbatch) {
             for (const Op op : {Op::F, Op::I}) {
-                Task task;
-                task.op = op;
-                task.stage = task.device = device;
-                task.microbatch = microbatch;
-                program.tasks.push_back(task);
+                program.tasks.emplace_back(TaskKind::Compute, op, 0, device, microbatch, device);
                 timeline.start.push_back(now);
                 now += op == Op::F ? forward : backward;
                 timeline.end.push_back(now);

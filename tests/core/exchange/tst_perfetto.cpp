@@ -189,8 +189,7 @@ private Q_SLOTS:
                     continue;
                 ++expected;
                 const Task& task = p.program.tasks[t];
-                const std::string device =
-                    "device " + std::to_string(task.kind == TaskKind::Transfer ? task.peer : task.device);
+                const std::string device = "device " + std::to_string(task.recordedOn());
                 const bool found = std::any_of(read.slices.begin(), read.slices.end(), [&](const ReadTrace::Slice& s) {
                     return s.name == p.program.label(t) && s.start == static_cast<std::uint64_t>(timeline->start[t])
                            && s.end == static_cast<std::uint64_t>(timeline->end[t])
@@ -269,7 +268,7 @@ private Q_SLOTS:
                     continue;
                 ++expected;
                 const Task& task = p.program.tasks[t];
-                const int device = task.kind == TaskKind::Transfer ? task.peer : task.device;
+                const int device = task.recordedOn();
                 const auto slice = slices.find({side, device, QString::fromStdString(p.program.label(t))});
                 QVERIFY2(slice != slices.end(), p.program.label(t).c_str());
                 QCOMPARE(slice->second, std::pair(qint64(timeline.start[t]), qint64(timeline.end[t])));

@@ -46,7 +46,7 @@ public:
         switch (task.kind) {
         case TaskKind::Compute: return isOpen(m_gather, task.stage);
         case TaskKind::Update: return isOpen(m_sum, task.stage);
-        case TaskKind::Reduce: return isOpen(m_sum, task.stage) || isOpen(m_sum, task.microbatch);
+        case TaskKind::Reduce: return isOpen(m_sum, task.stage) || isOpen(m_sum, task.otherStage());
         case TaskKind::Transfer:
         case TaskKind::ReplicaSum:
         case TaskKind::PutInPlace:

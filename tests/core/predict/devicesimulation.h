@@ -124,7 +124,7 @@ private:
         }
         if (!m_costs.microbatches.empty())
             time = std::llround(static_cast<double>(time)
-                                * m_costs.microbatches[static_cast<std::size_t>(task.microbatch)].time);
+                                * m_costs.microbatches[static_cast<std::size_t>(task.microbatch())].time);
         return time;
     }
     std::vector<BlockPart> partsOf(const Task& task) const
@@ -279,7 +279,7 @@ private:
         case InstructionKind::Reduce:
             if (heldBack(t))
                 return false;
-            if (m_program.tasks[t].peer == device && m_program.tasks[t].device == device) {
+            if (!m_program.tasks[t].joinsTwoDevices()) {
                 begin(t, reduceTime(m_program.tasks[t]));
                 lane.freeFrom = end[t];
             } else if (meet(t, lane)) {
@@ -307,14 +307,16 @@ private:
     {
         if (task.kind == TaskKind::Reduce)
             return m_costs.reduce;
-        if (task.device == task.peer)
+        if (!task.joinsTwoDevices())
             return 0;
         // Both directions at once; on a shared wire the return transfer begins when the first has left the wire.
-        const Bytes bytes = gradientsOf(task, task.peer), returned = gradientsOf(task, task.device);
-        const std::string &there = linkOf(task.device, task.peer).bus, &back = linkOf(task.peer, task.device).bus;
-        const Nanoseconds behind = !there.empty() && there == back ? wireTime(task.device, task.peer, bytes) : 0;
-        return std::max(transferTime(task.device, task.peer, bytes),
-                        behind + transferTime(task.peer, task.device, returned));
+        const Bytes bytes = gradientsOf(task, task.otherDevice()), returned = gradientsOf(task, task.device);
+        const std::string &there = linkOf(task.device, task.otherDevice()).bus,
+                          &back = linkOf(task.otherDevice(), task.device).bus;
+        const Nanoseconds behind =
+            !there.empty() && there == back ? wireTime(task.device, task.otherDevice(), bytes) : 0;
+        return std::max(transferTime(task.device, task.otherDevice(), bytes),
+                        behind + transferTime(task.otherDevice(), task.device, returned));
     }
     /// What a device of a sum over replicas gets: all, or where states are shared out what it goes on with.
     Bytes gradientsOf(const Task& task, int device) const
@@ -333,13 +335,14 @@ private:
     {
         std::map<std::string, Nanoseconds> buses;
         const bool shared = task.kind == TaskKind::Reduce;
-        if ((!shared && task.kind != TaskKind::ReplicaSum) || task.device == task.peer)
+        if ((!shared && task.kind != TaskKind::ReplicaSum) || !task.joinsTwoDevices())
             return buses;
         Bytes bytes = 0;
         for (const SharedParameter& parameter : m_design.dataflow.shared)
-            if (shared && parameter.rootStage == task.stage && parameter.otherStage == task.microbatch)
+            if (shared && parameter.rootStage == task.stage && parameter.otherStage == task.otherStage())
                 bytes = parameter.bytes;
-        for (const auto& [from, to] : {std::pair{task.device, task.peer}, std::pair{task.peer, task.device}})
+        for (const auto& [from, to] :
+             {std::pair{task.device, task.otherDevice()}, std::pair{task.otherDevice(), task.device}})
             if (const std::string& bus = linkOf(from, to).bus; !bus.empty())
                 buses[bus] += wireTime(from, to, shared ? bytes : gradientsOf(task, to));
         for (auto& [bus, held] : buses)
@@ -376,7 +379,7 @@ private:
             moved = true;
             const Task& task = m_program.tasks[t];
             m_streams.take(task);
-            if (const std::string& bus = linkOf(task.device, task.peer).bus; bus.empty())
+            if (const std::string& bus = linkOf(task.device, task.destination()).bus; bus.empty())
                 carry(t);
             else
                 m_buses[bus].queue.insert({m_now, t});
@@ -437,7 +440,7 @@ private:
                 return true;
             }
             bus.queue.erase(bus.queue.begin());
-            bus.freeFrom = m_now + wireTime(task.device, task.peer, carried(t));
+            bus.freeFrom = m_now + wireTime(task.device, task.destination(), carried(t));
             carry(t);
             return true;
         }
@@ -447,7 +450,7 @@ private:
     void carry(TaskId t)
     {
         const Task& task = m_program.tasks[t];
-        begin(t, transferTime(task.device, task.peer, carried(t)));
+        begin(t, transferTime(task.device, task.destination(), carried(t)));
         for (Lane* lane : m_meeting[t])
             lane->freeFrom = end[t];
         m_streams.end(task, end[t]);

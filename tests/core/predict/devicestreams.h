@@ -6,6 +6,7 @@
 #include "core/program/program.h"
 
 #include <limits>
+#include <set>
 #include <vector>
 
 namespace pipewright::test {
@@ -28,18 +29,17 @@ public:
         const auto comes = [&](const Stream& stream) {
             return stream.freeFrom <= now && stream.transfers[stream.next] == transfer;
         };
-        return comes(of(task.device)) && comes(of(peerOf(task)));
+        return comes(of(task.device)) && comes(of(task.recordedOn()));
     }
     /// It leaves the queues; it may still wait for a bus.
     void take(const Task& task)
     {
-        for (Stream* stream : {&of(task.device), task.peer < 0 ? nullptr : &of(task.peer)})
-            if (stream) {
-                ++stream->next;
-                stream->freeFrom = std::numeric_limits<Nanoseconds>::max();
-            }
+        for (const int device : std::set{task.device, task.recordedOn()}) {
+            ++of(device).next;
+            of(device).freeFrom = std::numeric_limits<Nanoseconds>::max();
+        }
     }
-    void end(const Task& task, Nanoseconds at) { of(task.device).freeFrom = of(peerOf(task)).freeFrom = at; }
+    void end(const Task& task, Nanoseconds at) { of(task.device).freeFrom = of(task.recordedOn()).freeFrom = at; }
     template<typename See>
     void eachEnd(See see) const
     {
@@ -53,7 +53,6 @@ private:
         std::size_t next = 0;
         Nanoseconds freeFrom = 0;
     };
-    static int peerOf(const Task& task) { return task.peer < 0 ? task.device : task.peer; }
     Stream& of(int device) { return m_streams[static_cast<std::size_t>(device)]; }
     const Stream& of(int device) const { return m_streams[static_cast<std::size_t>(device)]; }
 

@@ -250,18 +250,18 @@ QString notKept(const Design& design, const Program& program, std::size_t device
         const StageCosts& costs = design.costs.stages[static_cast<std::size_t>(task.stage)];
         const bool inside = s.recomputeOf(task.stage).insideBackward();
         if ((inside ? makesInputGrad(task.op) : task.op == Op::R) && wants(task)
-            && !holds(BufferKind::Output, BufferKind::ReceivedOutput, task.stage - 1, task.microbatch))
+            && !holds(BufferKind::Output, BufferKind::ReceivedOutput, task.stage - 1, task.microbatch()))
             return name + " has nothing to begin from";
         if ((inside ? task.op == Op::W : makesInputGrad(task.op)) && s.overlaps.empty() && wants(task)
-            && holds(BufferKind::ReceivedOutput, BufferKind::ReceivedOutput, task.stage - 1, task.microbatch))
+            && holds(BufferKind::ReceivedOutput, BufferKind::ReceivedOutput, task.stage - 1, task.microbatch()))
             return name + " runs while its stage's input is still kept";
         if (makesInputGrad(task.op) && costs.recomputedUntilInputGrad > 0
             && !holds(BufferKind::RecomputedUntilInputGrad, BufferKind::RecomputedUntilInputGrad, task.stage,
-                      task.microbatch))
+                      task.microbatch()))
             return name + " misses what the recompute made";
         if (makesWeightGrad(task.op) && costs.recomputedUntilWeightGrad > 0
             && !holds(BufferKind::RecomputedUntilWeightGrad, BufferKind::RecomputedUntilWeightGrad, task.stage,
-                      task.microbatch))
+                      task.microbatch()))
             return name + " misses what the recompute made for the weights";
     }
     return {};

@@ -87,7 +87,7 @@ private Q_SLOTS:
             std::map<int, int> perMicrobatch;
             for (const Task& t : program.tasks)
                 if (t.kind == TaskKind::Transfer && t.op == Op::F && t.stage == 0)
-                    ++perMicrobatch[t.microbatch];
+                    ++perMicrobatch[t.microbatch()];
             return perMicrobatch;
         };
         const Dataflow dataflow{{{0, 1, 64}, {0, 3, 64}}, {}};
@@ -141,7 +141,9 @@ private Q_SLOTS:
         options.commuteSharedGradients = false;
         const Program each = compile(s, unitCosts(3), tied, options);
         QCOMPARE(count(each, [](const Task& t) { return isReduction(t.kind); }), 0);
-        const auto toRoot = [](const Task& t) { return t.kind == TaskKind::Transfer && t.device == 2 && t.peer == 0; };
+        const auto toRoot = [](const Task& t) {
+            return t.kind == TaskKind::Transfer && t.device == 2 && t.destination() == 0;
+        };
         QCOMPARE(count(each, toRoot), microbatches);
         QCOMPARE(checkLifetimes(each), QString());
     }

@@ -249,7 +249,7 @@ void tst_cyclic::gradientsPassFromWorkerToWorker()
                 if (run.program.tasks[t].kind == TaskKind::Transfer && cyclic)
                     for (const BufferId id : run.program.reads(t))
                         if (run.program.buffers[id].kind == BufferKind::PartialGradient)
-                            QCOMPARE(run.program.tasks[t].peer, run.program.tasks[t].device + 1);
+                            QCOMPARE(run.program.tasks[t].destination(), run.program.tasks[t].device + 1);
         }
 }
 

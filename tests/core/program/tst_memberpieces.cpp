@@ -36,14 +36,14 @@ private Q_SLOTS:
                 const Buffer& buffer = program.buffers[b];
                 if (buffer.kind == BufferKind::SequenceGradient)
                     readsGradient = true;
-                else if (buffer.microbatch != task.microbatch)
+                else if (buffer.microbatch != task.microbatch())
                     earlier.insert(buffer.microbatch);
             }
             for (const BufferId b : program.writes(t))
                 gradients += program.buffers[b].kind == BufferKind::SequenceGradient;
-            const int piece = task.microbatch % pieces;
+            const int piece = task.microbatch() % pieces;
             QCOMPARE(std::ssize(earlier), std::ptrdiff_t{piece});
-            QVERIFY(earlier.empty() || *earlier.begin() == task.microbatch - piece);
+            QVERIFY(earlier.empty() || *earlier.begin() == task.microbatch() - piece);
             QCOMPARE(readsGradient, task.op == Op::B && piece < pieces - 1);
         }
         QCOMPARE(gradients, 3 * 2); // of every member, once per sequence

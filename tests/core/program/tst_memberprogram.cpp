@@ -131,7 +131,7 @@ private Q_SLOTS:
         std::size_t expected = 0;
         for (const Task& task : program.tasks)
             if (task.kind == TaskKind::Collective)
-                expected += static_cast<std::size_t>(task.peer - task.device + 1);
+                expected += static_cast<std::size_t>(task.memberCount());
         QCOMPARE(issued, expected);
     }
 
@@ -177,8 +177,8 @@ private Q_SLOTS:
             std::vector<int> order;
             for (const Task& task : of.members.program.tasks)
                 if (task.kind == TaskKind::Transfer && task.op == Op::F
-                    && (order.empty() || order.back() != task.microbatch))
-                    order.push_back(task.microbatch);
+                    && (order.empty() || order.back() != task.microbatch()))
+                    order.push_back(task.microbatch());
             return order;
         };
         QCOMPARE(sent(compiledGroups(design)), (std::vector<int>{0, 1, 2, 3}));
@@ -346,7 +346,7 @@ private Q_SLOTS:
         int parts = 0;
         for (TaskId t = 0; t < found.members.program.tasks.size(); ++t) {
             const Task& task = found.members.program.tasks[t];
-            if (task.kind != TaskKind::Compute || task.op != Op::F || task.stage != 1 || task.microbatch != 2)
+            if (task.kind != TaskKind::Compute || task.op != Op::F || task.stage != 1 || task.microbatch() != 2)
                 continue;
             QVERIFY(timeline.start[t] >= late);
             ++parts;

@@ -80,10 +80,10 @@ private Q_SLOTS:
             for (TaskId b = 0; b < program.tasks.size(); ++b) {
                 const Task& block = program.tasks[b];
                 if (block.kind != TaskKind::Compute || block.stage != copy.stage
-                    || block.microbatch / pieces != copy.microbatch / pieces)
+                    || block.microbatch() / pieces != copy.microbatch() / pieces)
                     continue;
                 const bool forward = block.op == Op::F;
-                if (copy.kind == TaskKind::Offload ? forward : !forward && block.microbatch >= copy.microbatch)
+                if (copy.kind == TaskKind::Offload ? forward : !forward && block.microbatch() >= copy.microbatch())
                     QVERIFY2(forward ? prediction.timeline.end[b] <= prediction.timeline.start[t]
                                      : prediction.timeline.end[t] <= prediction.timeline.start[b],
                              (program.label(t) + " and " + program.label(b)).c_str());
@@ -125,7 +125,7 @@ private Q_SLOTS:
                 continue;
             const auto backward = std::find_if(program.tasks.begin(), program.tasks.end(), [&](const Task& other) {
                 return other.kind == TaskKind::Compute && isBackward(other.op) && other.stage == program.tasks[t].stage
-                       && other.microbatch == program.tasks[t].microbatch;
+                       && other.microbatch() == program.tasks[t].microbatch();
             });
             const auto start = prediction.timeline.start[static_cast<std::size_t>(backward - program.tasks.begin())];
             QVERIFY(prediction.timeline.end[t] <= start);

@@ -75,7 +75,7 @@ private Q_SLOTS:
             const int root = rootOfPair(program, sum.stage, sum.device, sum.replica);
             const auto isOfPair = [&](int replica) { return replica == root || replica == sum.replica; };
             const auto uses = [&](const Task& task, int device) {
-                return task.device == device || task.peer == device;
+                return task.device == device || (joinsDevices(task.kind) && task.otherDevice() == device);
             };
             Nanoseconds ready = 0;
             std::vector<std::pair<Nanoseconds, Nanoseconds>> busy;
@@ -88,10 +88,10 @@ private Q_SLOTS:
                             && (isOfPair(other.replica)
                                 || isOfPair(rootOfPair(program, other.stage, other.device, other.replica))))))
                     ready = std::max(ready, prediction.timeline.end[b]);
-                if (b != t && (isBlock || isSum) && (uses(other, sum.device) || uses(other, sum.peer)))
+                if (b != t && (isBlock || isSum) && (uses(other, sum.device) || uses(other, sum.otherDevice())))
                     busy.emplace_back(prediction.timeline.start[b], prediction.timeline.end[b]);
             }
-            const Nanoseconds start = prediction.timeline.start[t], takes = sum.device == sum.peer ? 0 : length;
+            const Nanoseconds start = prediction.timeline.start[t], takes = sum.joinsTwoDevices() ? length : 0;
             QVERIFY(start >= ready);
             QCOMPARE(prediction.timeline.end[t] - start, takes);
             // There was no time for it before, in which neither device did anything else.

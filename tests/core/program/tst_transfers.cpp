@@ -168,7 +168,7 @@ private Q_SLOTS:
                 if (program.tasks[t].kind == TaskKind::Transfer
                     && (first == none || timeline.start[t] < timeline.start[first]))
                     first = t;
-            return program.tasks[first].microbatch;
+            return program.tasks[first].microbatch();
         };
         design.costs.microbatches = {{1, 1}, {3, 1}};
         const Program program = compile(design.schedule, design.costs);
@@ -233,7 +233,7 @@ private Q_SLOTS:
                     continue;
                 busy[task.device].push_back(interval);
                 if (task.kind == TaskKind::Transfer)
-                    busy[task.peer].push_back(interval);
+                    busy[task.destination()].push_back(interval);
             }
             for (auto& intervals : busy) {
                 std::sort(intervals.begin(), intervals.end());

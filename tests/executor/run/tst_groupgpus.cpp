@@ -194,7 +194,7 @@ private Q_SLOTS:
             double captured = 0;
             for (const Task& task : members.members.program.tasks)
                 captured += task.kind == TaskKind::Compute      ? 1
-                            : task.kind == TaskKind::Collective ? task.peer - task.device + 1
+                            : task.kind == TaskKind::Collective ? task.memberCount()
                                                                 : 0;
             QCOMPARE(standInReport().counted("graph launches"), graphs ? 2 * captured : 0.0);
         }

@@ -100,10 +100,11 @@ private Q_SLOTS:
             std::map<std::pair<int, int>, WeightUse> forwards;
             for (TaskId t = 0; t < program.tasks.size(); ++t)
                 if (program.tasks[t].op == Op::F && program.tasks[t].kind == TaskKind::Compute)
-                    forwards[{program.tasks[t].stage, program.tasks[t].microbatch}] = program.weights[t];
+                    forwards[{program.tasks[t].stage, program.tasks[t].microbatch()}] = program.weights[t];
             for (TaskId t = 0; t < program.tasks.size(); ++t)
                 if (program.tasks[t].op == Op::R && program.tasks[t].kind == TaskKind::Compute) {
-                    QVERIFY((program.weights[t] == forwards.at({program.tasks[t].stage, program.tasks[t].microbatch})));
+                    QVERIFY(
+                        (program.weights[t] == forwards.at({program.tasks[t].stage, program.tasks[t].microbatch()})));
                     later += program.weights[t].version > 0;
                     predicted += program.weights[t].steps > 0;
                 }

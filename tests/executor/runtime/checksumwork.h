@@ -34,7 +34,7 @@ public:
         if (onCompute)
             onCompute(context);
         std::uint64_t sum =
-            0x9e3779b97f4a7c15u * (context.task->microbatch + 1) + static_cast<std::uint64_t>(context.task->op);
+            0x9e3779b97f4a7c15u * (context.task->microbatch() + 1) + static_cast<std::uint64_t>(context.task->op);
         for (const BufferView& view : context.reads)
             sum = fold(sum, view.region);
         for (const BufferView& view : context.writes)

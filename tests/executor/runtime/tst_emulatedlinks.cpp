@@ -81,7 +81,7 @@ private slots:
                 const Task& moved = program.tasks[transfer.task];
                 const int device = program.tasks[block.task].device;
                 if (moved.kind != TaskKind::Transfer || program.tasks[block.task].kind != TaskKind::Compute
-                    || (device != moved.device && device != moved.peer))
+                    || (device != moved.device && device != moved.destination()))
                     continue;
                 QVERIFY(block.end <= transfer.start || block.start >= transfer.start + 2'000'000);
             }

@@ -197,7 +197,7 @@ private slots:
             const StepRecord& step = sink.steps[record.step];
             QVERIFY(step.start <= record.start && record.end <= step.end);
             const Task& task = program.tasks[record.task];
-            QCOMPARE(record.device, task.kind == TaskKind::Transfer ? task.peer : task.device);
+            QCOMPARE(record.device, task.recordedOn());
         }
         QCOMPARE(seen.size(), 3 * program.tasks.size());
         for (const auto& [key, count] : seen)

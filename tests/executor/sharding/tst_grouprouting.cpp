@@ -145,7 +145,7 @@ private Q_SLOTS:
         planted.choices = [](KeptChoices& choices, const Program& program) {
             const std::vector<TaskId> tasks = choices.here();
             const auto second = std::find_if(tasks.begin(), tasks.end(), [&](TaskId t) {
-                return program.tasks[t].device == 1 && program.tasks[t].microbatch == 2;
+                return program.tasks[t].device == 1 && program.tasks[t].microbatch() == 2;
             });
             QVERIFY(second != tasks.end());
             const std::span<std::int32_t> kept = choices.of(*second);

@@ -64,7 +64,7 @@ say '{"done":true}'
             if (program.tasks[task].kind == TaskKind::Transfer) {
                 // Rank 0 waited for the first gradient, whose block ended at 400: its arrival was seen. The others'
                 // were not.
-                const bool seen = program.tasks[task].op == Op::I && program.tasks[task].microbatch == 0;
+                const bool seen = program.tasks[task].op == Op::I && program.tasks[task].microbatch() == 0;
                 QCOMPARE(timeline.end[task], seen ? Nanoseconds(600) : notRun);
                 QCOMPARE(timeline.start[task], seen ? Nanoseconds(400) : notRun);
             }

@@ -110,7 +110,7 @@ private Q_SLOTS:
             Nanoseconds end = 0;
             for (TaskId task = 0; task < prediction.program.tasks.size(); ++task)
                 if (const Task& each = prediction.program.tasks[task];
-                    each.kind == TaskKind::Compute && each.op != Op::U && each.microbatch == microbatch)
+                    each.kind == TaskKind::Compute && each.op != Op::U && each.microbatch() == microbatch)
                     end = std::max(end, prediction.timeline.end[task]);
             return durationText(end);
         };

@@ -41,7 +41,7 @@ void record(const QString& path, const Document& document, int steps, double str
                 return clock + static_cast<Nanoseconds>(static_cast<double>(time) * factor);
             };
             const Task& what = prediction.program.tasks[task];
-            const int device = what.kind == TaskKind::Transfer ? what.peer : what.device;
+            const int device = what.recordedOn();
             records.push_back(
                 {task, step, device, at(prediction.timeline.start[task]), at(prediction.timeline.end[task])});
             last = std::max(last, records.back().end);

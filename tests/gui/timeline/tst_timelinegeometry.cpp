@@ -21,10 +21,7 @@ TimelineLayout laneOf(int count, Nanoseconds length, Nanoseconds gap = 0)
     Timeline timeline;
     const Op ops[] = {Op::F, Op::I, Op::W};
     for (int i = 0; i < count; ++i) {
-        Task task;
-        task.op = ops[i % 3];
-        task.microbatch = i / 3;
-        program.tasks.push_back(task);
+        program.tasks.emplace_back(TaskKind::Compute, ops[i % 3], 0, 0, i / 3, 0);
         timeline.start.push_back(i * (length + gap));
         timeline.end.push_back(i * (length + gap) + length);
     }
@@ -134,7 +131,7 @@ private Q_SLOTS:
     {
         Program program;
         program.tasks.resize(2);
-        program.tasks[1].microbatch = 1;
+        program.tasks[1].setMicrobatch(1);
         program.deviceOfStage = {0};
         Timeline timeline;
         timeline.start = {notRun, 5};
@@ -248,9 +245,7 @@ private Q_SLOTS:
         Timeline timeline;
         Nanoseconds time = 0;
         for (int i = 0; i < 3000; ++i) {
-            Task task;
-            task.microbatch = i;
-            program.tasks.push_back(task);
+            program.tasks.emplace_back(TaskKind::Compute, Op::F, 0, 0, i, 0);
             timeline.start.push_back(time);
             time += i == 1500 ? 300 : 1;
             timeline.end.push_back(time);

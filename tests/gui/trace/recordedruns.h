@@ -19,7 +19,7 @@ inline QString recordRun(const Document& document, const QString& path, double s
         const Nanoseconds start = prediction.timeline.start[t];
         const auto length = static_cast<Nanoseconds>(double(prediction.timeline.end[t] - start) * slower);
         const Task& task = prediction.program.tasks[t];
-        records.push_back({t, 0, task.kind == TaskKind::Transfer ? task.peer : task.device, start, start + length});
+        records.push_back({t, 0, task.recordedOn(), start, start + length});
     }
     writer.append(records);
     writer.append(StepRecord{0, 0, static_cast<Nanoseconds>(double(prediction.metrics.makespan) * slower), 1.0});
@@ -49,8 +49,7 @@ inline void recordSlowDevice(const Document& document, const QString& path, int 
         std::vector<TaskRecord> records;
         for (TaskId t = 0; t < program.tasks.size(); ++t) {
             const Task& task = program.tasks[t];
-            records.push_back({t, int(step), task.kind == TaskKind::Transfer ? task.peer : task.device,
-                               origin + ran.start[t], origin + ran.end[t]});
+            records.push_back({t, int(step), task.recordedOn(), origin + ran.start[t], origin + ran.end[t]});
         }
         writer.append(records);
         writer.append(StepRecord{int(step), origin, origin + lengthOf(ran), 1.0});

@@ -46,7 +46,7 @@ TaskId taskOfBlock(const Program& program, const Block& block)
 {
     for (TaskId id = 0; id < program.tasks.size(); ++id)
         if (const Task& t = program.tasks[id]; t.kind == TaskKind::Compute && t.op == block.op && t.stage == block.stage
-                                               && t.microbatch == block.microbatch && t.replica == block.replica)
+                                               && t.microbatch() == block.microbatch && t.replica == block.replica)
             return id;
     return none;
 }

@@ -56,7 +56,7 @@ private Q_SLOTS:
         const Program& program = fixture.document().prediction()->program;
         TaskId task = 0;
         while (program.tasks[task].kind != TaskKind::Compute || program.tasks[task].op != block.op
-               || program.tasks[task].stage != block.stage || program.tasks[task].microbatch != block.microbatch)
+               || program.tasks[task].stage != block.stage || program.tasks[task].microbatch() != block.microbatch)
             ++task;
         const Nanoseconds start = overlay->measured.start[task], end = overlay->measured.end[task];
         view.showRange(std::max<Nanoseconds>(0, start - (end - start) / 8), end + (end - start) / 8);

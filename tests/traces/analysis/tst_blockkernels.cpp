@@ -35,7 +35,7 @@ private:
     {
         for (TaskId id = 0; id < m_program.tasks.size(); ++id)
             if (const Task& t = m_program.tasks[id];
-                t.kind == TaskKind::Compute && t.op == op && t.stage == stage && t.microbatch == microbatch)
+                t.kind == TaskKind::Compute && t.op == op && t.stage == stage && t.microbatch() == microbatch)
                 return id;
         return none;
     }

@@ -78,7 +78,7 @@ private:
         const bool receives = passes && task.stage != (forward ? 0 : m_last);
         const bool sends = passes && task.stage != (forward ? m_last : 0);
         const Nanoseconds from = m_origin + m_timeline.start[id], to = m_origin + m_timeline.end[id] - betweenBlocks;
-        const std::string number = std::to_string(task.microbatch);
+        const std::string number = std::to_string(task.microbatch());
         if (receives) {
             const std::string name = fmt::format("PP:{}RECV_{}{}", task.stage, forward ? 'F' : 'B', number);
             if (m_schedule == GlooSchedule::Named)
@@ -100,7 +100,7 @@ private:
         slice("cpu_op", name, first, middle);
         slice("cpu_op", forward ? "aten::mm" : "LinearBackward0", first + 5, middle - 5); // inside
         slice("cpu_op", forward ? "aten::add" : "autograd::engine::evaluate_function: AccumulateGrad", middle, to);
-        arrowEnd(forward ? 's' : 'f', task.microbatch, first);
+        arrowEnd(forward ? 's' : 'f', task.microbatch(), first);
         m_free = to + 10;
         if (sends) {
             if (m_schedule == GlooSchedule::Named)

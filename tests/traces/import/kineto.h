@@ -57,8 +57,8 @@ inline std::string kineto(const Program& program, const Timeline& timeline, int 
             const Task& task = program.tasks[id];
             if (task.kind != TaskKind::Compute || task.device != rank)
                 continue;
-            const std::string name =
-                "PP:" + std::to_string(task.stage) + std::string(1, letter(task.op)) + std::to_string(task.microbatch);
+            const std::string name = "PP:" + std::to_string(task.stage) + std::string(1, letter(task.op))
+                                     + std::to_string(task.microbatch());
             const Nanoseconds from = origin + timeline.start[id], to = origin + timeline.end[id];
             if (!kernels) {
                 event("user_annotation", name, 100, 1, from, to, "");

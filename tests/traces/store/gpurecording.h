@@ -40,7 +40,7 @@ inline std::vector<GpuRecord> gpuRecordsOf(const Program& program, const Timelin
             copy.end = start + length;
             copy.bytes = 4096;
             copy.copyKind = 10;
-            copy.toDevice = shape.oneGpu ? 0 : task.peer;
+            copy.toDevice = shape.oneGpu ? 0 : task.destination();
             copy.correlation = ++correlation;
             records.push_back(copy);
             continue;

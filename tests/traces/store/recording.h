@@ -31,7 +31,7 @@ inline std::vector<TaskRecord> recordsOf(const Program& program, const Timeline&
     std::vector<TaskRecord> records;
     for (TaskId id = 0; id < program.tasks.size(); ++id) {
         const Task& task = program.tasks[id];
-        const int device = task.kind == TaskKind::Transfer ? task.peer : task.device;
+        const int device = task.recordedOn();
         records.push_back({id, step, device, origin + timeline.start[id], origin + timeline.end[id]});
     }
     return records;
