@@ -19,7 +19,6 @@ ActivityKind kindOf(GpuRecord::Kind kind)
     case GpuRecord::Kind::Kernel: return ActivityKind::Kernel;
     case GpuRecord::Kind::Copy: return ActivityKind::Memcpy;
     case GpuRecord::Kind::Set: return ActivityKind::Memset;
-    case GpuRecord::Kind::Wait: return ActivityKind::Synchronization;
     case GpuRecord::Kind::Overhead: return ActivityKind::Overhead;
     case GpuRecord::Kind::Call: return ActivityKind::Runtime;
     case GpuRecord::Kind::Part: return ActivityKind::Kernel;
@@ -96,14 +95,11 @@ std::uint32_t GpuTables::laneOf(const GpuRecord& record)
         lane.name = lane.thread == 0 ? "operators" : "operators, thread " + std::to_string(lane.thread);
         return this->lane({record.rank, -1, lane.thread, record.toDevice}, lane, record.toDevice);
     }
-    const bool ofHost = record.kind == GpuRecord::Kind::Call || record.kind == GpuRecord::Kind::Overhead;
-    if (ofHost || record.device < 0) {
-        const bool overhead = record.kind == GpuRecord::Kind::Overhead;
+    const bool overhead = record.kind == GpuRecord::Kind::Overhead;
+    if (overhead || record.kind == GpuRecord::Kind::Call) {
         lane.thread = overhead ? -1 : record.thread;
         lane.processName = "the host's calls";
-        lane.name = overhead ? "CUPTI's own work" : lane.thread < 0 ? "waits" : "thread " + std::to_string(lane.thread);
-        if (!overhead && lane.thread < 0)
-            lane.thread = -2; // a lane of its own
+        lane.name = overhead ? "CUPTI's own work" : "thread " + std::to_string(lane.thread);
         return this->lane({record.rank, -1, lane.thread, -1}, lane, -1);
     }
     lane.kind = TraceLane::Kind::Stream;
@@ -121,12 +117,9 @@ std::uint32_t GpuTables::laneOf(const GpuRecord& record)
         return this->lane({record.rank, record.device, 0, record.toDevice}, lane, record.toDevice);
     }
     lane.processName = "GPU " + std::to_string(record.device);
-    // Waits overlap kernels, so each GPU has a separate lane for them.
-    const bool waits = record.kind == GpuRecord::Kind::Wait;
-    lane.thread = waits ? -1 : record.stream;
-    lane.sortIndex = waits ? 1 : 0;
-    lane.name = waits ? "waits" : "stream " + std::to_string(record.stream);
-    const int device = waits || record.task >= m_deviceOfTask.size() ? -1 : m_deviceOfTask[record.task];
+    lane.thread = record.stream;
+    lane.name = "stream " + std::to_string(record.stream);
+    const int device = record.task >= m_deviceOfTask.size() ? -1 : m_deviceOfTask[record.task];
     const LaneKey key{record.rank, record.device, lane.thread, device};
     // Records outside of every block go to the lane of the earlier blocks of their stream, if any.
     if (device < 0)

@@ -27,13 +27,12 @@ struct MemoryRecord {
     Bytes bytes = 0; ///< live on the device from this time on
 };
 
-/// A GPU recorder's event: kernel, copy, wait, call or overhead, with the task that issued it.
+/// A GPU recorder's event: kernel, copy, call or overhead, with the task that issued it.
 struct GpuRecord {
     enum class Kind : std::uint8_t {
         Kernel,
         Copy,
         Set,
-        Wait,     ///< of a stream or of the host
         Overhead, ///< of the recorder itself
         Memory,   ///< allocated or released at `start`
         Call,     ///< of the host, to CUDA; joined by its correlation to what it launched

@@ -65,10 +65,6 @@ inline std::vector<GpuRecord> gpuRecordsOf(const Program& program, const Timelin
     overhead.start = origin;
     overhead.end = origin + 5'000;
     records.push_back(overhead);
-    GpuRecord wait{step, none, GpuRecord::Kind::Wait, "wait of a stream for an event", 0, 7};
-    wait.start = origin;
-    wait.end = origin + 2'000;
-    records.push_back(wait);
     return records;
 }
 
