@@ -30,10 +30,14 @@ constexpr std::string_view nameOf(ProductType type) ///< as in files; empty behi
 
 /// Of 32 numbers with their scales. FP8 has a byte of scale for 32 numbers (OCP MX) or four for 128 (DeepSeek-V3, arXiv
 /// 2412.19437, section 3.3); where a whole tensor has one scale it is this 3 % too much. NVFP4 has one byte for 16.
-/// Precondition: not Own.
 constexpr int bytesOf32(ProductType type)
 {
-    return type == ProductType::Nvfp4 ? 18 : 33;
+    switch (type) {
+    case ProductType::Own: break; // has no such copies
+    case ProductType::Fp8: return 33;
+    case ProductType::Nvfp4: return 18;
+    }
+    return 0;
 }
 
 /// Of so many numbers with their scales. Precondition: not Own.
