@@ -69,7 +69,7 @@ std::int64_t offloadCount(const Program& program)
 /// Among drawn replicas, or over copies that are only counted.
 std::int64_t gatherCount(const Program& program)
 {
-    return countOf(program, program.replicas() > 1 ? TaskKind::SetOut : TaskKind::Gather);
+    return countOf(program, program.replicas() > 1 ? TaskKind::CopyWeightsOut : TaskKind::Gather);
 }
 std::int64_t sumCount(const Program& program)
 {

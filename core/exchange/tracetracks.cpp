@@ -25,8 +25,8 @@ std::string_view categoryOf(const Program& program, const Task& task)
     case TaskKind::Reduce:
     case TaskKind::ReplicaSum: return "reduction";
     case TaskKind::Update:
-    case TaskKind::PutInPlace:
-    case TaskKind::SetOut: return "update";
+    case TaskKind::CopyWeightsIn:
+    case TaskKind::CopyWeightsOut: return "update";
     case TaskKind::Collective: return "collective";
     case TaskKind::Offload: return "copy to host memory";
     case TaskKind::Reload: return "copy from host memory";

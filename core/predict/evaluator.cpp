@@ -52,8 +52,8 @@ void Evaluator::setCosts(const Costs& costs)
         case TaskKind::ReduceGradients:
             duration = costs.stages[static_cast<std::size_t>(task.stage)].reduceGradients;
             break;
-        case TaskKind::PutInPlace:
-        case TaskKind::SetOut: duration = 0; break;
+        case TaskKind::CopyWeightsIn:
+        case TaskKind::CopyWeightsOut: duration = 0; break;
         case TaskKind::Collective: duration = 0; break; // member programs set their durations: setDurations()
         case TaskKind::Reduce:
             duration = task.joinsTwoDevices() ? costs.reduceTime(task.device, task.otherDevice(),

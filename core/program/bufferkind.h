@@ -39,7 +39,8 @@ enum class BufferKind : std::uint8_t {
     ReloadedUntilInputGrad, ///< back on the device: Reload -> I or B
     ReloadedUntilWeightGrad,
     GatheredParameters, ///< all of a stage's parameters, which copies of the pipeline share out: until the last reader;
-                        ///< between replicas SetOut makes it from the own share, and transfers bring the others'
+                        ///< between replicas CopyWeightsOut makes it from the own share, and transfers bring the
+                        ///< others'
     WholeGradients,     ///< of a stage's gradients what other copies have a share in, and is still to be shared out
     KeptGradients,      ///< of their sum over replicas one's share: last sum -> end of the step
 };

@@ -62,8 +62,8 @@ public:
                 reduce(t, task);
                 break;
             case TaskKind::Update:
-            case TaskKind::PutInPlace:
-            case TaskKind::SetOut:
+            case TaskKind::CopyWeightsIn:
+            case TaskKind::CopyWeightsOut:
                 if (t >= end)
                     endLoop();
                 if (here != nullptr && task.kind == TaskKind::Update) {

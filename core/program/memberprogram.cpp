@@ -107,8 +107,8 @@ private:
         case TaskKind::ReplicaSum: addSum(task, m_stages.copyOf(task.stage, rootReplica(m_groups, task))); return;
         case TaskKind::Offload:
         case TaskKind::Reload: addHostCopies(task); return;
-        case TaskKind::PutInPlace: putInPlace(task); return;
-        case TaskKind::SetOut:
+        case TaskKind::CopyWeightsIn: copyWeightsIn(task); return;
+        case TaskKind::CopyWeightsOut:
         case TaskKind::Collective:
         case TaskKind::Gather: // a group's stages have no copies that are only counted
         case TaskKind::ReduceGradients: break;

@@ -71,9 +71,9 @@ int MemberStepEnd::numberOf(int root, int other, bool replaces) const
 void MemberStepEnd::addSum(const Task& task, int root)
 {
     const int number = numberOf(root, m_stages.copyOf(task.otherStage(), task.replica), false);
-    std::vector<SetOut> sent;
+    std::vector<OfferedGradients> sent;
     for (const bool toRoot : {false, true})
-        setOut(task.kind, number, toRoot, sent);
+        offerGradients(task.kind, number, toRoot, sent);
     carrySums(number, sent);
     for (const bool toRoot : {true, false})
         take(task.kind, number, toRoot, sent);
@@ -95,7 +95,7 @@ Bytes MemberStepEnd::bytesOf(const SharedSum& sum, bool toRoot, int from, int to
 }
 
 /// The members of one side offer their gradients to the other side.
-void MemberStepEnd::setOut(TaskKind kind, int number, bool toRoot, std::vector<SetOut>& sent)
+void MemberStepEnd::offerGradients(TaskKind kind, int number, bool toRoot, std::vector<OfferedGradients>& sent)
 {
     const SharedSum& sum = m_stages.sums[static_cast<std::size_t>(number)];
     const int copy = toRoot ? sum.other : sum.root, peer = toRoot ? sum.root : sum.other;
@@ -109,10 +109,10 @@ void MemberStepEnd::setOut(TaskKind kind, int number, bool toRoot, std::vector<S
     }
 }
 
-void MemberStepEnd::carrySums(int number, std::vector<SetOut>& sent)
+void MemberStepEnd::carrySums(int number, std::vector<OfferedGradients>& sent)
 {
     const SharedSum& sum = m_stages.sums[static_cast<std::size_t>(number)];
-    for (SetOut& one : sent) {
+    for (OfferedGradients& one : sent) {
         const int copy = one.toRoot ? sum.other : sum.root, peer = one.toRoot ? sum.root : sum.other;
         const Buffer made = m_made.program.buffers[one.buffer];
         if (made.device == deviceOf(peer, one.to))
@@ -122,13 +122,13 @@ void MemberStepEnd::carrySums(int number, std::vector<SetOut>& sent)
     }
 }
 
-void MemberStepEnd::take(TaskKind kind, int number, bool toRoot, const std::vector<SetOut>& sent)
+void MemberStepEnd::take(TaskKind kind, int number, bool toRoot, const std::vector<OfferedGradients>& sent)
 {
     const SharedSum& sum = m_stages.sums[static_cast<std::size_t>(number)];
     const int copy = toRoot ? sum.root : sum.other;
     for (int m = 0; m < m_stages.membersOf(copy); ++m) {
         const TaskId id = beginSum(kind, copy, m, 2 * number + 1);
-        for (const SetOut& one : sent)
+        for (const OfferedGradients& one : sent)
             if (one.toRoot == toRoot && one.to == m) {
                 operand(one.buffer);
                 waitFor(id, one.transfer);
@@ -147,7 +147,7 @@ void MemberStepEnd::addTransfersBehindSums(const Task& task)
     const int root = copyOf(task), other = m_stages.copyOf(task.stage, m_groups.buffers[there].replica);
     Complete& complete = m_complete[other];
     complete.number = numberOf(root, other, true);
-    setOut(TaskKind::ReplicaSum, complete.number, false, complete.sent);
+    offerGradients(TaskKind::ReplicaSum, complete.number, false, complete.sent);
     carrySums(complete.number, complete.sent);
 }
 
@@ -170,14 +170,14 @@ void MemberStepEnd::sendShares(const Task& task)
     }
 }
 
-void MemberStepEnd::putInPlace(const Task& task)
+void MemberStepEnd::copyWeightsIn(const Task& task)
 {
     const int taker = copyOf(task);
     const int owner = m_stages.copyOf(task.stage, m_groups.buffers[m_groups.reads(m_block).front()].replica);
     for (int m = 0; m < m_stages.membersOf(taker); ++m) {
         const Share& share = m_shares.at({owner, taker})[static_cast<std::size_t>(m)];
         const int device = deviceOf(taker, m);
-        const TaskId id = begin(TaskKind::PutInPlace, Op::U, taker, 0, device, deviceOf(owner, m), 0, 0);
+        const TaskId id = begin(TaskKind::CopyWeightsIn, Op::U, taker, 0, device, deviceOf(owner, m), 0, 0);
         m_made.program.afterOnDevice[id] = std::exchange(m_last[static_cast<std::size_t>(device)], id);
         if (share.buffer != none) {
             waitFor(id, share.transfer);

@@ -30,11 +30,11 @@ protected:
     void addSum(const Task& task, int root);
     /// Transfers of complete gradient sums and of updated shares.
     void addTransfersBehindSums(const Task& task);
-    void putInPlace(const Task& task);
+    void copyWeightsIn(const Task& task);
 
 private:
     /// A member's gradients before anything is added to them.
-    struct SetOut {
+    struct OfferedGradients {
         bool toRoot = false;
         int to = 0; ///< member of the other side
         BufferId buffer = none;
@@ -43,7 +43,7 @@ private:
     /// A complete sum that is sent to a copy of a stage that takes part in no round.
     struct Complete {
         int number = 0; ///< of the sum
-        std::vector<SetOut> sent;
+        std::vector<OfferedGradients> sent;
     };
     /// A member's share in transfer.
     struct Share {
@@ -53,9 +53,9 @@ private:
     int numberOf(int root, int other, bool replaces) const;
     Bytes bytesOf(const SharedSum& sum, bool toRoot, int from, int to) const;
     TaskId beginSum(TaskKind kind, int copy, int member, int part);
-    void setOut(TaskKind kind, int number, bool toRoot, std::vector<SetOut>& sent);
-    void carrySums(int number, std::vector<SetOut>& sent);
-    void take(TaskKind kind, int number, bool toRoot, const std::vector<SetOut>& sent);
+    void offerGradients(TaskKind kind, int number, bool toRoot, std::vector<OfferedGradients>& sent);
+    void carrySums(int number, std::vector<OfferedGradients>& sent);
+    void take(TaskKind kind, int number, bool toRoot, const std::vector<OfferedGradients>& sent);
     Bytes shareOf(Bytes whole, int copy, int member) const;
     void sendShares(const Task& task);
 

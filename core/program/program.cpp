@@ -16,7 +16,7 @@ std::optional<Task> Task::stored(std::string_view key, Op op, int replica, int s
         if (isReduction(kind))
             kind = stage == microbatch ? TaskKind::ReplicaSum : TaskKind::Reduce;
         else if (isUpdate(kind))
-            kind = peer < 0 ? TaskKind::Update : peer == device ? TaskKind::SetOut : TaskKind::PutInPlace;
+            kind = peer < 0 ? TaskKind::Update : peer == device ? TaskKind::CopyWeightsOut : TaskKind::CopyWeightsIn;
         return Task(kind, op, replica, stage, microbatch, device, peer);
     }
     return std::nullopt;
@@ -71,8 +71,8 @@ std::string Program::label(TaskId id) const
         return fmt::format("reduce gradients of stage {} after {}", task.stage, toString(task.block()));
     case TaskKind::ReplicaSum: return fmt::format("reduce stage {} over replicas", task.stage);
     case TaskKind::Reduce: return fmt::format("reduce shared parameter {}", task.stage);
-    case TaskKind::PutInPlace:
-    case TaskKind::SetOut: return fmt::format("weights of stage {} from device {}", task.stage, task.owner());
+    case TaskKind::CopyWeightsIn:
+    case TaskKind::CopyWeightsOut: return fmt::format("weights of stage {} from device {}", task.stage, task.owner());
     case TaskKind::Update:
         if (versioned())
             return toString(task.block());

@@ -90,10 +90,10 @@ struct Task {
         return kind == TaskKind::Collective ? m_peer : device;
     }
     std::int32_t memberCount() const { return lastMember() - firstMember() + 1; }
-    /// PutInPlace, SetOut: the device that updates the weights.
+    /// CopyWeightsIn, CopyWeightsOut: the device that updates the weights.
     std::int32_t owner() const
     {
-        assert(kind == TaskKind::PutInPlace || kind == TaskKind::SetOut);
+        assert(kind == TaskKind::CopyWeightsIn || kind == TaskKind::CopyWeightsOut);
         return m_peer;
     }
 
@@ -115,7 +115,7 @@ private:
 struct WeightUse {
     std::int32_t version = 0;   ///< updates applied to them; Update: before it
     std::int32_t steps = 0;     ///< predicted this many updates ahead
-    std::int32_t update = 0;    ///< counted from 0; Update: the one it makes; PutInPlace: the version less one
+    std::int32_t update = 0;    ///< counted from 0; Update: the one it makes; CopyWeightsIn: the version less one
     std::int32_t batchSize = 1; ///< microbatches of that update
     std::int32_t staleness() const { return update - version; }
     bool operator==(const WeightUse&) const = default;

@@ -45,8 +45,8 @@ void ReplicaShares::gather(const Block& reader, std::vector<TaskId>& lastOnDevic
         return;
     const int device = deviceOf(reader.stage, reader.replica);
     TaskId& last = lastOnDevice[static_cast<std::size_t>(device)];
-    const TaskId made = last =
-        beginTask(TaskKind::SetOut, Op::U, reader.stage, reader.microbatch, device, device, last, none, reader.replica);
+    const TaskId made = last = beginTask(TaskKind::CopyWeightsOut, Op::U, reader.stage, reader.microbatch, device,
+                                         device, last, none, reader.replica);
     endReads();
     operand(stage.parameters = addBuffer(BufferKind::GatheredParameters, device, reader.stage, reader.microbatch,
                                          stage.parameterBytes, -1, false, reader.replica));

@@ -145,7 +145,7 @@ void StepEnd::putSharesInPlace(std::vector<TaskId>& lastOnDevice)
     for (const Arriving& share : m_arriving) {
         const int device = deviceOf(share.taker.stage, share.taker.replica);
         TaskId& last = lastOnDevice[device];
-        last = beginTask(TaskKind::PutInPlace, Op::U, share.owner.stage, 0, device,
+        last = beginTask(TaskKind::CopyWeightsIn, Op::U, share.owner.stage, 0, device,
                          deviceOf(share.owner.stage, share.owner.replica), last, share.transfer, share.taker.replica);
         operand(share.buffer);
         endReads();

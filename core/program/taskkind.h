@@ -16,13 +16,14 @@ enum class TaskKind : std::uint8_t {
     Reduce,     ///< gradients of a parameter that two stages share are summed
     ReplicaSum, ///< a stage's gradients are summed over replicas 0 and `replica`
     Update,
-    PutInPlace, ///< weights that another device updated become this one's
-    SetOut,     ///< sharded states: the first copies of a stage's weights are made, to be passed from block to block;
-                ///< ZeRO 3 of replicas: the place for gathered parameters is made, with the device's own share
-    Collective, ///< of all members of a group, inside a block
-    Offload,    ///< activations of a forward are copied to host memory
-    Reload,     ///< they are copied back for the backward
-    Gather,     ///< a stage's parameters come from the copies of the pipeline that share them out (UNSHARD)
+    CopyWeightsIn,   ///< weights that another device updated become this one's
+    CopyWeightsOut,  ///< sharded states: the first copies of a stage's weights are made, to be passed from block to
+                     ///< block; ZeRO 3 of replicas: the place for gathered parameters is made, with the device's own
+                     ///< share
+    Collective,      ///< of all members of a group, inside a block
+    Offload,         ///< activations of a forward are copied to host memory
+    Reload,          ///< they are copied back for the backward
+    Gather,          ///< a stage's parameters come from the copies of the pipeline that share them out (UNSHARD)
     ReduceGradients, ///< its gradients are summed over these copies, each keeping its share (REDUCE_GRAD)
 };
 inline constexpr int taskKindCount = 12;
@@ -55,8 +56,8 @@ constexpr TaskTraits rowOf(TaskKind kind)
     case TaskKind::Reduce: return {"reduce", InstructionKind::Reduce};
     case TaskKind::ReplicaSum: return {"reduce", InstructionKind::Reduce};
     case TaskKind::Update: return {"update", InstructionKind::Update, true};
-    case TaskKind::PutInPlace: return {"update", InstructionKind::Update};
-    case TaskKind::SetOut: return {"update", InstructionKind::Update};
+    case TaskKind::CopyWeightsIn: return {"update", InstructionKind::Update};
+    case TaskKind::CopyWeightsOut: return {"update", InstructionKind::Update};
     case TaskKind::Collective: return {"collective", InstructionKind::Collective};
     case TaskKind::Offload: return {"offload", InstructionKind::Offload};
     case TaskKind::Reload: return {"reload", InstructionKind::Reload};

@@ -57,12 +57,12 @@ void WeightTasks::setAside(Copy& copy, int stage, int device)
     copy.older[copy.resident] = buffer;
 }
 
-void WeightTasks::putInPlace(int stage, int device, int version, TaskId& last)
+void WeightTasks::copyWeightsIn(int stage, int device, int version, TaskId& last)
 {
     const Arrival arrival = m_sent[{stage, version, device}];
     Copy& copy = copyOf(stage, device);
     const int owner = m_schedule.deviceOfStage[stage];
-    last = beginTask(TaskKind::PutInPlace, Op::U, stage, version - 1, device, owner, last);
+    last = beginTask(TaskKind::CopyWeightsIn, Op::U, stage, version - 1, device, owner, last);
     waitFor(last, arrival.task);
     operand(arrival.buffer);
     endReads();
@@ -114,11 +114,11 @@ void WeightTasks::sendOut(BlockIndex block, std::vector<TaskId>& lastOnDevice, s
         if (m_plan.reads[reader].version != 0)
             continue;
         const int stage = m_graph.blocks[reader].stage;
-        if (m_hops.first(stage, 0) != reader || !m_setOut.insert(stage).second)
+        if (m_hops.first(stage, 0) != reader || !m_copiedOut.insert(stage).second)
             continue;
         const int keeper = m_schedule.deviceOfStage[stage];
         TaskId& last = lastOnDevice[keeper];
-        last = beginTask(TaskKind::SetOut, Op::U, stage, 0, keeper, keeper, last);
+        last = beginTask(TaskKind::CopyWeightsOut, Op::U, stage, 0, keeper, keeper, last);
         endReads();
         handOut(last, stage, 0, outgoing);
         m_program.weights.resize(m_program.tasks.size());
@@ -132,7 +132,7 @@ void WeightTasks::prepare(BlockIndex block, TaskId& last)
         return;
     const int stage = m_graph.blocks[block].stage, device = m_graph.deviceOfBlock[block];
     if (m_plan.reads[block].version > copyOf(stage, device).resident)
-        putInPlace(stage, device, m_plan.reads[block].version, last);
+        copyWeightsIn(stage, device, m_plan.reads[block].version, last);
 }
 
 void WeightTasks::read(TaskId task, BlockIndex block)
@@ -220,7 +220,7 @@ void WeightTasks::finish(std::vector<TaskId>& lastOnDevice)
     for (auto& [place, copy] : m_copies) {
         const auto versions = static_cast<std::int32_t>(m_plan.updates[place.first].size());
         if (copy.resident < versions && m_sent.contains({place.first, versions, place.second}))
-            putInPlace(place.first, place.second, versions, lastOnDevice[place.second]);
+            copyWeightsIn(place.first, place.second, versions, lastOnDevice[place.second]);
     }
     m_program.weights.resize(m_program.tasks.size());
 }

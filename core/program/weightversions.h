@@ -37,13 +37,13 @@ public:
     /// just in time. The owner of a stage makes the first copies. Fills `outgoing`.
     [[gnu::noinline]] void sendOut(BlockIndex block, std::vector<TaskId>& lastOnDevice,
                                    std::vector<Outgoing>& outgoing);
-    /// Before the task of a block begins: a PutInPlace task when it reads weights newer than those in its device's
+    /// Before the task of a block begins: a CopyWeightsIn task when it reads weights newer than those in its device's
     /// Parameters. `last` is the device's last task and becomes the new one.
     [[gnu::noinline]] void prepare(BlockIndex block, TaskId& last);
     [[gnu::noinline]] void read(TaskId task, BlockIndex block); ///< among the reads of its task
     /// Among the writes of its task; fills `outgoing`.
     void write(TaskId task, BlockIndex block, std::vector<Outgoing>& outgoing);
-    /// At the end of the step, after all transfers: PutInPlace on devices that do not have the last version yet.
+    /// At the end of the step, after all transfers: CopyWeightsIn on devices that do not have the last version yet.
     [[gnu::noinline]] void finish(std::vector<TaskId>& lastOnDevice);
 
 private:
@@ -60,7 +60,7 @@ private:
     Copy& copyOf(int stage, int device) { return m_copies[{stage, device}]; }
     bool readsWeights(BlockIndex block) const;
     void setAside(Copy& copy, int stage, int device);
-    void putInPlace(int stage, int device, int version, TaskId& last);
+    void copyWeightsIn(int stage, int device, int version, TaskId& last);
     void handOut(TaskId task, int stage, int version, std::vector<Outgoing>& outgoing);
     void handOn(TaskId task, int device, BufferId buffer, BlockIndex next, std::vector<Outgoing>& outgoing);
     WeightUse useOf(BlockIndex block) const;
@@ -69,7 +69,7 @@ private:
     const WeightPlan& m_plan;
     WeightHops m_hops;
     std::map<BlockIndex, Arrival> m_handedOn; ///< by reader: where it finds the weights handed on to it
-    std::set<int> m_setOut;                   ///< stages whose first copies have been made
+    std::set<int> m_copiedOut;                ///< stages whose first copies have been made
     std::vector<bool> m_expected;             ///< per block: its weights may come, …
     std::map<BlockIndex, Outgoing> m_waiting; ///< … and by reader those that may not yet
     std::map<std::pair<int, int>, Copy> m_copies;

@@ -145,12 +145,12 @@ void TrainedWork::updateShare(const TaskContext& context, const StageCopy& copy,
         return partOf(stored, replica, isBf16() ? sizeof(std::uint16_t) : sizeof(float));
     };
     const int replica = context.task->replica;
-    if (context.task->kind == TaskKind::SetOut) { // of gathered parameters, the own part
+    if (context.task->kind == TaskKind::CopyWeightsOut) { // of gathered parameters, the own part
         for (const BufferView& view : context.writes)
             on.run(kernels::copyOf<std::byte>(copy.stored, storedPart(bytes(view.region), replica)));
         return;
     }
-    if (context.task->kind == TaskKind::PutInPlace) {
+    if (context.task->kind == TaskKind::CopyWeightsIn) {
         for (const BufferView& view : context.reads)
             on.run(kernels::copyOf<std::byte>(bytes(view.region), storedPart(copy.stored, view.description.replica)));
         return;

@@ -140,13 +140,13 @@ void VersionedWeights::update(const TaskContext& context, StageCopy& copy, bool 
         copyInto(*older, copy.stored);
         m_held[older->id] = {copy.version - m_base, 0};
     }
-    if (context.task->kind == TaskKind::SetOut) {
+    if (context.task->kind == TaskKind::CopyWeightsOut) {
         const BufferView* sent = find(context.writes, BufferKind::SentWeights);
         copyInto(*sent, copy.stored);
         m_held[sent->id] = {copy.version - m_base, 0};
         return;
     }
-    if (context.task->kind == TaskKind::PutInPlace) {
+    if (context.task->kind == TaskKind::CopyWeightsIn) {
         const BufferView* received = find(context.reads, BufferKind::ReceivedWeights);
         if (received == nullptr)
             throw Error(m_program->label(context.id), "has no weights to put in place", "compile the schedule again");

@@ -49,8 +49,8 @@ public:
         case TaskKind::Reduce: return isOpen(m_sum, task.stage) || isOpen(m_sum, task.otherStage());
         case TaskKind::Transfer:
         case TaskKind::ReplicaSum:
-        case TaskKind::PutInPlace:
-        case TaskKind::SetOut:
+        case TaskKind::CopyWeightsIn:
+        case TaskKind::CopyWeightsOut:
         case TaskKind::Collective:
         case TaskKind::Offload:
         case TaskKind::Reload:

@@ -144,7 +144,7 @@ void note(const Design& design, std::array<int, features>& seen)
                                 s.zero.level == 1 && s.replicas() > 2,
                                 s.zero.level == 2 && s.replicas() > 1,
                                 s.zero.level == 3 && s.replicas() > 2,
-                                s.zero.level == 3 && count(TaskKind::SetOut) > s.stages() * s.replicas()};
+                                s.zero.level == 3 && count(TaskKind::CopyWeightsOut) > s.stages() * s.replicas()};
     for (int f = 0; f < features; ++f)
         seen[static_cast<std::size_t>(f)] += has[f];
 }

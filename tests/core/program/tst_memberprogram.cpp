@@ -441,9 +441,9 @@ private Q_SLOTS:
                 whole += member.optimizerState;
         QVERIFY(whole > 0);
         QCOMPARE(state, sharded ? whole : copies * whole);
-        const auto putInPlace = std::count_if(program.tasks.begin(), program.tasks.end(),
-                                              [](const Task& task) { return task.kind == TaskKind::PutInPlace; });
-        QCOMPARE(putInPlace, sharded ? copies * (copies - 1) * 5 : 0);
+        const auto copiedIn = std::count_if(program.tasks.begin(), program.tasks.end(),
+                                            [](const Task& task) { return task.kind == TaskKind::CopyWeightsIn; });
+        QCOMPARE(copiedIn, sharded ? copies * (copies - 1) * 5 : 0);
     }
 
     void whatGroupsDoNotRunIsNamed()

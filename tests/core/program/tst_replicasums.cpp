@@ -216,7 +216,7 @@ private Q_SLOTS:
                     ++updates;
                     amid += prediction.timeline.end[t] <= endOfBlocks(prediction);
                     QCOMPARE(prediction.timeline.end[t] - prediction.timeline.start[t], Nanoseconds{120'000 / all});
-                } else if (task.kind == TaskKind::PutInPlace) {
+                } else if (task.kind == TaskKind::CopyWeightsIn) {
                     put[task.replica] += program.buffers[program.reads(t).front()].bytes;
                     QVERIFY(prediction.timeline.start[t] >= prediction.timeline.end[program.afterData[t]]);
                 }
@@ -313,7 +313,7 @@ private Q_SLOTS:
         design.schedule.transferOrder = {{*parseTransfer("F0.2 to 1"), *parseTransfer("F0.1 to 1")}};
         const Program program = predict(design).program;
         for (TaskId t = 0; t < program.tasks.size(); ++t)
-            if (program.tasks[t].kind == TaskKind::PutInPlace)
+            if (program.tasks[t].kind == TaskKind::CopyWeightsIn)
                 QVERIFY(program.afterData[t] < t && program.tasks[program.afterData[t]].kind == TaskKind::Transfer);
         const QString fault = test::checkLifetimes(program);
         QVERIFY2(fault.isEmpty(), qPrintable(fault));

@@ -86,8 +86,8 @@ inline double LogicalClock::runStep(int step)
         switch (m_program.tasks[t].kind) {
         case TaskKind::Compute: m_work.compute(context); break;
         case TaskKind::Update:
-        case TaskKind::PutInPlace:
-        case TaskKind::SetOut: m_work.update(context); break;
+        case TaskKind::CopyWeightsIn:
+        case TaskKind::CopyWeightsOut: m_work.update(context); break;
         case TaskKind::Transfer:
             for (std::size_t i = 0; i < reads.size(); ++i)
                 std::memcpy(writes[i].region.data, reads[i].region.data,

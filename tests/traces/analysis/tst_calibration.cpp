@@ -226,7 +226,7 @@ private Q_SLOTS:
                 return std::count_if(program.tasks.begin(), program.tasks.end(),
                                      [kind](const Task& task) { return task.kind == kind; });
             };
-            handedOn = std::max(handedOn, of(TaskKind::PutInPlace) - of(TaskKind::Update));
+            handedOn = std::max(handedOn, of(TaskKind::CopyWeightsIn) - of(TaskKind::Update));
             const std::string path =
                 record((std::string("update-") + family + ".db").c_str(), design, 3, [&](int) { return real; });
             const Design calibrated = calibrate(design, TraceReader(path), family);
