@@ -192,13 +192,13 @@ std::optional<double> JsonValue::number() const
         m_value);
 }
 
-std::optional<std::int64_t> JsonValue::whole() const
+std::optional<std::int64_t> JsonValue::integer() const
 {
     const auto large = as<std::uint64_t>();
     return large && std::in_range<std::int64_t>(*large) ? static_cast<std::int64_t>(*large) : as<std::int64_t>();
 }
 
-std::optional<std::uint64_t> JsonValue::natural() const
+std::optional<std::uint64_t> JsonValue::unsignedInteger() const
 {
     const auto whole = as<std::int64_t>();
     return whole && *whole >= 0 ? static_cast<std::uint64_t>(*whole) : as<std::uint64_t>();

@@ -74,10 +74,10 @@ public:
     const Object& members() const; ///< of an object; of anything else none
     bool isObject() const { return std::holds_alternative<Object>(m_value); }
     // Nothing for values of another type.
-    std::optional<bool> truth() const { return as<bool>(); }
+    std::optional<bool> boolean() const { return as<bool>(); }
     std::optional<double> number() const;
-    std::optional<std::int64_t> whole() const;    ///< nothing for fractions too, and beyond 64 bits
-    std::optional<std::uint64_t> natural() const; ///< likewise, and nothing below 0
+    std::optional<std::int64_t> integer() const;          ///< nothing for fractions too, and beyond 64 bits
+    std::optional<std::uint64_t> unsignedInteger() const; ///< likewise, and nothing below 0
     std::optional<std::string> text() const { return as<std::string>(); }
 
     using Value = std::variant<std::nullptr_t, bool, std::int64_t, std::uint64_t, double, std::string, Array, Object>;

@@ -211,24 +211,24 @@ JsonValue toJson(const ExperimentRun& run)
 ExperimentRun experimentRunFrom(const JsonValue& object)
 {
     const auto text = [&](const char* key) { return object.member(key).text().value_or(std::string()); };
-    const auto truth = [&](const char* key, bool without) { return object.member(key).truth().value_or(without); };
-    const auto whole = [](const JsonValue& from, const char* key) { return from.member(key).whole().value_or(0); };
+    const auto truth = [&](const char* key, bool without) { return object.member(key).boolean().value_or(without); };
+    const auto whole = [](const JsonValue& from, const char* key) { return from.member(key).integer().value_or(0); };
     const auto small = [&](const JsonValue& from, const char* key) { return static_cast<int>(whole(from, key)); };
     // Numbers that are not finite were written as null.
     const auto number = [&](const char* key) { return object.member(key).number().value_or(NAN); };
     const auto bytes = [&](const char* key) {
         std::vector<Bytes> list;
         for (const JsonValue& each : object.member(key).elements())
-            list.push_back(each.whole().value_or(0));
+            list.push_back(each.integer().value_or(0));
         return list;
     };
     ExperimentRun run;
     run.name = text("design");
-    run.design = object.member("number").natural().value_or(0);
+    run.design = object.member("number").unsignedInteger().value_or(0);
     run.reference = truth("reference", false);
     run.rule = text("rule");
     run.optimizer = text("optimizer");
-    run.seed = object.member("seed").natural().value_or(0);
+    run.seed = object.member("seed").unsignedInteger().value_or(0);
     run.microbatchesPerUpdate = small(object, "microbatches_per_update");
     run.rowsPerUpdate = whole(object, "rows_per_update");
     run.devices = small(object, "devices");
@@ -247,7 +247,7 @@ ExperimentRun experimentRunFrom(const JsonValue& object)
     run.peakBytes = bytes("peak_bytes");
     run.predictedPeakBytes = bytes("predicted_peak_bytes");
     run.readsAgree = truth("reads_agree", true);
-    run.bitEqual = object.member("bit_equal_to_reference").truth();
+    run.bitEqual = object.member("bit_equal_to_reference").boolean();
     for (const JsonValue& stage : object.member("weights").elements()) {
         StageWeights& weights = run.weights.emplace_back();
         weights.stage = small(stage, "stage");

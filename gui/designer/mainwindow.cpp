@@ -343,7 +343,7 @@ void MainWindow::showGradients()
     const JsonValue& check = result.member("gradient_check");
     if (!check.isObject() || check.contains("skipped")) { // the run did not check gradients
         m_foot->setGradients({}, true, {});
-    } else if (check.member("bit_equal").truth().value_or(false)) {
+    } else if (check.member("bit_equal").boolean().value_or(false)) {
         m_foot->setGradients(tr("bit-equal ✓"), true,
                              tr("Gradients of the last step against the sequential run, in %1").arg(overlay->path));
     } else {

@@ -50,7 +50,7 @@ void ExperimentProcess::takeLine(const QByteArray& line)
 {
     const JsonValue json = JsonValue::fromText(line.toStdString());
     const auto whole = [&](const char* key, int without) {
-        return static_cast<int>(json.member(key).whole().value_or(without));
+        return static_cast<int>(json.member(key).integer().value_or(without));
     };
     if (json.contains("finished")) {
         Q_EMIT runFinished(experimentRunFrom(json.member("finished")));
@@ -59,7 +59,7 @@ void ExperimentProcess::takeLine(const QByteArray& line)
         now.run = whole("run", 0);
         now.runs = std::max(1, whole("runs", 1));
         now.design = json.member("design").text().value_or(std::string());
-        now.seed = json.member("seed").natural().value_or(1);
+        now.seed = json.member("seed").unsignedInteger().value_or(1);
         now.update = whole("update", 0);
         now.updates = std::max(1, whole("updates", 1));
         now.loss = json.member("loss").number().value_or(NAN);

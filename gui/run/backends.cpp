@@ -28,7 +28,7 @@ QString describe(const JsonValue& entry)
     QStringList words;
     if (const QString name = textOf(entry, "name"); !name.isEmpty())
         words << name;
-    if (const auto threads = entry.member("threads").whole())
+    if (const auto threads = entry.member("threads").integer())
         words << QCoreApplication::translate("RunSettings", "%1 threads").arg(*threads);
     QStringList names;
     for (const JsonValue& gpu : entry.member("gpus").elements())
@@ -46,8 +46,8 @@ std::vector<PipewrightCudaDevice> gpusOf(const JsonValue& entry)
     std::vector<PipewrightCudaDevice> gpus;
     for (const JsonValue& each : entry.member("gpus").elements()) {
         PipewrightCudaDevice gpu{};
-        gpu.multiprocessors = static_cast<int>(each.member("multiprocessors").whole().value_or(0));
-        gpu.memory = each.member("memory_bytes").whole().value_or(0);
+        gpu.multiprocessors = static_cast<int>(each.member("multiprocessors").integer().value_or(0));
+        gpu.memory = each.member("memory_bytes").integer().value_or(0);
         gpu.major = textOf(each, "compute_capability").section(QLatin1Char('.'), 0, 0).toInt();
         gpus.push_back(gpu);
     }
@@ -75,12 +75,12 @@ std::vector<BackendChoice> parseBackends(const QByteArray& text)
     std::vector<BackendChoice> choices;
     const JsonValue json = JsonValue::fromText(text.toStdString());
     for (const auto& [name, entry] : json.members()) {
-        const auto available = entry.member("available").truth();
+        const auto available = entry.member("available").boolean();
         if (!available || name == "torch") // comes from the Python chosen in the settings, see torchBackend()
             continue;
         choices.push_back({QString::fromStdString(name), *available,
                            *available ? describe(entry) : textOf(entry, "reason"), gpusOf(entry),
-                           entry.member("memory_bytes").whole().value_or(0)});
+                           entry.member("memory_bytes").integer().value_or(0)});
     }
     if (choices.empty())
         choices.push_back(

@@ -51,8 +51,8 @@ std::optional<ChildProgress> RunProcess::parseProgress(const QByteArray& line)
     // {"progress": 0.35, "step": 7, …} and {"progress": {"step": 7, "steps": 20, …}} are both progress.
     const JsonValue& inner = json.member("progress").isObject() ? json.member("progress") : json;
     ChildProgress progress;
-    progress.step = static_cast<int>(inner.member("step").whole().value_or(-1));
-    progress.steps = static_cast<int>(inner.member("steps").whole().value_or(-1));
+    progress.step = static_cast<int>(inner.member("step").integer().value_or(-1));
+    progress.steps = static_cast<int>(inner.member("steps").integer().value_or(-1));
     progress.loss = inner.member("loss").number();
     progress.stepTime = inner.member("step_ns").number();
     if (const auto share = inner.member("progress").number())
@@ -107,7 +107,7 @@ void RunProcess::end(const ChildEnd& child)
             result.reason = tr("The run ended, but not all of it was recorded: %1").arg(QString::fromStdString(*fault));
         }
         if (const JsonValue& check = report.member("gradient_check"); check.isObject()) {
-            const auto bitEqual = check.member("bit_equal").truth();
+            const auto bitEqual = check.member("bit_equal").boolean();
             result.gradientsChecked = bitEqual.has_value();
             result.bitEqual = bitEqual.value_or(false);
             result.maxRelativeError =

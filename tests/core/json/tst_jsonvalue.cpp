@@ -49,18 +49,18 @@ private slots:
         QVERIFY(value.isObject());
         QCOMPARE(value.member("text").text(), std::optional<std::string>("a\u00e9"));
         QCOMPARE(value.member("half").number(), std::optional(0.5));
-        QCOMPARE(value.member("half").whole(), std::nullopt);
+        QCOMPARE(value.member("half").integer(), std::nullopt);
         QCOMPARE(value.member("z").number(), std::optional(1.0));
-        QCOMPARE(value.member("least").whole(), std::optional(INT64_MIN));
-        QCOMPARE(value.member("large").whole(), std::nullopt);
-        QCOMPARE(value.member("large").natural(), std::optional(UINT64_MAX));
-        QCOMPARE(value.member("least").natural(), std::nullopt);
-        QCOMPARE(value.member("z").natural(), std::optional<std::uint64_t>(1));
+        QCOMPARE(value.member("least").integer(), std::optional(INT64_MIN));
+        QCOMPARE(value.member("large").integer(), std::nullopt);
+        QCOMPARE(value.member("large").unsignedInteger(), std::optional(UINT64_MAX));
+        QCOMPARE(value.member("least").unsignedInteger(), std::nullopt);
+        QCOMPARE(value.member("z").unsignedInteger(), std::optional<std::uint64_t>(1));
         QCOMPARE(value.member("large").number(), std::optional(18446744073709551616.0));
-        QCOMPARE(value.member("on").truth(), std::optional(true));
+        QCOMPARE(value.member("on").boolean(), std::optional(true));
         QCOMPARE(value.member("on").number(), std::nullopt);
         QCOMPARE(value.member("list").elements().size(), std::size_t(3));
-        QCOMPARE(value.member("list").elements()[2].elements()[0].whole(), std::optional<std::int64_t>(3));
+        QCOMPARE(value.member("list").elements()[2].elements()[0].integer(), std::optional<std::int64_t>(3));
         QCOMPARE(value.members().front().first, std::string("z")); // in the text's order
         QCOMPARE(value.member("inner").members().front().first, std::string("b"));
         QVERIFY(value.contains("none"));
