@@ -425,7 +425,7 @@ int runDesign(const RunCommandOptions& given)
         return exitBadInput;
     }
     result.scale = std::move(scale);
-    if (!result.speaks)
+    if (!result.isRankZero)
         return result.cancelled ? exitFinding : exitSuccess;
     if (given.json)
         printText("{}\n", result.toJson());

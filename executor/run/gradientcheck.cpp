@@ -171,10 +171,10 @@ GradientCheck notCompared(const RunResult& result, bool trains, bool versioned)
 {
     GradientCheck check;
     check.lagged = versioned;
-    check.skipped = !trains            ? "blocks that take the design's times have no mathematics"
-                    : result.cancelled ? "the run was cancelled"
-                    : !result.speaks   ? "another process compares"
-                                       : "it was not asked for";
+    check.skipped = !trains              ? "blocks that take the design's times have no mathematics"
+                    : result.cancelled   ? "the run was cancelled"
+                    : !result.isRankZero ? "another process compares"
+                                         : "it was not asked for";
     return check;
 }
 

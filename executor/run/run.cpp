@@ -61,7 +61,7 @@ public:
         if (m_trains && !m_groups && m_design.workload->shape.dataType == DataType::Bf16
             && !m_design.workload->shape.attentionSinks)
             m_backend->expectAttention(attentionsOf(m_design.workload->shape));
-        m_result.speaks = !m_peers || m_peers->self() == 0;
+        m_result.isRankZero = !m_peers || m_peers->self() == 0;
         for (int d = 0; m_peers && d < m_peers->count(); ++d) {
             m_result.clockOffsets.push_back(m_peers->clockOffset(d));
             m_result.clockUncertainties.push_back(m_peers->clockUncertainty(d));
@@ -70,7 +70,7 @@ public:
         m_result.devices = m_backend->devices();
         m_result.groups.assign(m_program.groupOfDevice.begin(), m_program.groupOfDevice.end());
         m_result.predictedPeakBytes = peaksOf(m_program);
-        if (m_groups && m_trains && (m_peers || options.backend == "cuda") && m_result.speaks)
+        if (m_groups && m_trains && (m_peers || options.backend == "cuda") && m_result.isRankZero)
             noteOtherRoom(*m_groups, design, m_peers && !options.gpus, m_result.notes);
         makeWork();
     }
@@ -109,19 +109,19 @@ public:
             bringResult();
         if (!m_result.cancelled && m_peers)
             mergeResults();
-        if (!m_result.cancelled && m_result.speaks) {
+        if (!m_result.cancelled && m_result.isRankZero) {
             const Diagnostics why = whyNotAsPredicted(m_result.memory, m_result.heldBytes);
             m_result.notes.insert(m_result.notes.end(), why.begin(), why.end());
         }
         if (!m_result.cancelled && m_trained && m_trained->versions())
             checkReads(*m_trained->versions(), m_program, m_result.notes);
-        if (!m_result.cancelled && m_check && m_result.speaks) {
+        if (!m_result.cancelled && m_check && m_result.isRankZero) {
             m_result.gradients = m_check->compare();
             noteOfGradients(*m_result.gradients, m_result.notes);
         } else {
             m_result.gradients = notCompared(m_result, m_trains, m_program.versioned());
         }
-        if (!m_result.cancelled && m_result.speaks)
+        if (!m_result.cancelled && m_result.isRankZero)
             writeParameters();
         if (m_trace)
             m_trace->finish(m_result, m_groups ? m_groups->shownOf(m_result.peakBytes) : m_result.peakBytes);
@@ -219,7 +219,7 @@ private:
     {
         if (m_options.trace.empty())
             return;
-        if (!m_result.speaks) {
+        if (!m_result.isRankZero) {
             m_posting.emplace(*m_peers);
             createRecorder(*m_posting);
             return;
@@ -248,7 +248,7 @@ private:
                                       "end other profilers, or name CUPTI's folder with --cuda-libraries"});
     }
 
-    /// Brings the buffers of one kind to the host's memory of the process that speaks; all processes call it at the
+    /// Brings the buffers of one kind to the host's memory of rank 0; all processes call it at the
     /// same place.
     void bring(BufferKind kind)
     {
@@ -258,7 +258,7 @@ private:
         postBuffers(
             *m_peers, m_program, [this](BufferId buffer) { return m_trained->mirrorOf(buffer); }, kind);
         m_peers->barrier();
-        if (m_result.speaks)
+        if (m_result.isRankZero)
             takeMessages();
     }
 
@@ -273,7 +273,7 @@ private:
         for (const TaskId task : choices->here())
             postChoices(*m_peers, task, choices->of(task));
         m_peers->barrier();
-        if (m_result.speaks)
+        if (m_result.isRankZero)
             takeMessages();
     }
 
@@ -312,7 +312,7 @@ private:
                                m_result.hostBytes.empty() ? 0 : m_result.hostBytes[self], m_result.memory[self],
                                m_result.droppedRecords, m_result.recorder});
         m_peers->barrier();
-        if (!m_result.speaks)
+        if (!m_result.isRankZero)
             return;
         if (m_gathering)
             m_gathering->commit(); // the last records: all recorders have ended
@@ -345,7 +345,7 @@ private:
             if (m_check && step + 1 == m_options.steps) {
                 for (const BufferKind kind : m_trained->kindsOfStart())
                     bring(kind);
-                if (m_result.speaks)
+                if (m_result.isRankZero)
                     m_check->begin();
             }
             if (step + 1 == m_options.steps)
@@ -384,7 +384,7 @@ private:
     {
         if (m_dump)
             bring(m_trained->kindOfParameters());
-        if (m_dump && m_result.speaks)
+        if (m_dump && m_result.isRankZero)
             m_dump->addParameters(when, m_trained->values(BufferKind::Parameters));
     }
 

@@ -110,7 +110,7 @@ struct RunResult {
     std::string trace;
     std::string traceFault; ///< why the trace lacks a part of the run, or all of it; empty: complete
     bool cancelled = false;
-    bool speaks = true; ///< with several processes: this one has the whole result
+    bool isRankZero = true; ///< of several processes, the one that has the whole result
     std::vector<Nanoseconds> clockOffsets, clockUncertainties; ///< several processes: per device, to process 0's clock
     std::optional<ScaleReport> scale;                          ///< if the model was made smaller for this run
     Diagnostics notes;                                         ///< what the user should know about how it was run

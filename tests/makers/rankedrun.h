@@ -29,7 +29,7 @@ inline RankedRun onRanks(const Design& design, const RunOptions& options, int co
                 RunOptions own = options;
                 own.createBackend = [&](int) { return createRankBackend(std::move(meshes[r]), 20'000'000'000); };
                 RunResult result = run(design, own);
-                if (result.speaks)
+                if (result.isRankZero)
                     ran.result = std::move(result);
             } catch (const Error& error) {
                 ran.failures[r] = error.what();

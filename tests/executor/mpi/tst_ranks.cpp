@@ -190,7 +190,7 @@ private slots:
         });
         QCOMPARE(failures, std::vector<std::string>(static_cast<std::size_t>(devices)));
         const RunResult& ranks = results[0];
-        QVERIFY(ranks.speaks && !results[1].speaks);
+        QVERIFY(ranks.isRankZero && !results[1].isRankZero);
         QCOMPARE(ranks.backend, std::string("mpi"));
         QCOMPARE(ranks.losses, threads.losses); // to the bit: every step depends on all before
         QVERIFY(ranks.gradients && ranks.gradients->bitEqual && threads.gradients->bitEqual);
