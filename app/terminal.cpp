@@ -28,13 +28,6 @@ void writeEscaped(std::FILE* stream, std::string_view text)
         firstFault = errno;
 }
 
-void handOnText(std::FILE* stream, std::string_view text)
-{
-    if ((std::fwrite(text.data(), 1, text.size(), stream) != text.size() || std::fflush(stream) != 0)
-        && firstFault == 0)
-        firstFault = errno;
-}
-
 void reserveStandardStreams()
 {
     for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})

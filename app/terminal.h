@@ -25,9 +25,6 @@ void printError(fmt::format_string<Values...> format, Values&&... values)
     writeEscaped(stderr, fmt::vformat(format, fmt::make_format_args(values...)));
 }
 
-/// Writes text that another process of this program has already escaped; at once.
-void handOnText(std::FILE* stream, std::string_view text);
-
 /// Opens standard streams that are closed, in a way that cannot be written to. Otherwise the next file to be opened
 /// would become standard output.
 void reserveStandardStreams();
