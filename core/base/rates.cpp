@@ -2,6 +2,7 @@
 #include "core/base/rates.h"
 
 #include "core/base/diagnostic.h"
+#include "core/base/textcells.h"
 
 #include <fmt/format.h>
 
@@ -14,15 +15,6 @@ namespace {
 
 constexpr std::string_view prefixes = "KMGTPE"; // 1000 times more each
 
-std::string_view withoutSpaces(std::string_view text)
-{
-    while (!text.empty() && text.front() == ' ')
-        text.remove_prefix(1);
-    while (!text.empty() && text.back() == ' ')
-        text.remove_suffix(1);
-    return text;
-}
-
 double parseRate(std::string_view text, std::string_view where, std::initializer_list<std::string_view> units,
                  const char* example)
 {
@@ -30,14 +22,14 @@ double parseRate(std::string_view text, std::string_view where, std::initializer
         throw Error(std::string(where), fmt::format("\"{}\" {}", text, what),
                     fmt::format("write for example {}", example));
     };
-    const std::string_view trimmed = withoutSpaces(text);
+    const std::string_view trimmed = withoutBlanks(text);
     double value = 0;
     const auto [rest, error] = std::from_chars(trimmed.data(), trimmed.data() + trimmed.size(), value);
     if (error != std::errc() || !std::isfinite(value))
         fail("is no number");
     if (value < 0)
         fail("is negative");
-    std::string_view unit = withoutSpaces(trimmed.substr(rest - trimmed.data()));
+    std::string_view unit = withoutBlanks(trimmed.substr(rest - trimmed.data()));
     const auto known = [&](std::string_view candidate) {
         for (const std::string_view name : units)
             if (candidate == name)

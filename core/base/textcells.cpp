@@ -12,26 +12,13 @@ namespace {
 
 constexpr std::size_t shownAtMost = 32;
 constexpr std::string_view byteOrderMark = "\xEF\xBB\xBF";
-
-bool isBlank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r';
-}
-
-std::string_view trimmed(std::string_view text)
-{
-    while (!text.empty() && isBlank(text.front()))
-        text.remove_prefix(1);
-    while (!text.empty() && isBlank(text.back()))
-        text.remove_suffix(1);
-    return text;
-}
+constexpr std::string_view blanks = " \t\r";
 
 std::string_view withoutQuotes(std::string_view text)
 {
     if (text.size() >= 2 && text.front() == '"' && text.back() == '"'
         && text.substr(1, text.size() - 2).find('"') == std::string_view::npos)
-        return trimmed(text.substr(1, text.size() - 2));
+        return withoutBlanks(text.substr(1, text.size() - 2), blanks);
     return text;
 }
 
@@ -53,15 +40,22 @@ std::vector<TextLine> splitLines(std::string_view text, SplitLine splitLine)
 
 } // namespace
 
+std::string_view withoutBlanks(std::string_view text, std::string_view around)
+{
+    const std::size_t begin = text.find_first_not_of(around);
+    return begin == text.npos ? std::string_view() : text.substr(begin, text.find_last_not_of(around) - begin + 1);
+}
+
 std::vector<TextLine> splitCommas(std::string_view text)
 {
     return splitLines(text, [](std::string_view line, std::vector<TextCell>& cells) {
-        if (trimmed(line).empty())
+        if (withoutBlanks(line, blanks).empty())
             return;
         cells.reserve(std::count(line.begin(), line.end(), ',') + 1);
         for (;;) {
             const std::size_t end = line.find(',');
-            cells.push_back({withoutQuotes(trimmed(line.substr(0, end))), static_cast<int>(cells.size()) + 1});
+            cells.push_back(
+                {withoutQuotes(withoutBlanks(line.substr(0, end), blanks)), static_cast<int>(cells.size()) + 1});
             if (end == std::string_view::npos)
                 return;
             line.remove_prefix(end + 1);
@@ -71,7 +65,7 @@ std::vector<TextLine> splitCommas(std::string_view text)
 
 std::vector<TextLine> splitWords(std::string_view text)
 {
-    const auto separates = [](char c) { return isBlank(c) || c == ','; };
+    const auto separates = [](char c) { return blanks.find(c) != blanks.npos || c == ','; };
     return splitLines(text, [&](std::string_view line, std::vector<TextCell>& cells) {
         for (auto at = line.begin(); at != line.end();) {
             const auto begin = std::find_if_not(at, line.end(), separates);

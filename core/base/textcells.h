@@ -21,6 +21,9 @@ struct TextLine {
     int number = 1; ///< in the file, from 1
 };
 
+/// Without the blanks before and behind it.
+std::string_view withoutBlanks(std::string_view text, std::string_view blanks = " ");
+
 /// Cells separated by commas, empty ones kept; a pair of double quotes around a cell is taken off, since
 /// spreadsheets add them. The line feed after the last line makes no further line; a byte order mark and
 /// carriage returns are skipped.

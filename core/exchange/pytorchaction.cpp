@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "core/exchange/pytorchaction.h"
 
+#include "core/base/textcells.h"
 #include "core/exchange/importedorder.h"
 #include "core/schedule/schedule.h"
 
@@ -67,15 +68,6 @@ std::optional<CellFault> parseAction(std::string_view text, PytorchLetters lette
     if (!text.empty())
         return CellFault{fmt::format("{} stands behind the action", inQuotes(text)), std::string(example)};
     return std::nullopt;
-}
-
-std::string_view withoutBlanks(std::string_view text)
-{
-    while (!text.empty() && text.front() == ' ')
-        text.remove_prefix(1);
-    while (!text.empty() && text.back() == ' ')
-        text.remove_suffix(1);
-    return text;
 }
 
 std::optional<CellFault> parseOverlap(std::string_view cell, PytorchLetters letters,

@@ -90,11 +90,7 @@ ColumnTitle titleOf(std::string_view text)
     const std::size_t open = text.find('[');
     if (open == std::string_view::npos || text.back() != ']')
         return {text, {}};
-    const auto trimmed = [](std::string_view part) {
-        const std::size_t begin = part.find_first_not_of(' '), end = part.find_last_not_of(' ');
-        return begin == std::string_view::npos ? std::string_view() : part.substr(begin, end - begin + 1);
-    };
-    return {trimmed(text.substr(0, open)), trimmed(text.substr(open + 1, text.size() - open - 2))};
+    return {withoutBlanks(text.substr(0, open)), withoutBlanks(text.substr(open + 1, text.size() - open - 2))};
 }
 
 /// Index of each known column in the header; other columns are ignored.

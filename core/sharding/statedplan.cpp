@@ -3,6 +3,7 @@
 // fit is refused with its line. O(lines x rules).
 #include "core/sharding/statedplan.h"
 
+#include "core/base/textcells.h"
 #include "core/sharding/sharedstage.h"
 
 #include <fmt/format.h>
@@ -37,15 +38,6 @@ std::string relationsText(const std::vector<Property>& properties)
     std::string text;
     for (const Property& property : properties)
         text += (text.empty() ? "" : " ") + toString(property.relation);
-    return text;
-}
-
-std::string_view trimmed(std::string_view text)
-{
-    while (!text.empty() && text.front() == ' ')
-        text.remove_prefix(1);
-    while (!text.empty() && text.back() == ' ')
-        text.remove_suffix(1);
     return text;
 }
 
@@ -86,9 +78,9 @@ private:
                           second = first == std::string_view::npos ? first : line.find('|', first + 2);
         if (colon == std::string_view::npos || second == std::string_view::npos || first < colon)
             fault(inQuotes(line) + " is no instruction of a plan");
-        return {line.substr(0, colon), trimmed(line.substr(colon + 2, first - colon - 2)),
-                trimmed(line.substr(first + 3, second > first + 3 ? second - first - 3 : 0)),
-                trimmed(line.substr(second + 1))};
+        return {line.substr(0, colon), withoutBlanks(line.substr(colon + 2, first - colon - 2)),
+                withoutBlanks(line.substr(first + 3, second > first + 3 ? second - first - 3 : 0)),
+                withoutBlanks(line.substr(second + 1))};
     }
 
     void add(const Line4& line)
