@@ -25,6 +25,15 @@ void addSample(std::vector<MemorySample>& curve, Nanoseconds time, Bytes bytes)
 
 } // namespace
 
+Nanoseconds firstStart(const Timeline& timeline)
+{
+    Nanoseconds first = notRun;
+    for (const Nanoseconds start : timeline.start)
+        if (start != notRun && (first == notRun || start < first))
+            first = start;
+    return std::max<Nanoseconds>(0, first);
+}
+
 Nanoseconds IssueClock::next(const Instruction& instruction)
 {
     const bool runs = instruction.kind == InstructionKind::Compute || instruction.kind == InstructionKind::Reduce

@@ -19,6 +19,8 @@ struct Timeline {
     bool operator==(const Timeline&) const = default;
 };
 
+Nanoseconds firstStart(const Timeline& timeline); ///< 0 where nothing ran
+
 /// Memory curves, device by device.
 using CurveOf = std::function<std::vector<MemorySample>(int device)>;
 

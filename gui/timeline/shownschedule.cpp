@@ -7,15 +7,6 @@
 namespace pipewright {
 namespace {
 
-Nanoseconds firstStart(const Timeline& timeline)
-{
-    Nanoseconds first = notRun;
-    for (const Nanoseconds start : timeline.start)
-        if (start != notRun && (first == notRun || start < first))
-            first = start;
-    return std::max<Nanoseconds>(0, first);
-}
-
 Nanoseconds lastEnd(const Timeline& timeline)
 {
     return timeline.end.empty() ? 0 : *std::max_element(timeline.end.begin(), timeline.end.end());

@@ -35,15 +35,6 @@ Quantiles quantilesOf(std::vector<double> values)
     return result;
 }
 
-Nanoseconds firstStart(const Timeline& timeline)
-{
-    Nanoseconds first = notRun;
-    for (const Nanoseconds start : timeline.start)
-        if (start != notRun && (first == notRun || start < first))
-            first = start;
-    return first == notRun ? 0 : first;
-}
-
 void takePredictedPeak(Comparison::Device& device, Bytes peak)
 {
     device.predictedPeak = peak;
