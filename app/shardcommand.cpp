@@ -145,6 +145,16 @@ PlanOptions planOptions(const ShardCommandOptions& given, const TensorGraph& gra
     return options;
 }
 
+/// Faults of what an option states have its name.
+Diagnostics byOption(const Error& error)
+{
+    Diagnostics found = error.diagnostics();
+    for (Diagnostic& diagnostic : found)
+        if (diagnostic.where == "ratios" || diagnostic.where == "plan")
+            diagnostic.where = "--" + diagnostic.where;
+    return found;
+}
+
 /// Faults of the file are bad input; if nothing fits, that is a finding. `stated`: the plan that a design states for
 /// its stage.
 ShardingPlan planOrFind(const GraphFile& file, const Machine& machine, const PlanOptions& options,
@@ -154,10 +164,7 @@ ShardingPlan planOrFind(const GraphFile& file, const Machine& machine, const Pla
         return stated == StatedPlan{} ? planSharding(file.graph, machine, options)
                                       : planOf(stated, file.graph, machine, options);
     } catch (const Error& error) {
-        Diagnostics found = error.diagnostics();
-        for (Diagnostic& diagnostic : found)
-            if (diagnostic.where == "ratios" || diagnostic.where == "plan")
-                diagnostic.where = "--" + diagnostic.where;
+        Diagnostics found = byOption(error);
         const bool finding = found.front().where.starts_with("cluster.");
         found = file.locate(std::move(found));
         if (finding)
@@ -312,11 +319,7 @@ int statePlan(const ShardCommandOptions& given)
     try {
         changed = withStrategy(design, strategy, stage, shares);
     } catch (const Error& error) {
-        Diagnostics found = error.diagnostics();
-        for (Diagnostic& diagnostic : found)
-            if (diagnostic.where == "ratios" || diagnostic.where == "plan")
-                diagnostic.where = "--" + diagnostic.where;
-        throw Error(std::move(found));
+        throw Error(byOption(error));
     }
     writeDesign(changed, given.output, given.force);
     Json list = Json::array();
