@@ -3,6 +3,7 @@
 
 #include "core/design/designbuilder.h"
 #include "core/exchange/exchange.h"
+#include "core/exchange/exportedtext.h"
 #include "core/json/jsonvalue.h"
 #include "core/model/recomputedtensors.h"
 #include "core/schedule/ordergraph.h"
@@ -103,6 +104,8 @@ void requirePossible(const Design& design, const TorchOptions& options)
                     "take the skip connections out, or carry the value along in the stages' outputs");
     if (const auto besides = design.workload ? whyNotAllocated(design.workload->shape.framework) : std::nullopt)
         throw Error(Diagnostics{*besides});
+    if (!isNamedInExports(design)) // the rest is run, noted, or refused above
+        throw Error("schedule", "the design states what PyTorch's ranks do not know", "run a family, such as 1f1b");
 }
 
 JsonValue versionsOf(const Design& design)

@@ -338,6 +338,25 @@ while :; do sleep 1000; done
         QVERIFY(notes.empty());
     }
 
+    /// A field that is not on the list, as one that somebody adds, is not run in silence.
+    void whatIsNotOnTheListIsNotRun()
+    {
+        Design design = familyDesign("pipedream", 2, 4);
+        Diagnostics notes;
+        QVERIFY(!torchJob(design, {}, notes).empty());
+        design.schedule.firstStageMaySplit = !design.schedule.firstStageMaySplit; // named: other tools need not know
+        QVERIFY(!torchJob(design, {}, notes).empty());
+        design = twoStages();
+        design.schedule.shardedStates = true;
+        std::string fault;
+        try {
+            torchJob(design, {}, notes);
+        } catch (const Error& error) {
+            fault = error.diagnostics().front().what;
+        }
+        QCOMPARE(fault, std::string("the design states what PyTorch's ranks do not know"));
+    }
+
     void aRankHasItsStagesForItself()
     {
         DesignRequest request = requestFor("cdp-v1", 2, 4);
