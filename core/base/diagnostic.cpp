@@ -29,17 +29,10 @@ Diagnostics neverEmpty(Diagnostics diagnostics)
 
 } // namespace
 
-Diagnostic::Diagnostic() = default;
 Diagnostic::Diagnostic(Severity severity_, std::string_view where_, std::string_view what_, std::string_view hint_)
     : severity(severity_), where(where_), what(what_), hint(hint_)
 {
 }
-Diagnostic::Diagnostic(const Diagnostic& other) = default;
-Diagnostic::Diagnostic(Diagnostic&& other) noexcept = default;
-Diagnostic& Diagnostic::operator=(const Diagnostic& other) = default;
-Diagnostic& Diagnostic::operator=(Diagnostic&& other) noexcept = default;
-Diagnostic::~Diagnostic() = default;
-bool Diagnostic::operator==(const Diagnostic& other) const = default;
 
 std::string inQuotes(std::string_view text)
 {
@@ -98,8 +91,5 @@ Error::Error(std::string_view where, std::string_view what, std::string_view hin
     : Error(Diagnostics{{Severity::Error, where, what, hint}})
 {
 }
-
-Error::Error(const Error& other) = default;
-Error::~Error() = default;
 
 } // namespace pipewright

@@ -14,21 +14,15 @@ namespace pipewright {
 enum class Severity { Note, Warning, Error };
 
 struct Diagnostic {
-    // Out of line: faults are made in a thousand places.
-    Diagnostic();
+    Diagnostic() = default;
     Diagnostic(Severity severity, std::string_view where, std::string_view what, std::string_view hint = {});
-    Diagnostic(const Diagnostic& other);
-    Diagnostic(Diagnostic&& other) noexcept;
-    Diagnostic& operator=(const Diagnostic& other);
-    Diagnostic& operator=(Diagnostic&& other) noexcept;
-    ~Diagnostic();
 
     Severity severity = Severity::Error;
     std::string where; ///< the place: "device 1, position 3 (B0.0)", "costs.forward", "design.json:12"
     std::string what;  ///< the fault, one clause, no full stop
     std::string hint;  ///< what would make it right; may be empty
 
-    bool operator==(const Diagnostic& other) const;
+    bool operator==(const Diagnostic& other) const = default;
 };
 
 using Diagnostics = std::vector<Diagnostic>;
@@ -48,8 +42,6 @@ class Error : public std::runtime_error {
 public:
     explicit Error(Diagnostics diagnostics);
     Error(std::string_view where, std::string_view what, std::string_view hint = {});
-    Error(const Error& other);
-    ~Error() override;
     const Diagnostics& diagnostics() const { return m_diagnostics; }
 
 private:
