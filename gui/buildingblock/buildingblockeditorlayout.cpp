@@ -99,8 +99,7 @@ BuildingBlockEditor::BuildingBlockEditor(Document& document, QWidget* parent)
 QWidget* BuildingBlockEditor::buildFields()
 {
     for (const PublishedBlock& form : publishedBlocks())
-        m_form->addItem(QString::fromUtf8(form.title.data(), static_cast<int>(form.title.size())),
-                        QString::fromUtf8(form.family.data(), static_cast<int>(form.family.size())));
+        m_form->addItem(QString::fromUtf8(form.title), QString::fromUtf8(form.family));
     m_form->setPlaceholderText(tr("own block"));
     m_form->setAccessibleName(tr("Start from"));
     m_form->setToolTip(tr("The published building blocks, for as many devices as the timeline has"));

@@ -269,11 +269,10 @@ bool BuildingBlockGrid::event(QEvent* event)
         return true;
     }
     const BuildingBlock::Pass& p = m_shown.passes[pass];
-    const std::string_view words = describe(p.op);
     QString text = tr("%1: %2 of stage %3, again every %4 units\nLifespan of the stage: %5 units, from its forward to "
                       "the end of its last "
                       "backward part")
-                       .arg(nameOfPass(pass), QString::fromUtf8(words.data(), static_cast<int>(words.size())))
+                       .arg(nameOfPass(pass), QString::fromUtf8(describe(p.op)))
                        .arg(p.stage)
                        .arg(m_shown.interval)
                        .arg(lifespan(m_shown, p.stage));

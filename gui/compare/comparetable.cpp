@@ -151,9 +151,9 @@ std::vector<Row> rowsFor(const std::vector<ComparedSchedule>& schedules, const N
          ofMetrics([](const Metrics& m) { return double(m.span); }), duration, relative, -1},
     };
     for (const BubbleRate& rate : bubbleRates)
-        rows.push_back(
-            {QString::fromUtf8(rate.name.data(), std::ssize(rate.name)), QString::fromStdString(describe(rate)),
-             ofMetrics([value = rate.value](const Metrics& m) { return m.*value; }), percentText, points, -1});
+        rows.push_back({QString::fromUtf8(rate.name), QString::fromStdString(describe(rate)),
+                        ofMetrics([value = rate.value](const Metrics& m) { return m.*value; }), percentText, points,
+                        -1});
     rows.push_back({QObject::tr("live activations"), QObject::tr("Most of any device, in microbatches on one device"),
                     ofMetrics([](const Metrics& m) {
                         double most = 0;

@@ -142,9 +142,8 @@ void CompareWindow::buildAddMenu()
     });
     QMenu* menu = m_addMenu->addMenu(tr("Another family, same settings"));
     for (std::size_t i = 0; i < families().size(); ++i) {
-        const std::string_view title = families()[i].title;
-        connect(menu->addAction(QString::fromUtf8(title.data(), static_cast<int>(title.size()))), &QAction::triggered,
-                this, [this, i] { addFamily(i); });
+        connect(menu->addAction(QString::fromUtf8(families()[i].title)), &QAction::triggered, this,
+                [this, i] { addFamily(i); });
     }
 }
 
@@ -165,11 +164,9 @@ void CompareWindow::buildOffers()
     for (const char* name : {"gpipe", "1f1b", "zb-h1", "zb-v", "v-half"})
         for (std::size_t i = 0; i < families().size(); ++i)
             if (families()[i].name == name)
-                offer(QString::fromUtf8(families()[i].title.data(), static_cast<int>(families()[i].title.size())),
-                      QString::fromUtf8(families()[i].description.data(),
-                                        static_cast<int>(families()[i].description.size())),
-                      [this, i] { addFamily(i); })
-                    ->setProperty("family", QString::fromLatin1(name));
+                offer(QString::fromUtf8(families()[i].title), QString::fromUtf8(families()[i].description), [this, i] {
+                    addFamily(i);
+                })->setProperty("family", QString::fromLatin1(name));
     offer(tr("The present state, kept"), tr("As it is now; then change the schedule and see both"),
           [this] { addKept(); });
     row->addStretch(1);
@@ -308,8 +305,7 @@ void CompareWindow::addOpened()
 void CompareWindow::addFamily(std::size_t family)
 {
     const Family& chosen = families()[family];
-    add(QString::fromUtf8(chosen.title.data(), static_cast<int>(chosen.title.size())),
-        [base = m_document.design(), &chosen] { return withFamily(base, chosen); });
+    add(QString::fromUtf8(chosen.title), [base = m_document.design(), &chosen] { return withFamily(base, chosen); });
 }
 
 void CompareWindow::addFile(const QString& path)

@@ -107,8 +107,7 @@ void Baseline::pin()
 {
     m_pinned = present();
     const Family* const family = findFamily(m_document.design().schedule.family);
-    m_pinnedName = family ? QString::fromUtf8(family->title.data(), static_cast<qsizetype>(family->title.size()))
-                          : tr("own order");
+    m_pinnedName = family ? QString::fromUtf8(family->title) : tr("own order");
     setAgainst(Against::Pinned);
 }
 

@@ -54,8 +54,7 @@ QString clusterText(const Design& design)
 QString familyText(const Design& design)
 {
     const pipewright::Family* family = findFamily(design.schedule.family);
-    const QString name =
-        family ? QString::fromUtf8(family->title.data(), qsizetype(family->title.size())) : Breadcrumb::tr("own order");
+    const QString name = family ? QString::fromUtf8(family->title) : Breadcrumb::tr("own order");
     return design.schedule.microbatches == 1
                ? Breadcrumb::tr("%1 · 1 microbatch").arg(name)
                : Breadcrumb::tr("%1 · %2 microbatches").arg(name).arg(design.schedule.microbatches);

@@ -131,8 +131,8 @@ QString DesignFiles::name() const
     if (!findFamily(m_document.design().schedule.family)) {
         QStringList ends{tr(" · custom")}, beginnings;
         for (const Family& family : families()) {
-            ends << tr(" · %1").arg(QString::fromUtf8(family.title.data(), qsizetype(family.title.size())));
-            beginnings << tr("%1, ").arg(QString::fromUtf8(family.name.data(), qsizetype(family.name.size())));
+            ends << tr(" · %1").arg(QString::fromUtf8(family.title));
+            beginnings << tr("%1, ").arg(QString::fromUtf8(family.name));
         }
         const auto end = std::find_if(ends.begin(), ends.end(), [&](const QString& e) { return design.endsWith(e); });
         const auto beginning =

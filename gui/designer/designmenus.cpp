@@ -60,11 +60,8 @@ void DesignMenus::fillFamilies()
     menu->addSeparator();
     for (std::size_t i = 0; i < families().size(); ++i) {
         const Family& family = families()[i];
-        QAction* action =
-            menu->addAction(QString::fromUtf8(family.title.data(), static_cast<qsizetype>(family.title.size())), this,
-                            [this, i] { m_families.switchTo(i); });
-        action->setToolTip(
-            QString::fromUtf8(family.description.data(), static_cast<qsizetype>(family.description.size())));
+        QAction* action = menu->addAction(QString::fromUtf8(family.title), this, [this, i] { m_families.switchTo(i); });
+        action->setToolTip(QString::fromUtf8(family.description));
         action->setCheckable(true);
         action->setChecked(family.name == m_document.design().schedule.family);
         const auto& known = m_families.estimates()[i];

@@ -159,7 +159,7 @@ FamilyList::FamilyList(Document& document, QWidget* parent)
     for (std::size_t i = 0; i < families().size(); ++i) {
         const std::string_view title = families()[i].title;
         auto* item = new QTreeWidgetItem(m_list);
-        item->setText(Title, QString::fromUtf8(title.data(), static_cast<qsizetype>(title.size())));
+        item->setText(Title, QString::fromUtf8(title));
         item->setText(Bubble, QStringLiteral("…"));
         item->setData(Title, familyRole, qulonglong(i));
         m_items.push_back(item);
@@ -266,7 +266,7 @@ void FamilyList::showRow(std::size_t family)
     const std::string_view about = families()[family].description;
     QString tip = QStringLiteral("%1: %2\n")
                       .arg( // the list may have no room for the name
-                          item->text(Title), QString::fromUtf8(about.data(), static_cast<qsizetype>(about.size())));
+                          item->text(Title), QString::fromUtf8(about));
     // The present family's row shows the present schedule: after an edit, or with another memory limit, its numbers
     // differ from the family's estimate.
     const bool present = isPresent(family);
@@ -461,7 +461,7 @@ void FamilyList::switchTo(std::size_t family)
     if (chosen.name == m_document.design().schedule.family)
         return;
     try {
-        const auto title = QString::fromUtf8(chosen.title.data(), static_cast<int>(chosen.title.size()));
+        const auto title = QString::fromUtf8(chosen.title);
         m_document.replaceDesign(withFamily(m_document.design(), chosen), tr("Switch to %1").arg(title));
     } catch (const Error& error) {
         Q_EMIT refused(error.diagnostics());

@@ -83,7 +83,7 @@ void Legend::showDesign(const Design& design, const Prediction* prediction, bool
     const auto addOperation = [&](Op op) {
         if (!present[indexOf(op)])
             return;
-        const QString name = QString::fromUtf8(describe(op).data(), qsizetype(describe(op).size()));
+        const QString name = QString::fromUtf8(describe(op));
         m_entries.push_back({Sign::Operation, name, tipOf(op), op});
         m_entries.back().brief = QString(name).replace(QLatin1String("gradient"), tr("grad."));
     };

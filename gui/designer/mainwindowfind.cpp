@@ -40,7 +40,7 @@ std::vector<FindField::Entry> MainWindow::foundEntries()
     for (std::size_t i = 0; i < pipewright::families().size(); ++i) {
         const std::string_view title = pipewright::families()[i].title;
         const auto& known = m_families->estimates()[i];
-        entries.push_back({QString::fromUtf8(title.data(), static_cast<qsizetype>(title.size())),
+        entries.push_back({QString::fromUtf8(title),
                            tr("family"),
                            {},
                            [this, i] { m_families->switchTo(i); },

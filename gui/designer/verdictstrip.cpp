@@ -30,7 +30,7 @@ QString bubbleTip(const Sided& sided)
     QString tip;
     for (const BubbleRate& rate : bubbleRates)
         tip += QStringLiteral("%1 %2 = %3\n")
-                   .arg(QString::fromUtf8(rate.name.data(), std::ssize(rate.name)),
+                   .arg(QString::fromUtf8(rate.name),
                         sided([&rate](const Metrics& m) { return percentText(m.*rate.value); }),
                         QString::fromStdString(describe(rate)));
     return tip;

@@ -61,8 +61,7 @@ QWidget* ExperimentWindow::makeSettings()
     m_policies->setSpacing(3);
     m_policies->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff); // the own design's name is cut with an ellipsis
     for (const ComparablePolicy& policy : comparablePolicies()) {
-        auto* item =
-            new QListWidgetItem(QString::fromUtf8(policy.title.data(), qsizetype(policy.title.size())), m_policies);
+        auto* item = new QListWidgetItem(QString::fromUtf8(policy.title), m_policies);
         const Family* family = findFamily(policy.family);
         item->setCheckState(family != nullptr && family->anyOptimizer ? Qt::Checked : Qt::Unchecked);
     }
@@ -77,8 +76,7 @@ QWidget* ExperimentWindow::makeSettings()
                            "resources apart. The last tenth is held back"));
     m_optimizer = new QComboBox(column);
     for (const OptimizerFacts& facts : optimizers)
-        m_optimizer->addItem(QString::fromUtf8(facts.title.data(), qsizetype(facts.title.size())),
-                             QString::fromUtf8(facts.name.data(), qsizetype(facts.name.size())));
+        m_optimizer->addItem(QString::fromUtf8(facts.title), QString::fromUtf8(facts.name));
     const auto spin = [column](int low, int high, int value) {
         auto* box = new CountField(column);
         box->setRange(low, high);

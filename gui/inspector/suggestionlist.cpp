@@ -268,7 +268,7 @@ void SuggestionList::makeCards()
     if (const FamilyEstimate* best = betterFamily(makespan)) {
         const std::string_view title = families()[best->family].title;
         Card card;
-        card.text = tr("Switch to %1").arg(QString::fromUtf8(title.data(), static_cast<int>(title.size())));
+        card.text = tr("Switch to %1").arg(QString::fromUtf8(title));
         card.gain = stepText(share(best->makespan - makespan, makespan));
         peaks.emplace_back(best->activations - activations, best->peakBytes.value_or(bytes) - bytes);
         card.family = best->family;

@@ -95,7 +95,7 @@ ModelFields::ModelFields(QWidget* parent)
            "Such designs are predicted, not trained here."));
     addNamedRow(right, tr("Framework"), m_framework);
     for (const FrameworkFacts& facts : frameworks)
-        m_framework->addItem(QString::fromUtf8(facts.name.data(), qsizetype(facts.name.size())));
+        m_framework->addItem(QString::fromUtf8(facts.name));
     m_framework->addItem(tr("own"));
     addNamedRow(right, tr("Recomputed"), m_recompute);
     addNamedRow(right, tr("Cluster"), m_cluster);
@@ -184,7 +184,7 @@ void ModelFields::take(const Dimension& dimension)
 void ModelFields::showFramework(const FrameworkMemory& framework)
 {
     const std::string_view name = nameOf(framework);
-    const int found = m_framework->findText(QString::fromUtf8(name.data(), qsizetype(name.size())));
+    const int found = m_framework->findText(QString::fromUtf8(name));
     m_framework->setCurrentIndex(found < 0 ? m_framework->count() - 1 : found);
     QStringList lines{framework == FrameworkMemory{}
                           ? tr("What a training framework keeps in memory besides: nothing, as the built-in backends")

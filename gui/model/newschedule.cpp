@@ -135,8 +135,7 @@ QWidget* NewScheduleDialog::buildForm()
     m_devices = makeSpin(1, maxDevices, 4, tr("Devices"), widget);
     m_family = makeChoice(tr("Family"), fieldWidth, widget);
     for (const Family& family : families())
-        m_family->addItem(QString::fromUtf8(family.title.data(), static_cast<int>(family.title.size())),
-                          QString::fromUtf8(family.name.data(), static_cast<int>(family.name.size())));
+        m_family->addItem(QString::fromUtf8(family.title), QString::fromUtf8(family.name));
     m_family->setCurrentIndex(std::max(0, m_family->findData(QStringLiteral("zb-h1"))));
     m_description = makeCaption({}, TextSize::Small, widget);
     m_description->setWordWrap(true);
@@ -263,8 +262,7 @@ void NewScheduleDialog::takeFamily()
 {
     const Family* family = findFamily(chosenIn(m_family));
     if (family) {
-        m_description->setText(
-            QString::fromUtf8(family->description.data(), static_cast<int>(family->description.size())));
+        m_description->setText(QString::fromUtf8(family->description));
         m_chunks->setEnabled(family->chunksSelectable);
         m_group->setEnabled(family->interleaves);
         m_chunks->setSpecialValueText(tr("%1, the family's own").arg(family->defaultChunks));
@@ -375,7 +373,7 @@ void NewScheduleDialog::showOutcome(const Outcome& outcome)
     for (const auto& [name, value] : outcome.numbers) {
         QString tip = source;
         for (const BubbleRate& rate : bubbleRates)
-            if (name == QString::fromUtf8(rate.name.data(), std::ssize(rate.name)))
+            if (name == QString::fromUtf8(rate.name))
                 tip = QString::fromStdString(describe(rate)) + QLatin1Char('\n') + source;
         facts.push_back({name, value, tip, Tone::Plain});
     }

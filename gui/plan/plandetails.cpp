@@ -22,11 +22,6 @@ namespace {
 
 constexpr std::size_t mostReasons = 6;
 
-QString wordsOf(std::string_view text)
-{
-    return QString::fromUtf8(text.data(), std::ssize(text));
-}
-
 /// The colour that the bars have, before a name.
 QString swatch(const MemoryKind& kind)
 {
@@ -35,7 +30,7 @@ QString swatch(const MemoryKind& kind)
 
 QString whyText(const std::string& why)
 {
-    return wordsOf(why).replace(QStringLiteral(" %"), QStringLiteral("\u00a0%"));
+    return QString::fromUtf8(why).replace(QStringLiteral(" %"), QStringLiteral("\u00a0%"));
 }
 
 /// "1", "1–3, 5".
@@ -63,7 +58,7 @@ QString wholeText(std::int64_t count)
 
 QString planText(const PlanSetting& setting, const Family& family, int chunks)
 {
-    return wordsOf(planName(setting, family, chunks));
+    return QString::fromUtf8(planName(setting, family, chunks));
 }
 
 QString answerText(const QString& pin, const PlanResult& with, const PlanResult& all)
@@ -73,9 +68,10 @@ QString answerText(const QString& pin, const PlanResult& with, const PlanResult&
                                         : PlanDetails::tr("Stopped before a plan was found with %1:").arg(pin)};
         const auto reasons = byCount(with.reasons);
         for (std::size_t i = 0; i < std::min(mostReasons, reasons.size()); ++i)
-            lines << (reasons[i].first == 1 ? PlanDetails::tr("%1 (1 plan)").arg(wordsOf(reasons[i].second))
-                                            : PlanDetails::tr("%1 (%2 plans)")
-                                                  .arg(wordsOf(reasons[i].second), wholeText(reasons[i].first)));
+            lines << (reasons[i].first == 1
+                          ? PlanDetails::tr("%1 (1 plan)").arg(QString::fromUtf8(reasons[i].second))
+                          : PlanDetails::tr("%1 (%2 plans)")
+                                .arg(QString::fromUtf8(reasons[i].second), wholeText(reasons[i].first)));
         return lines.join(QLatin1Char('\n'));
     }
     const TrainingPlan& best = with.plans.front();
@@ -127,7 +123,8 @@ PlanDetails::PlanDetails(QWidget* parent)
     m_dimension->setAccessibleName(tr("Why not this dimension"));
     m_value->setAccessibleName(tr("Why not this value"));
     for (const std::string_view dimension : PlanFields::dimensions)
-        m_dimension->addItem(wordsOf(dimension).replace(QLatin1Char('_'), QLatin1Char(' ')), wordsOf(dimension));
+        m_dimension->addItem(QString::fromUtf8(dimension).replace(QLatin1Char('_'), QLatin1Char(' ')),
+                             QString::fromUtf8(dimension));
     m_value->setInsertPolicy(QComboBox::NoInsert);
     m_dimension->setFixedWidth(118);
     m_value->setFixedWidth(84);

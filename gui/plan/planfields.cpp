@@ -35,11 +35,6 @@ constexpr int mostDevices = 65'536, mostSequences = 1 << 20, mostTokens = 1 << 2
 const QString ofDesign = QStringLiteral("\n"); ///< the choice that is no name and no file
 constexpr std::string_view megatronFamilies[] = {"1f1b", "interleaved-1f1b"};
 
-QString textOf(std::string_view text)
-{
-    return QString::fromUtf8(text.data(), std::ssize(text));
-}
-
 void addFile(QComboBox* combo, const QString& path)
 {
     int at = combo->findData(path);
@@ -177,7 +172,7 @@ QWidget* PlanFields::buildLimits()
     m_slowNode->setAccessibleName(tr("Slow node"));
     m_framework->addItem(tr("as the model states"));
     for (const FrameworkFacts& facts : frameworks)
-        m_framework->addItem(textOf(facts.name), textOf(facts.name));
+        m_framework->addItem(QString::fromUtf8(facts.name), QString::fromUtf8(facts.name));
     addRow(*form, tr("Memory"), m_memoryLimit, tr("Of a device, such as 60GiB; empty: all that it has"),
            "--memory-limit");
     addRow(*form, tr("Framework"), m_framework, tr("What a training framework keeps in memory besides"), "--framework");
@@ -203,9 +198,9 @@ QWidget* PlanFields::buildFamilies()
     addRow(*form, tr("Families"), m_familySet, tr("The schedules that plans may have; asynchronous ones when ticked"),
            "--families");
     for (const Family& family : pipewright::families()) {
-        auto* item = new QListWidgetItem(textOf(family.title), m_families);
-        item->setData(Qt::UserRole, textOf(family.name));
-        item->setToolTip(textOf(family.description));
+        auto* item = new QListWidgetItem(QString::fromUtf8(family.title), m_families);
+        item->setData(Qt::UserRole, QString::fromUtf8(family.name));
+        item->setToolTip(QString::fromUtf8(family.description));
         item->setFlags(Qt::ItemIsEnabled | Qt::ItemIsUserCheckable | Qt::ItemIsSelectable);
         item->setCheckState(Qt::Unchecked);
     }
@@ -257,7 +252,7 @@ QWidget* PlanFields::buildPins()
                             tr("Which activations all stages make again for the backward")};
     static_assert(std::size(tips) == std::size(dimensions));
     for (std::size_t i = 0; i < std::size(dimensions); ++i) {
-        const QString name = textOf(dimensions[i]).replace(QLatin1Char('_'), QLatin1Char(' '));
+        const QString name = QString::fromUtf8(dimensions[i]).replace(QLatin1Char('_'), QLatin1Char(' '));
         QComboBox* combo = makeChoice(tr("Pinned: %1").arg(name), fieldWidth, this);
         combo->addItem(tr("any"));
         combo->addItems(valuesOf(dimensions[i]));
@@ -353,7 +348,7 @@ void PlanFields::takeModel()
         note->setNote(proseText(model.notes), Tone::Dim);
         m_sequence->setEnabled(model.shape.architecture != Architecture::Table); // its layers hold for one length
         m_sequence->setValue(static_cast<int>(model.shape.sequence));
-        m_framework->setItemText(0, tr("the model's: %1").arg(textOf(nameOf(model.shape.framework))));
+        m_framework->setItemText(0, tr("the model's: %1").arg(QString::fromUtf8(nameOf(model.shape.framework))));
     } catch (const Error& error) {
         note->setNote(proseText(error.diagnostics()), Tone::Bad);
     }

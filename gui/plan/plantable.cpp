@@ -279,8 +279,7 @@ QString PlanTable::asCsv() const
         cells << (s.foldedExperts ? QStringLiteral("yes") : QStringLiteral("no"));
         for (const int number : {s.pipeline, s.data, plan.chunks, s.microbatchSize, s.microbatches})
             cells << QString::number(number);
-        cells << QString::fromUtf8(plan.family->name.data(), std::ssize(plan.family->name))
-              << QString::number(s.zero.level)
+        cells << QString::fromUtf8(plan.family->name) << QString::number(s.zero.level)
               << (s.zero.reshard.every ? QStringLiteral("always") : QStringLiteral("never"))
               << wordsOf(nameOf(s.recompute)) << csvCell(wordsOf(plan.why));
         lines << cells.join(QLatin1Char(','));

@@ -436,10 +436,9 @@ void PlanWindow::askForExport(std::string_view format)
 {
     const int plan = m_table->currentPlan();
     const ExportFormat& as = exportFormat(format);
-    const auto text = [](std::string_view part) { return QString::fromUtf8(part.data(), std::ssize(part)); };
-    chooseFile(this, tr("Export plan %1: %2").arg(plan + 1).arg(text(as.title)),
-               QStringLiteral("*.%1").arg(text(as.extension)),
-               QStringLiteral("plan-%1.%2").arg(plan + 1).arg(text(as.extension)),
+    const QString extension = QString::fromUtf8(as.extension);
+    chooseFile(this, tr("Export plan %1: %2").arg(plan + 1).arg(QString::fromUtf8(as.title)),
+               QStringLiteral("*.%1").arg(extension), QStringLiteral("plan-%1.%2").arg(plan + 1).arg(extension),
                [this, plan, result = m_result, format](const QString& path) {
                    if (result == m_result) // another list may have taken its place
                        exportTo(plan, format, path);

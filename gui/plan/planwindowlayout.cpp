@@ -132,10 +132,9 @@ void PlanWindow::fillExports()
         if (!first && format->name == "pytorch-csv")
             m_exports->addSeparator();
         first = false;
-        const auto text = [](std::string_view part) { return QString::fromUtf8(part.data(), std::ssize(part)); };
-        QAction* action = m_exports->addAction(text(format->title) + QStringLiteral("…"), this,
+        QAction* action = m_exports->addAction(QString::fromUtf8(format->title) + QStringLiteral("…"), this,
                                                [this, name = format->name] { askForExport(name); });
-        action->setToolTip(text(format->description));
+        action->setToolTip(QString::fromUtf8(format->description));
     }
     m_exports->setToolTipsVisible(true);
 }

@@ -228,8 +228,7 @@ QString laneDescription(const Design& design, int device)
 
 QString blockName(const Design& design, const LaneBlock& block, int device, const LaneBlock* measured, Side side)
 {
-    const std::string_view words = describe(block.block.op);
-    const QString operation = QString::fromUtf8(words.data(), static_cast<qsizetype>(words.size()));
+    const QString operation = QString::fromUtf8(describe(block.block.op));
     const double resolution = resolutionOf(block);
     QString times = tr("%1 to %2").arg(timeText(block.runsFrom(), resolution), timeText(block.runsUntil(), resolution));
     if (measured) {
@@ -273,11 +272,9 @@ QString gradientSumText(const Design& design, const Program& program, const Lane
 QString blockToolTip(const Design& design, const BlockFacts& facts)
 {
     const Block& block = facts.predicted.block;
-    const std::string_view words = describe(block.op);
     QString html =
         QStringLiteral("<b>%1</b> &nbsp;%2<br>%3<table cellspacing='0' cellpadding='1'>")
-            .arg(blockText(block),
-                 QString::fromUtf8(words.data(), static_cast<qsizetype>(words.size())).toHtmlEscaped(),
+            .arg(blockText(block), QString::fromUtf8(describe(block.op)).toHtmlEscaped(),
                  tr("stage %1 on %2").arg(block.stage).arg(deviceLabel(design, facts.device)).toHtmlEscaped());
     const auto row = [&html](const QString& name, const QString& value) {
         html += QStringLiteral("<tr><td>%1 &nbsp;</td><td align='right'>%2</td></tr>")

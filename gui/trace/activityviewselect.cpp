@@ -53,10 +53,9 @@ QString ActivityView::describe(SliceId slice) const
     const Nanoseconds start = track.start[slice.slice], duration = track.end[slice.slice] - start;
     const auto row = m_rows.rowOf(slice.track);
     const std::string_view kind = nameOf(track.kind[slice.slice]);
-    QString text =
-        tr("%1, %2, %3 from %4 on")
-            .arg(QString::fromStdString(m_trace->strings[track.name[slice.slice]]),
-                 QString::fromUtf8(kind.data(), int(kind.size())), durationText(duration), durationText(start));
+    QString text = tr("%1, %2, %3 from %4 on")
+                       .arg(QString::fromStdString(m_trace->strings[track.name[slice.slice]]), QString::fromUtf8(kind),
+                            durationText(duration), durationText(start));
     if (row)
         text += tr(", %1 of %2").arg(m_rows.rows()[*row].name, m_rows.rows()[m_rows.rows()[*row].group].name);
     return text;

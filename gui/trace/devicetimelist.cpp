@@ -19,11 +19,6 @@ namespace {
 constexpr int gapsShown = 8;
 constexpr std::size_t linksShown = 12;
 
-QString text(std::string_view view)
-{
-    return QString::fromUtf8(view.data(), static_cast<int>(view.size()));
-}
-
 } // namespace
 
 DeviceTimeList::DeviceTimeList(QWidget* parent) : QTreeWidget(parent)
@@ -37,8 +32,9 @@ DeviceTimeList::DeviceTimeList(QWidget* parent) : QTreeWidget(parent)
     header()->setSectionResizeMode(0, QHeaderView::Stretch);
     for (int cause = 0; cause < deviceTimeCauses; ++cause) {
         const auto which = static_cast<DeviceTimeCause>(cause);
-        captions->setText(1 + cause, text(nameOf(which)));
-        captions->setToolTip(1 + cause, QStringLiteral("%1: %2").arg(text(nameOf(which)), text(describe(which))));
+        captions->setText(1 + cause, QString::fromUtf8(nameOf(which)));
+        captions->setToolTip(1 + cause, QStringLiteral("%1: %2").arg(QString::fromUtf8(nameOf(which)),
+                                                                     QString::fromUtf8(describe(which))));
         captions->setTextAlignment(1 + cause, Qt::AlignRight | Qt::AlignVCenter);
         header()->setSectionResizeMode(1 + cause, QHeaderView::ResizeToContents); // captions are not cut
     }
@@ -98,9 +94,10 @@ void DeviceTimeList::setTimes(const DeviceTimes& times, const StoredActivities& 
             row->setText(1 + cause, QStringLiteral("%1\u00a0%").arg(100 * double(part) / whole, 0, 'f', 1));
             row->setTextAlignment(1 + cause, Qt::AlignRight | Qt::AlignVCenter);
             row->setFont(1 + cause, Theme::numbers(TextSize::Small));
-            row->setToolTip(1 + cause, tr("%1: %2. %3")
-                                           .arg(text(nameOf(static_cast<DeviceTimeCause>(cause))), durationText(part),
-                                                text(describe(static_cast<DeviceTimeCause>(cause)))));
+            row->setToolTip(1 + cause,
+                            tr("%1: %2. %3")
+                                .arg(QString::fromUtf8(nameOf(static_cast<DeviceTimeCause>(cause))), durationText(part),
+                                     QString::fromUtf8(describe(static_cast<DeviceTimeCause>(cause)))));
         }
         for (std::size_t g = 0; g < std::min<std::size_t>(gapsShown, device.gaps.size()); ++g) {
             const DeviceTime::Gap& gap = device.gaps[g];
@@ -110,9 +107,9 @@ void DeviceTimeList::setTimes(const DeviceTimes& times, const StoredActivities& 
                                 .arg(QString::fromStdString(trace.strings[trace.tracks[gap.track].name[gap.slice]])
                                          .simplified())
                           : tr("nothing more comes");
-            child->setText(0,
-                           tr("%1 idle, %2, %3").arg(durationText(gap.end - gap.start), text(nameOf(gap.cause)), next));
-            child->setToolTip(0, text(describe(gap.cause)));
+            child->setText(0, tr("%1 idle, %2, %3")
+                                  .arg(durationText(gap.end - gap.start), QString::fromUtf8(nameOf(gap.cause)), next));
+            child->setToolTip(0, QString::fromUtf8(describe(gap.cause)));
             child->setFirstColumnSpanned(true);
         }
         row->setExpanded(d < expanded.size() && expanded[d]);

@@ -113,7 +113,7 @@ void TraceWindow::showSelection()
     const std::string_view kind = nameOf(track.kind[selected->slice]);
     const QString source = tr("Recorded by %1").arg(QString::fromStdString(trace.tool));
     std::vector<Fact> facts{{tr("name"), QString::fromStdString(trace.strings[track.name[selected->slice]]), source},
-                            {tr("kind"), QString::fromUtf8(kind.data(), static_cast<int>(kind.size())), source},
+                            {tr("kind"), QString::fromUtf8(kind), source},
                             {tr("duration"), durationText(duration), source},
                             {tr("start"), durationText(start), tr("Since the beginning of the trace")},
                             {tr("lane"), QString::fromStdString(lane.name), source}};

@@ -46,8 +46,7 @@ QString alike(std::int64_t value, std::int64_t largest, std::int64_t scale, cons
 
 QString blockTitle(const Block& block)
 {
-    const std::string_view words = describe(block.op);
-    QString text = QString::fromUtf8(words.data(), static_cast<int>(words.size()));
+    QString text = QString::fromUtf8(describe(block.op));
     if (!text.isEmpty())
         text[0] = text[0].toUpper();
     if (isPass(block.op))
