@@ -113,9 +113,7 @@ QWidget* BuildingBlockEditor::buildFields()
     auto* fields = new QWidget(this);
     auto* row = makeLayout<QHBoxLayout>(fields, {0, 0, 0, 0}, 8);
     const auto add = [&](const QString& text, QWidget* field) {
-        auto* label = makeCaption(text, TextSize::Normal, fields);
-        label->setBuddy(field);
-        row->addWidget(label);
+        row->addWidget(makeCaptionOf(field, text));
         row->addWidget(field);
         row->addSpacing(12);
     };

@@ -27,9 +27,7 @@ NoiseFields::NoiseFields(QWidget* parent)
 {
     auto* row = makeLayout<QHBoxLayout>(this, {0, 0, 0, 0}, 6);
     const auto add = [&](const QString& text, ShareField* field) {
-        auto* caption = makeCaption(text, TextSize::Normal, this);
-        caption->setBuddy(field);
-        row->addWidget(caption);
+        row->addWidget(makeCaptionOf(field, text));
         row->addWidget(field);
         connect(field, &QDoubleSpinBox::valueChanged, this, &NoiseFields::take);
     };

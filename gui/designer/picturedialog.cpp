@@ -75,24 +75,18 @@ DecimalField* PictureDialog::lengthField(const QString& name, const QString& uni
     field->setRange(least, most);
     field->setDecimals(1);
     field->setSuffix(QStringLiteral("\u00a0") + unit);
-    field->setButtonSymbols(QAbstractSpinBox::NoButtons);
-    field->setFont(Theme::numbers());
+    makePlain(*field);
     field->setFixedWidth(formFieldWidth);
     field->setAccessibleName(name);
     connect(field, &QDoubleSpinBox::valueChanged, this, &PictureDialog::redraw);
-    auto* label = makeCaption(name);
-    label->setBuddy(field);
-    m_form->addRow(label, field);
+    m_form->addRow(makeCaptionOf(field, name), field);
     return field;
 }
 
 QWidget* PictureDialog::buildForm()
 {
     auto* widget = new QWidget(this);
-    m_form = new QFormLayout(widget);
-    m_form->setContentsMargins(0, 0, 0, 0);
-    m_form->setHorizontalSpacing(16);
-    m_form->setVerticalSpacing(8);
+    m_form = makeForm(widget, 16, 8);
     m_width = lengthField(tr("Width"), tr("cm"), 5, 100);
     m_font = lengthField(tr("Font size"), tr("pt"), 4, 36);
     m_laneHeight = lengthField(tr("Lane height"), tr("mm"), 0, 40);
@@ -102,9 +96,7 @@ QWidget* PictureDialog::buildForm()
         field->setAccessibleName(name);
         field->setFixedWidth(formFieldWidth);
         connect(field, &QComboBox::currentIndexChanged, this, &PictureDialog::redraw);
-        auto* label = makeCaption(name);
-        label->setBuddy(field);
-        m_form->addRow(label, field);
+        m_form->addRow(makeCaptionOf(field, name), field);
         return field;
     };
     m_colours = combo(tr("Colours"));

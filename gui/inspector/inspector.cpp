@@ -151,16 +151,11 @@ QWidget* Inspector::buildFields()
     fields->setHorizontalSpacing(10);
     fields->setVerticalSpacing(6);
     fields->setColumnStretch(1, 1);
-    const auto caption = [this](const QString& text, QWidget* field) {
-        auto* label = makeCaption(text, TextSize::Normal, m_fields);
-        label->setBuddy(field);
-        return label;
-    };
-    QLabel* along = caption(tr("moves"), m_along);
-    QLabel* device = caption(tr("stage on device"), m_device);
-    QLabel* pin = caption(tr("earliest start"), m_pin);
+    QLabel* along = makeCaptionOf(m_along, tr("moves"));
+    QLabel* device = makeCaptionOf(m_device, tr("stage on device"));
+    QLabel* pin = makeCaptionOf(m_pin, tr("earliest start"));
     m_ofPlaced = {along, m_along, device, m_device, m_warmUpRow, pin, m_pin};
-    fields->addWidget(caption(tr("position in lane"), m_position), 0, 0);
+    fields->addWidget(makeCaptionOf(m_position, tr("position in lane")), 0, 0);
     fields->addWidget(m_positionOf, 0, 1, Qt::AlignRight);
     fields->addWidget(m_position, 0, 2);
     fields->addWidget(along, 1, 0);
@@ -179,9 +174,7 @@ QWidget* Inspector::buildFields()
 QWidget* Inspector::buildLaneFields()
 {
     auto* row = makeLayout<QHBoxLayout>(m_warmUpRow, {0, 0, 0, 0});
-    auto* caption = makeCaption(tr("warm-up, forwards"), TextSize::Normal, m_warmUpRow);
-    caption->setBuddy(m_warmUp);
-    row->addWidget(caption, 1);
+    row->addWidget(makeCaptionOf(m_warmUp, tr("warm-up, forwards")), 1);
     row->addWidget(m_warmUp);
     return m_warmUpRow;
 }

@@ -21,10 +21,7 @@ QGridLayout* gridOf(QWidget* rows)
 
 void addFields(QGridLayout& grid, int row, const QString& caption, TimeField* first, TimeField* second)
 {
-    QWidget* rows = grid.parentWidget();
-    auto* label = makeCaption(caption, TextSize::Normal, rows);
-    label->setBuddy(first ? first : second);
-    grid.addWidget(label, row, 0);
+    grid.addWidget(makeCaptionOf(first ? first : second, caption), row, 0);
     if (first)
         grid.addWidget(first, row, 1);
     grid.addWidget(second, row, 2);

@@ -26,23 +26,12 @@ namespace {
 
 constexpr int dimensionWidth = 190;
 
-QFormLayout* makeForm()
-{
-    auto* form = new QFormLayout;
-    form->setContentsMargins(0, 0, 0, 0);
-    form->setHorizontalSpacing(16);
-    form->setVerticalSpacing(9);
-    return form;
-}
-
 template<typename Field>
 Field* addNamedRow(QFormLayout* form, const QString& text, Field* field)
 {
-    auto* label = makeCaption(text);
-    label->setBuddy(field);
     field->setAccessibleName(text);
     field->setFixedWidth(dimensionWidth);
-    form->addRow(label, new NotedField(field));
+    form->addRow(makeCaptionOf(field, text), new NotedField(field));
     return field;
 }
 
@@ -53,14 +42,13 @@ ModelFields::ModelFields(QWidget* parent)
       m_framework(new QComboBox(this)), m_recompute(new QComboBox(this)), m_cluster(new QComboBox(this)),
       m_note(makeCaption({}, TextSize::Small, this)), m_predicted(new FactList(this))
 {
-    QFormLayout* left = makeForm();
-    QFormLayout* right = makeForm();
+    QFormLayout* left = makeForm(nullptr);
+    QFormLayout* right = makeForm(nullptr);
     const auto count = [&](QFormLayout* form, const QString& text, int least, int most, const QString& unit) {
         auto* field = new CountField(this);
         field->setRange(least, most);
-        field->setButtonSymbols(QAbstractSpinBox::NoButtons);
+        makePlain(*field);
         field->setKeyboardTracking(false);
-        field->setFont(Theme::numbers());
         if (!unit.isEmpty())
             field->setSuffix(QStringLiteral("\u00a0") + unit);
         return addNamedRow(form, text, field);

@@ -220,9 +220,7 @@ QWidget* ModelWindow::buildDevices()
     preset->setSpacing(10);
     m_clusterPreset->setAccessibleName(tr("Cluster preset"));
     m_clusterPreset->setMinimumWidth(220);
-    auto* caption = makeCaption(tr("Take the devices and links of"), TextSize::Normal, page);
-    caption->setBuddy(m_clusterPreset);
-    preset->addWidget(caption);
+    preset->addWidget(makeCaptionOf(m_clusterPreset, tr("Take the devices and links of")));
     preset->addWidget(m_clusterPreset);
     preset->addStretch(1);
     layout->addLayout(preset);

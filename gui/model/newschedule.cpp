@@ -42,23 +42,14 @@ namespace {
 constexpr int fieldWidth = 240;
 const QString ownFile = QStringLiteral("file"); ///< the entry that asks for one; no preset has this name
 
-QSpinBox* makeSpin(int from, int to, int value, const QString& name, QWidget* parent)
+QSpinBox* makeSpin(int least, int most, int value, const QString& name, QWidget* parent)
 {
-    auto* spin = new CountField(parent);
-    spin->setRange(from, to);
-    spin->setValue(value);
-    spin->setButtonSymbols(QAbstractSpinBox::NoButtons); // the wheel and the arrow keys still step
-    spin->setFont(Theme::numbers());
-    spin->setAccessibleName(name);
-    spin->setFixedWidth(fieldWidth);
-    return spin;
+    return makeCountField(name, least, most, value, fieldWidth, parent);
 }
 
 void addRow(QFormLayout* form, const QString& text, QWidget* field)
 {
-    auto* label = makeCaption(text);
-    label->setBuddy(field);
-    form->addRow(label, new NotedField(field));
+    form->addRow(makeCaptionOf(field, text), new NotedField(field));
 }
 
 } // namespace
@@ -116,10 +107,7 @@ NewScheduleDialog::NewScheduleDialog(QWidget* parent, std::shared_ptr<MemberPred
 QWidget* NewScheduleDialog::buildForm()
 {
     auto* widget = new QWidget(this);
-    auto* form = m_form = new QFormLayout(widget);
-    form->setContentsMargins(0, 0, 0, 0);
-    form->setHorizontalSpacing(16);
-    form->setVerticalSpacing(9);
+    QFormLayout* form = m_form = makeForm(widget);
     m_model = makeChoice(tr("Model"), fieldWidth, widget);
     addPresets(m_model, *m_presets, PresetKind::Model);
     m_model->insertSeparator(m_model->count());

@@ -3,7 +3,7 @@
 
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
-#include "gui/widgets/theme.h"
+#include "gui/widgets/layouts.h"
 
 #include <QDoubleSpinBox>
 #include <QFormLayout>
@@ -22,20 +22,14 @@ constexpr double gigabyte = 1e9;
 
 NodeFields::NodeFields(int fieldWidth, QWidget* parent) : QWidget(parent)
 {
-    auto* form = new QFormLayout(this);
-    form->setContentsMargins(0, 0, 0, 0);
-    form->setHorizontalSpacing(16);
-    form->setVerticalSpacing(9);
+    QFormLayout* form = makeForm(this);
     const auto addRow = [&](const QString& text, QAbstractSpinBox* field, const QString& tip) {
-        auto* label = makeCaption(text);
-        label->setBuddy(field);
         field->setAccessibleName(text);
         field->setToolTip(tip);
         field->setFixedWidth(fieldWidth);
-        field->setButtonSymbols(QAbstractSpinBox::NoButtons);
+        makePlain(*field);
         field->setKeyboardTracking(false);
-        field->setFont(Theme::numbers());
-        form->addRow(label, field);
+        form->addRow(makeCaptionOf(field, text), field);
     };
     const auto count = [&](const QString& text, const QString& tip, int least) {
         auto* field = new CountField(this);

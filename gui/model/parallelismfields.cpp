@@ -4,7 +4,6 @@
 #include "gui/widgets/fields.h"
 #include "gui/widgets/labels.h"
 #include "gui/widgets/layouts.h"
-#include "gui/widgets/theme.h"
 
 #include <QCheckBox>
 #include <QFormLayout>
@@ -20,26 +19,20 @@ ParallelismFields::ParallelismFields(int fieldWidth, QWidget* parent)
     : QWidget(parent), m_sequence(new QCheckBox(tr("split tokens between matrices"), this)),
       m_foldedExperts(new QCheckBox(tr("folded"), this)), m_nodeDispatch(new QCheckBox(tr("once to each node"), this))
 {
-    auto* form = new QFormLayout(this);
-    form->setContentsMargins(0, 0, 0, 0);
-    form->setHorizontalSpacing(16);
-    form->setVerticalSpacing(9);
+    QFormLayout* form = makeForm(this);
     /// `row`: the field, or what has it.
     const auto addRow = [&](const QString& text, QWidget* field, const QString& tip, QWidget* row = nullptr) {
-        auto* label = makeCaption(text);
-        label->setBuddy(field);
         field->setAccessibleName(text);
         field->setToolTip(tip);
         row = row != nullptr ? row : field;
         row->setFixedWidth(fieldWidth);
-        form->addRow(label, row);
+        form->addRow(makeCaptionOf(field, text), row);
     };
     const auto makeSpin = [&] {
         auto* field = new CountField(this);
         field->setRange(1, 65'536);
-        field->setButtonSymbols(QAbstractSpinBox::NoButtons);
+        makePlain(*field);
         field->setKeyboardTracking(false);
-        field->setFont(Theme::numbers());
         connect(field, &QSpinBox::valueChanged, this, &ParallelismFields::edited);
         return field;
     };
@@ -69,9 +62,8 @@ ParallelismFields::ParallelismFields(int fieldWidth, QWidget* parent)
     m_expertSpread->setRange(1, 65'536);
     m_expertSpread->setDecimals(3);
     m_expertSpread->setSingleStep(0.1);
-    m_expertSpread->setButtonSymbols(QAbstractSpinBox::NoButtons);
+    makePlain(*m_expertSpread);
     m_expertSpread->setKeyboardTracking(false);
-    m_expertSpread->setFont(Theme::numbers());
     addRow(tr("Fullest copy"), m_expertSpread,
            tr("Tokens of the expert-parallel copy that gets the most of them, over the mean of all copies"));
     addRow(tr("Tokens to experts"), m_nodeDispatch,

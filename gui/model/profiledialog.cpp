@@ -67,8 +67,9 @@ ProfileDialog::ProfileDialog(Document& document, const QString& program, const Q
     m_device->addItem(tr("the CPU"), QStringLiteral("host"));
     m_device->addItem(tr("a GPU"), QStringLiteral("cuda"));
     const int pieces = document.design().schedule.sequencePieces;
-    m_microbatches = makeCountField(tr("Microbatches"), document.design().schedule.microbatches / std::max(1, pieces),
-                                    1 << 20, profileFieldWidth, this);
+    m_microbatches =
+        makeCountField(tr("Microbatches"), 1, 1 << 20, document.design().schedule.microbatches / std::max(1, pieces),
+                       profileFieldWidth, this);
     m_microbatches->setToolTip(
         tr("Your batch(0) is cut into so many, one of which is measured; the design gets as many"));
     m_seconds->setRange(0.01, 600);
@@ -106,9 +107,7 @@ ProfileDialog::ProfileDialog(Document& document, const QString& program, const Q
                                                  {tr("For each layer"), m_seconds}};
     int row = 0;
     for (const auto& [text, field] : rows) {
-        QLabel* label = makeCaption(text, TextSize::Normal, this);
-        label->setBuddy(field);
-        form->addWidget(label, row, 0);
+        form->addWidget(makeCaptionOf(field, text), row, 0);
         form->addWidget(field, row++, 1);
     }
     QHBoxLayout* buttons = makeClosingRow(*this, m_profile);

@@ -52,15 +52,6 @@ void widenList(QComboBox* combo)
     combo->view()->setMinimumWidth(combo->view()->sizeHintForColumn(0) + 24);
 }
 
-QFormLayout* makeForm(QWidget* body)
-{
-    auto* form = new QFormLayout(body);
-    form->setContentsMargins(0, 0, 0, 0);
-    form->setHorizontalSpacing(10);
-    form->setVerticalSpacing(8);
-    return form;
-}
-
 std::int64_t devicesOf(const Design& design)
 {
     return design.schedule.devices() * (design.workload ? design.workload->shape.parallel.devicesPerStage() : 1);
@@ -71,10 +62,10 @@ std::int64_t devicesOf(const Design& design)
 PlanFields::PlanFields(QWidget* parent)
     : QWidget(parent), m_presets(std::make_unique<PresetLibrary>()), m_model(makeChoice(tr("Model"), fieldWidth, this)),
       m_cluster(makeChoice(tr("Cluster"), fieldWidth, this)),
-      m_devices(makeCountField(tr("Devices"), 64, mostDevices, fieldWidth, this)),
-      m_batch(makeCountField(tr("Batch"), 512, mostSequences, fieldWidth, this)),
-      m_sequence(makeCountField(tr("Sequence"), 2048, mostTokens, fieldWidth, this)),
-      m_top(makeCountField(tr("Plans in the list"), 10, mostListed, fieldWidth, this)),
+      m_devices(makeCountField(tr("Devices"), 1, mostDevices, 64, fieldWidth, this)),
+      m_batch(makeCountField(tr("Batch"), 1, mostSequences, 512, fieldWidth, this)),
+      m_sequence(makeCountField(tr("Sequence"), 1, mostTokens, 2048, fieldWidth, this)),
+      m_top(makeCountField(tr("Plans in the list"), 1, mostListed, 10, fieldWidth, this)),
       m_memoryLimit(new QLineEdit(this)), m_timeLimit(new DecimalField(this)), m_slowNode(new DecimalField(this)),
       m_framework(makeChoice(tr("Framework"), fieldWidth, this)),
       m_familySet(makeChoice(tr("Families"), fieldWidth, this)), m_families(new QListWidget(this)),
@@ -101,8 +92,7 @@ PlanFields::~PlanFields() = default;
 void PlanFields::addRow(QFormLayout& form, const QString& text, QWidget* field, const QString& tip,
                         const std::string& option)
 {
-    auto* label = makeCaption(text);
-    label->setBuddy(field);
+    QLabel* label = makeCaptionOf(field, text);
     label->setFixedWidth(nameWidth);
     field->setToolTip(tip);
     field->setFixedWidth(fieldWidth);
@@ -119,7 +109,7 @@ void PlanFields::addSection(const QString& title, QWidget* body)
 QWidget* PlanFields::buildFirst()
 {
     auto* body = new QWidget(this);
-    QFormLayout* form = makeForm(body);
+    QFormLayout* form = makeForm(body, 10, 8);
     addPresets(m_model, *m_presets, PresetKind::Model);
     addPresets(m_cluster, *m_presets, PresetKind::Cluster);
     widenList(m_model);
@@ -152,7 +142,7 @@ QWidget* PlanFields::buildFirst()
 QWidget* PlanFields::buildLimits()
 {
     auto* body = new QWidget(this);
-    QFormLayout* form = makeForm(body);
+    QFormLayout* form = makeForm(body, 10, 8);
     m_memoryLimit->setPlaceholderText(tr("the devices' memory"));
     m_memoryLimit->setAccessibleName(tr("Memory limit"));
     m_memoryLimit->setFont(Theme::numbers());
@@ -188,7 +178,7 @@ QWidget* PlanFields::buildLimits()
 QWidget* PlanFields::buildFamilies()
 {
     auto* body = new QWidget(this);
-    QFormLayout* form = makeForm(body);
+    QFormLayout* form = makeForm(body, 10, 8);
     m_familySet->addItem(tr("all synchronous ones"));
     m_familySet->setItemData(Synchronous, tr("All that update once a step and do not search for their order"),
                              Qt::ToolTipRole);
@@ -237,7 +227,7 @@ QStringList PlanFields::valuesOf(std::string_view dimension)
 QWidget* PlanFields::buildPins()
 {
     auto* body = new QWidget(this);
-    QFormLayout* form = makeForm(body);
+    QFormLayout* form = makeForm(body, 10, 8);
     const QString tips[] = {tr("Devices of a stage that share every matrix"),
                             tr("Devices of a stage that share every sequence"),
                             tr("Copies of the pipeline that share out the experts"),

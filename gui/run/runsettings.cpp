@@ -98,7 +98,7 @@ QWidget* RunSettings::buildForm()
     m_note = makeCaption(tr("Asking what can run here …"), TextSize::Small, widget);
     m_note->setWordWrap(true);
     m_note->setFixedWidth(runFieldWidth);
-    m_steps = makeCountField(tr("Steps"), m_last.steps, 1'000'000, runFieldWidth, widget);
+    m_steps = makeCountField(tr("Steps"), 1, 1'000'000, m_last.steps, runFieldWidth, widget);
     m_blocks = combo(tr("What blocks do"));
     m_blocks->addItem(tr("train the model"), static_cast<int>(RunChoice::Blocks::Train));
     m_blocks->addItem(tr("sleep for the design's times"), static_cast<int>(RunChoice::Blocks::Sleep));
@@ -142,8 +142,7 @@ void RunSettings::addRow(const QString& text, QWidget* field)
 {
     const int row = m_form->rowCount();
     if (!text.isEmpty()) {
-        auto* label = makeCaption(text, TextSize::Normal, field->parentWidget());
-        label->setBuddy(field);
+        QLabel* label = makeCaptionOf(field, text);
         const bool noted = qobject_cast<NotedField*>(field) != nullptr;
         label->setContentsMargins(0, noted ? 6 : 0, 0, 0);
         m_form->addWidget(label, row, 0, noted ? Qt::AlignTop : Qt::Alignment());
@@ -170,7 +169,7 @@ void RunSettings::buildTorchFields(QWidget* form)
     m_moduleRow = withModuleBrowse(m_module, runFieldWidth, form);
     m_synthetic = new QCheckBox(tr("no module: stages that take the design's times"), form);
     m_synthetic->setChecked(m_last.syntheticStages);
-    m_replicas = makeCountField(tr("Replicas"), m_last.replicas, RunChoice::mostReplicas, runFieldWidth, form);
+    m_replicas = makeCountField(tr("Replicas"), 1, RunChoice::mostReplicas, m_last.replicas, runFieldWidth, form);
     m_replicas->setToolTip(
         tr("Copies of the pipeline, a process for each of their devices, each with its own rows; "
            "your file's replicate(module, mesh) joins those of a stage. The first is recorded. Copies "

@@ -27,9 +27,9 @@ QString fieldText(Nanoseconds time)
 
 void setUp(QAbstractSpinBox& field, const QString& name, const QString& tip)
 {
+    makePlain(field);
     field.setFont(Theme::numbers(TextSize::Small));
     field.setKeyboardTracking(false);
-    field.setButtonSymbols(QAbstractSpinBox::NoButtons);
     field.setFixedWidth(fieldWidth);
     field.setAccessibleName(name);
     field.setToolTip(tip);
@@ -131,13 +131,18 @@ void ShareField::keyPressEvent(QKeyEvent* event)
         DecimalField::keyPressEvent(event);
 }
 
-QSpinBox* makeCountField(const QString& name, int value, int most, int width, QWidget* parent)
+void makePlain(QAbstractSpinBox& field)
+{
+    field.setButtonSymbols(QAbstractSpinBox::NoButtons);
+    field.setFont(Theme::numbers());
+}
+
+QSpinBox* makeCountField(const QString& name, int least, int most, int value, int width, QWidget* parent)
 {
     auto* field = new CountField(parent);
-    field->setRange(1, most);
+    field->setRange(least, most);
     field->setValue(value);
-    field->setButtonSymbols(QAbstractSpinBox::NoButtons);
-    field->setFont(Theme::numbers());
+    makePlain(*field);
     field->setFixedWidth(width);
     field->setAccessibleName(name);
     return field;

@@ -33,8 +33,10 @@ private:
     mutable QString m_refusal;
 };
 
-/// A CountField for a dialog: from 1 to `most`, without buttons.
-QSpinBox* makeCountField(const QString& name, int value, int most, int width, QWidget* parent);
+/// Digits of one width and no buttons: the wheel and the arrow keys step.
+void makePlain(QAbstractSpinBox& field);
+/// A CountField for a dialog.
+QSpinBox* makeCountField(const QString& name, int least, int most, int value, int width, QWidget* parent);
 
 /// A field with a button beside it that chooses a file.
 QWidget* withBrowse(QLineEdit* field, const std::function<void()>& browse, int width, QWidget* parent);

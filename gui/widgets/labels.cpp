@@ -86,6 +86,13 @@ QLabel* makeCaption(const QString& text, TextSize size, QWidget* parent)
     return label;
 }
 
+QLabel* makeCaptionOf(QWidget* field, const QString& text)
+{
+    QLabel* label = makeCaption(text);
+    label->setBuddy(field);
+    return label;
+}
+
 QLabel* makeNumber(const QString& text, TextSize size, QWidget* parent)
 {
     return makeShrinkingNumber(text, size, QWIDGETSIZE_MAX, parent);

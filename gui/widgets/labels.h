@@ -31,6 +31,7 @@ private:
 
 QLabel* makeHeading(const QString& text, QWidget* parent = nullptr);
 QLabel* makeCaption(const QString& text, TextSize size = TextSize::Normal, QWidget* parent = nullptr);
+QLabel* makeCaptionOf(QWidget* field, const QString& text); ///< screen readers read it with the field
 QLabel* makeNumber(const QString& text, TextSize size = TextSize::Normal, QWidget* parent = nullptr);
 /// The same, but it can shrink to `least` pixels and elides what does not fit: give the full text in a tooltip.
 QLabel* makeShrinkingNumber(const QString& text, TextSize size, int least, QWidget* parent);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A box or grid with its margins and the space between its parts, in one line; their classes come with it.
+// A box, grid or form with its margins and the space between its parts, in one line; their classes come with it.
 #pragma once
 
 #include <QBoxLayout>
+#include <QFormLayout>
 #include <QGridLayout>
 #include <QWidget>
 
@@ -16,6 +17,14 @@ Layout* makeLayout(QWidget* parent, const QMargins& margins, int spacing = -1)
     layout->setContentsMargins(margins);
     layout->setSpacing(spacing);
     return layout;
+}
+
+/// A form without margins.
+inline QFormLayout* makeForm(QWidget* parent, int betweenColumns = 16, int betweenRows = 9)
+{
+    auto* form = makeLayout<QFormLayout>(parent, {0, 0, 0, 0}, betweenRows);
+    form->setHorizontalSpacing(betweenColumns);
+    return form;
 }
 
 } // namespace pipewright
