@@ -91,6 +91,22 @@ private Q_SLOTS:
         QCOMPARE(number(path, "SELECT sum(bytes) FROM CUDA_GPU_MEMORY_USAGE_EVENTS"), 0);
     }
 
+    /// As timed runs write them: of no GPU.
+    void partsOfAPairStandOnTheStreamOfTheirDevice()
+    {
+        const std::string path = m_folder / "parts.db";
+        TraceWriter writer(path, m_design, m_program, smallHeader());
+        GpuRecord part{0, 0, GpuRecord::Kind::Part, "dispatch"};
+        part.stream = static_cast<std::int32_t>(PartStream::Communication);
+        part.toDevice = 1;
+        part.end = 9;
+        writer.append(std::vector<GpuRecord>{part});
+        writer.commit();
+        QCOMPARE(number(path, "SELECT count(*) FROM LANES WHERE name = 'communication' AND processName = 'device 1' "
+                              "AND taskDeviceId = 1"),
+                 1);
+    }
+
     void whatRanInAStepIsReadWithItsBlockAndItsLaunch()
     {
         const TraceReader reader(write("work.db"));
