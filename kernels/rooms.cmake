@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# The maths of a stage, on the host and once more as a reference; the CUDA kernels belong to the plugin (executor/cuda).
+# The maths of a stage on the host; the CUDA kernels belong to the plugin (executor/cuda).
 #
 # The pthread build of OpenBLAS by name, kept to one thread (kernels/host/gemm.h): Debian's serial build is
 # compiled without locks, and concurrent callers, one per device here, overwrite each other's work space.

@@ -72,7 +72,8 @@ if(PIPEWRIGHT_CUDA)
         # The kernels, as the plugin has them, against their references, for a machine that has a GPU; without Qt, and
         # started by tests/gpu.sh. Part of every bundle; beside the tests nothing needs it.
         set(loader executor/cuda/loader.cpp executor/cuda/libraryplaces.cpp)
-        add_executable(pipewright_gpucheck tests/gpu/gpucheck.cu kernels/reference/reference.cpp kernels/reference/decoder.cpp ${loader})
+        add_executable(pipewright_gpucheck tests/gpu/gpucheck.cu tests/kernels/reference/reference.cpp
+                       tests/kernels/reference/decoder.cpp ${loader})
         target_link_libraries(pipewright_gpucheck PRIVATE pipewright_cuda)
         add_executable(pipewright_slicecheck tests/gpu/slicecheck.cu ${loader})
         foreach(check pipewright_gpucheck pipewright_slicecheck)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 // Every operation of kernels/ again, in double precision and as simple as possible: the reference for tests of the fast
-// versions of every backend. Shapes and meanings are those of the headers one folder up; results are returned, never
+// versions of every backend. Shapes and meanings are those of the headers of kernels/; results are returned, never
 // accumulated. Its own gradients are tested by finite differences. Never call it where speed matters.
 #pragma once
 
