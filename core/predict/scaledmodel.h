@@ -14,9 +14,9 @@ namespace pipewright {
 
 struct ScaleReport {
     std::vector<ScaledField> fields;
-    // Predicted with the design's costs, before and after.
+    // Predicted with the design's costs.
     Nanoseconds fullMakespan = 0, scaledMakespan = 0;
-    std::vector<Bytes> fullPeaks, scaledPeaks; ///< per device
+    std::vector<Bytes> fullPeaks; ///< per device
 
     /// The full model's step on the machine that took `measured` for the scaled one, scaled by the predicted ratio.
     Nanoseconds fullStep(Nanoseconds measured) const;
