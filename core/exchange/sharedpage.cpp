@@ -47,7 +47,7 @@ public:
         writeColours();
         writeDevices();
         column("label", [this](TaskId t) { return scriptText(m_program.label(t)); });
-        column("device", [this](TaskId t) { return deviceOf(t); });
+        column("device", [this](TaskId t) { return m_program.tasks[t].recordedOn(); });
         column("op", [this](TaskId t) { return colourOf(m_program.tasks[t]); });
         column("beside", [this](TaskId t) { return isBesideBlocks(m_program.tasks[t].kind) ? 1 : 0; });
         column("before", [this](TaskId t) { return numberOf(m_program.afterOnDevice[t]); });
@@ -67,12 +67,6 @@ public:
     }
 
 private:
-    /// The device that shows it: a transfer's receiver, where its values are waited for.
-    int deviceOf(TaskId t) const
-    {
-        const Task& task = m_program.tasks[t];
-        return task.kind == TaskKind::Transfer ? task.peer : task.device;
-    }
     /// Of an operation, by its number; opCount: of what moves or sums values.
     static std::size_t colourOf(const Task& task)
     {
