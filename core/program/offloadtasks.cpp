@@ -136,8 +136,10 @@ bool OffloadTasks::readReloadedPiece(TaskId task, const Block& block, int piece)
     const Trip& trip = tripOf(block.stage, piece);
     if (trip.reload == none)
         return false;
-    waitFor(task, trip.reload);
-    operand(trip.back[0]);
+    if (trip.back[0] != none) { // what comes back may be for W alone
+        waitFor(task, trip.reload);
+        operand(trip.back[0]);
+    }
     return true;
 }
 

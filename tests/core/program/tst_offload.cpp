@@ -62,6 +62,32 @@ private Q_SLOTS:
         QVERIFY(onHost > 0);
     }
 
+    // What an earlier piece kept may be for its W alone; then no other block has to wait until it is back.
+    void blocksWaitForWhatTheyReadAlone()
+    {
+        Design design = offloading("seq1f1b", fast);
+        for (StageCosts& stage : design.costs.stages)
+            stage.savedUntilInputGrad = 0;
+        const Program program = compile(design.schedule, design.costs, design.dataflow);
+        QVERIFY(countOf(program, TaskKind::Reload) > 0);
+        int waits = 0;
+        const auto check = [&](TaskId task, TaskId after) {
+            if (after == none || program.tasks[task].kind != TaskKind::Compute
+                || program.tasks[after].kind != TaskKind::Reload)
+                return;
+            ++waits;
+            const auto reads = program.reads(task), back = program.writes(after);
+            QVERIFY2(std::any_of(reads.begin(), reads.end(),
+                                 [&](BufferId b) { return std::find(back.begin(), back.end(), b) != back.end(); }),
+                     program.label(task).c_str());
+        };
+        for (TaskId t = 0; t < program.tasks.size(); ++t)
+            check(t, program.afterData[t]);
+        for (const Program::ExtraDependency& each : program.extraDependencies)
+            check(each.task, each.after);
+        QVERIFY(waits > 0);
+    }
+
     /// The forwards of later pieces read what the earlier ones kept, and the backward of the last piece reads all of
     /// it.
     void piecesLeaveBehindTheLastForwardAndAreBackBeforeTheFirstBackward()
