@@ -279,9 +279,10 @@ void print(const Design& design, const Prediction& prediction, const OfMembers* 
     const FrameworkMemory framework = frameworkOf(design);
     if (productsOf(design) != ProductType::Own)
         printText(
-            "products in {}: those of the layers' matrices; attention's own, routers, embedding and head in bf16; "
+            "products in {}: those of the layers' matrices{}; attention's own, routers, embedding and head in bf16; "
             "predicted, not trained here\n",
-            nameOf(productsOf(design)));
+            nameOf(productsOf(design)),
+            design.workload->shape.narrowParameters ? ", whose parameters exist in that type alone" : "");
     if (framework != FrameworkMemory{})
         printText("memory as {} keeps it: {}\n", nameOf(framework), joined(wordsOf(framework), "; "));
     if (ofMembers)

@@ -19,6 +19,8 @@ std::vector<std::string> leftOut(const Design& design)
     const std::vector<DeviceSpec>& devices = design.cluster.devices;
     if (!std::all_of(devices.begin(), devices.end(), [](const DeviceSpec& device) { return device.rates != nullptr; }))
         list.emplace_back("what is bound by memory between matrix products");
+    if (shape.narrowParameters && design.schedule.zero.sharesParameters())
+        list.emplace_back("the second copy of a layer's weights, which is made while its blocks run");
     if (parallel.tensor > 1)
         list.emplace_back("the few numbers per token of a softmax over a split vocabulary");
     if (parallel.sequence) {

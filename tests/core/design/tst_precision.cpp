@@ -6,12 +6,15 @@
 #include "core/files/designfile.h"
 #include "core/model/frameworklayers.h"
 #include "core/model/transformer.h"
+#include "core/predict/leftout.h"
 #include "core/predict/throughput.h"
 #include "core/presets/presets.h"
 #include "errorof.h"
 #include "testmain.h"
 
 #include <QTest>
+
+#include <algorithm>
 
 using namespace pipewright;
 using test::errorOf;
@@ -187,6 +190,10 @@ private Q_SLOTS:
         const StageCosts whole = sharedDesign("fp8-parameters", 3).costs.stages[1];
         QCOMPARE(whole.gatheredParameters, alone.costs.stages[1].parameters);
         QCOMPARE(whole.narrowWeights, Bytes(0)); // the second copy of a layer is made when its backward comes
+        for (const int level : {1, 3})
+            QCOMPARE(std::ranges::count_if(leftOut(sharedDesign("fp8-parameters", level)),
+                                           [](const std::string& each) { return contains(each, "second copy"); }),
+                     level == 3 ? 1 : 0);
         const std::int64_t all = alone.costs.stages[1].gradients / 4;
         QCOMPARE(whole.parameters, Bytes(((all + 3) / 4 - matrices / 4) * 2 + matrices / 4 * 33 / 32));
     }
