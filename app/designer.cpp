@@ -5,6 +5,9 @@
 #include "gui/widgets/picture.h"
 
 #include <cstdlib>
+#include <new>
+
+#include <sys/mman.h>
 
 namespace pipewright::app {
 
@@ -14,6 +17,16 @@ bool isSet(const char* variable)
 {
     const char* value = std::getenv(variable);
     return value != nullptr && *value != '\0';
+}
+
+/// Qt maps its plugins when it begins, and crashes where there is room for a part of one.
+void requireRoomForQt()
+{
+    constexpr std::size_t room = std::size_t{32} << 20;
+    void* const found = mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (found == MAP_FAILED)
+        throw std::bad_alloc();
+    munmap(found, room);
 }
 
 } // namespace
@@ -32,6 +45,8 @@ int openDesigner(int argc, char** argv, const std::vector<std::string>& files)
 void writeDrawnPicture(const Picture& picture, const std::string& path, bool overwrite, double dotsPerInch,
                        double seconds)
 {
+    if (!path.ends_with(".svg") && !path.ends_with(".html"))
+        requireRoomForQt();
     pipewright::writePicture(picture, path, overwrite, dotsPerInch, seconds);
 }
 
