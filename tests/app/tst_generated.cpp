@@ -10,7 +10,7 @@ using namespace pipewright::test;
 class TestGenerated : public QObject {
     Q_OBJECT
 
-    const Workplace m_work;
+    const Workplace m_work{};
 
     /// The long options of a command, as its help shows them.
     QStringList optionsOf(const QString& command) const
