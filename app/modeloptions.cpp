@@ -22,21 +22,20 @@ void ModelOptions::addTo(CLI::App& options)
             "what that framework keeps in memory besides: properties of the model, each of which the design states "
             "(what the model states, else none)")
         ->type_name("megatron|torchtitan|deepspeed|none");
-    const auto takePrecision = [this](const std::string& name) {
+    std::vector<std::string_view> known;
+    for (const NamedPrecision& each : precisions)
+        known.push_back(each.name);
+    const auto takePrecision = [this, known](const std::string& name) {
         precision = precisionNamed(name);
-        if (precision)
-            return;
-        std::vector<std::string_view> known;
-        for (const NamedPrecision& each : precisions)
-            known.push_back(each.name);
-        throw Error("--precision", "\"" + name + "\" is not known", "use one of " + joined(known, ", "));
+        if (!precision)
+            throw Error("--precision", "\"" + name + "\" is not known", "use one of " + joined(known, ", "));
     };
     options
         .add_option_function<std::string>("--precision", takePrecision,
                                           "of the matrix products in a model's layers; fp8 and nvfp4 are products of a "
                                           "bf16 model, with -parameters one that holds and gathers what they read in "
                                           "this type alone (Megatron-LM's --fp8-param-gather) (the model's own)")
-        ->type_name("fp32|bf16|fp8|fp8-parameters|nvfp4|nvfp4-parameters");
+        ->type_name(joined(known, "|"));
 }
 
 } // namespace pipewright::app

@@ -111,6 +111,8 @@ PlanRequest requestOf(const PlanCommandOptions& given)
         request.shape.framework = *given.modelOptions.framework;
     if (given.modelOptions.precision)
         request.shape.setPrecision(*given.modelOptions.precision);
+    if (given.nodeDispatch && request.shape.experts == 0)
+        throw Error("--node-dispatch", "the model has no experts to which tokens are sent", "leave it out");
     request.shape.parallel.nodeDispatch = request.shape.parallel.nodeDispatch || given.nodeDispatch;
     request.devices = given.devices;
     request.batch = given.batch;

@@ -68,8 +68,8 @@ ExportedText deepspeedConfig(const Design& given)
     if (schedule.devices() > 1)
         config["pipeline"] = {{"stages", schedule.devices()}, {"activation_checkpoint_interval", together}};
     result.text = prettyJson(config);
-    const bool onePerDevice = schedule.chunks() == 1;
-    if (schedule.devices() > 1 && (!onePerDevice || !megatronOrder(schedule)))
+    const bool onePerDevice = schedule.chunks() == 1, pairs = !schedule.overlaps.empty();
+    if (pairs || (schedule.devices() > 1 && (!onePerDevice || !megatronOrder(schedule))))
         result.diagnostics.push_back({Severity::Warning, "schedule.order",
                                       "the order is not 1F1B with a stage on each device, which is what will run",
                                       "export pytorch-csv for the order"});

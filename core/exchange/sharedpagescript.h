@@ -37,7 +37,9 @@ button[aria-pressed=true] { border-color: var(--accent); color: var(--accent); }
 button.link { border: 0; padding: 0; color: var(--accent); text-decoration: underline; }
 #keys, #legend { color: var(--dim); padding: 0 18px 14px; }
 #legend span { display: inline-block; width: 11px; height: 11px; border-radius: 2px; margin: 0 5px 0 14px; }
-@media (max-width: 800px) { main { flex-direction: column; } aside { width: 100%; position: static; } #chart { width: 100%; } }
+@media (max-width: 800px) {
+  main { flex-direction: column; } aside { width: 100%; position: static; } #chart { width: 100%; }
+}
 </style>
 </head>
 <body>
@@ -47,8 +49,8 @@ button.link { border: 0; padding: 0; color: var(--accent); text-decoration: unde
 <aside id="facts" aria-live="polite"></aside>
 </main>
 <div id="legend"></div>
-<div id="keys">Wheel: zoom. Drag: move. Click a block: why it starts then. Arrow keys: move, and from block to block on a
-device with Shift; + and - zoom, 0 shows the whole step.</div>
+<div id="keys">Wheel: zoom. Drag: move. Click a block: why it starts then. Arrow keys: move, and from block to block on
+a device with Shift; + and - zoom, 0 shows the whole step.</div>
 <script>
 'use strict';
 {
@@ -58,7 +60,8 @@ inline constexpr std::string_view sharedPageScript = R"HTML(
 const night = matchMedia('(prefers-color-scheme: dark)');
 const canvas = document.getElementById('lanes'), pen = canvas.getContext('2d');
 const facts = document.getElementById('facts'), head = document.getElementById('head');
-const name = 96, top0 = 26, lane = { block: step.devices.length > 24 ? 18 : 28, moved: 7, memory: step.devices.length > 24 ? 0 : 34, gap: 10 };
+const many = step.devices.length > 24, name = 96, top0 = 26;
+const lane = { block: many ? 18 : 28, moved: 7, memory: many ? 0 : 34, gap: 10 };
 lane.height = lane.block + lane.moved + 3 + lane.memory + lane.gap;
 let shown = 'predicted', colours, from = 0, to = 1, chosen = -1, chain = [];
 
@@ -77,7 +80,8 @@ const time = ns => {
 const bytes = count => {
   let unit = 0;
   while (count >= 1024 && unit < 5) { count /= 1024; ++unit; }
-  return count.toLocaleString('en', { maximumSignificantDigits: 4 }) + ' ' + ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'][unit];
+  const words = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+  return count.toLocaleString('en', { maximumSignificantDigits: 4 }) + ' ' + words[unit];
 };
 const share = part => (100 * part).toFixed(1) + ' %';
 const line = shown => step[shown];
@@ -172,7 +176,8 @@ function drawAxis(bottom) {
 
 function outline(t, of, colour, thick) {
   if (!ran(t, of)) return;
-  const y = top(step.device[t]) + (step.beside[t] ? lane.block + 2 : 0), height = step.beside[t] ? lane.moved : lane.block;
+  const beside = step.beside[t], y = top(step.device[t]) + (beside ? lane.block + 2 : 0);
+  const height = beside ? lane.moved : lane.block;
   const left = Math.max(name, across(of.start[t])), right = Math.min(canvas.clientWidth - 8, across(of.end[t]));
   if (right < left) return;
   pen.strokeStyle = colour;
@@ -227,8 +232,9 @@ function source(t, of) {
 function cause(t, of) {
   const before = step.before[t], free = before >= 0 && ran(before, of) ? of.end[before] : 0, after = of.after[t];
   const ready = after >= 0 && ran(after, of) ? of.end[after] : 0;
-  return ready > free ? { by: source(t, of), result: true, idle: of.start[t] - free, way: ready - of.end[source(t, of)] }
-                      : { by: before, result: false, idle: of.start[t] - free, way: 0 };
+  const idle = of.start[t] - free, from = source(t, of);
+  return ready > free ? { by: from, result: true, idle, way: ran(from, of) ? ready - of.end[from] : 0 }
+                      : { by: before, result: false, idle, way: 0 };
 }
 function link(t, into) {
   const button = make('button', step.label[t], into, 'link');
@@ -262,14 +268,16 @@ function explain(t) {
     words.append(why.idle > 0 ? 'It begins after ' + time(why.idle) + ' of idle time, and waits for no other block.'
                               : 'It is the first of its device.');
   } else if (!why.result) {
-    words.append(why.idle > 0 ? 'Its inputs were there. It begins ' + time(why.idle) + ' after ' : 'It follows at once ');
+    words.append(why.idle > 0 ? 'Its inputs were there. It begins ' + time(why.idle) + ' after '
+                              : 'It follows at once ');
     link(why.by, words);
     words.append(' of the same device.');
   } else {
     words.append(why.idle > 0 ? 'Its device is idle for ' + time(why.idle) + ', until the result of '
                               : 'Just then arrives the result of ');
     link(why.by, words);
-    words.append(' on ' + step.devices[step.device[why.by]].name + ' is there' + (why.way > 0 ? ', ' + time(why.way) + ' of it on its way.' : '.'));
+    words.append(' on ' + step.devices[step.device[why.by]].name + ' is there'
+                 + (why.way > 0 ? ', ' + time(why.way) + ' of it on its way.' : '.'));
   }
   if (chain.length > 1) {
     const before = make('p', 'Before that: ', facts);
@@ -314,7 +322,8 @@ function showHead() {
   const peaks = current().devices.map(each => each.peak), most = peaks.indexOf(Math.max(...peaks));
   if (peaks[most] > 0) {
     const limit = step.devices[most].limit, fact = make('span', 'peak', head, 'fact');
-    make('b', bytes(peaks[most]) + (limit > 0 ? ' of ' + bytes(limit) : ''), fact, limit > 0 && peaks[most] > limit ? 'bad' : '');
+    const isOver = limit > 0 && peaks[most] > limit;
+    make('b', bytes(peaks[most]) + (limit > 0 ? ' of ' + bytes(limit) : ''), fact, isOver ? 'bad' : '');
   }
   if (!step.measured) return;
   const choices = make('span', undefined, head);
@@ -401,12 +410,13 @@ canvas.addEventListener('wheel', event => {
 }, { passive: false });
 document.onkeydown = event => {
   const keys = { '+': () => zoom(0.7, (from + to) / 2), '-': () => zoom(1.4, (from + to) / 2), '0': fit,
-    ArrowLeft: () => step1(-1, event.shiftKey), ArrowRight: () => step1(1, event.shiftKey), Escape: () => choose(-1, false) };
+    ArrowLeft: () => go(-1, event.shiftKey), ArrowRight: () => go(1, event.shiftKey),
+    Escape: () => choose(-1, false) };
   if (!keys[event.key] || event.ctrlKey || event.metaKey || event.altKey) return;
   event.preventDefault();
   keys[event.key]();
 };
-function step1(by, toBlock) {
+function go(by, toBlock) {
   if (!toBlock) { move(by * (to - from) / 8); return; }
   const lanes = order[shown === 'both' ? 'measured' : shown];
   if (chosen < 0) { if (lanes[0][0].length) choose(lanes[0][0][0], true); return; }
@@ -420,7 +430,8 @@ function paint() {
     document.documentElement.style.setProperty('--' + key, colours[key]);
   const legend = document.getElementById('legend'), used = new Set(step.op);
   legend.replaceChildren();
-  const words = { F: 'forward', B: 'backward', I: 'input gradient', W: 'weight gradient', R: 'recomputation', U: 'update' };
+  const words = { F: 'forward', B: 'backward', I: 'input gradient', W: 'weight gradient', R: 'recomputation',
+    U: 'update' };
   step.ops.forEach((op, i) => {
     if (!used.has(i)) return;
     make('span', undefined, legend).style.background = colours.ops[i];
@@ -429,7 +440,8 @@ function paint() {
   if (from < to) draw();
 }
 document.title = step.name + ' \u2013 Pipewright';
-canvas.setAttribute('aria-label', 'Timeline of ' + step.name + ': ' + step.devices.length + ' devices, step ' + time(step.predicted.length));
+canvas.setAttribute('aria-label',
+  'Timeline of ' + step.name + ': ' + step.devices.length + ' devices, step ' + time(step.predicted.length));
 if (step.measured) shown = 'measured';
 paint();
 fit();

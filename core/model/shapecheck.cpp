@@ -104,7 +104,7 @@ Diagnostics checkShape(const ModelShape& shape)
                          "leave it out, or use --precision fp8-parameters"});
     else if (shape.narrowParameters && (!shape.framework.narrowInputs || shape.framework.wideParameters))
         wrong.push_back({Severity::Error, "model.narrow_parameters",
-                         fmt::format("this framework ({}) casts parameters that it holds in a wider type, and none "
+                         fmt::format("with the framework {} parameters are held in a wider type and cast, and none "
                                      "exist in {} alone",
                                      nameOf(shape.framework), nameOf(shape.products)),
                          fmt::format("use --framework megatron, or --precision {}", nameOf(shape.products))});

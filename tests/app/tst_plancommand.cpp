@@ -84,6 +84,9 @@ private Q_SLOTS:
         QVERIFY(m_work.run(command + "folded_experts=yes")
                     .output.contains("tensor 4, expert 8 folded, pipeline 2, data 2"));
         QVERIFY(m_work.run(command + "folded_experts=no --json").json()["plans"].toArray().isEmpty());
+        const Outcome dense = m_work.run(m_command + " --node-dispatch");
+        QCOMPARE(dense.code, 2);
+        QVERIFY2(dense.errors.contains("the model has no experts"), qPrintable(dense.errors));
         QCOMPARE(m_work.run(command + "folded_experts=8").code, 2);
     }
 

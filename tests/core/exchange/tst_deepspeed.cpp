@@ -80,6 +80,11 @@ private Q_SLOTS:
                           r.chunks = 2;
                       }),
                       "the order is not 1F1B"));
+        QVERIFY(warns(designFor([](DesignRequest& r) {
+                          r.family = "combined-1f1b"; // its pairs on one device too
+                          r.devices = r.chunks.emplace(1);
+                      }),
+                      "the order is not 1F1B"));
         QVERIFY(warns(designFor([](DesignRequest& r) { r.parallel->tensor = 2; }), "says nothing of tensor 2"));
         QVERIFY(warns(designFor([](DesignRequest& r) {
                           r.recompute = RecomputeChoice{Recompute::Full, {{0, 1}}};
