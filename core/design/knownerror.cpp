@@ -30,13 +30,15 @@ std::optional<CheckedRuns> knownError(const Design& design)
     case CostOrigin::AsSource: return std::nullopt;
     }
     const std::vector<DeviceSpec>& devices = design.cluster.devices;
-    if (devices.empty() || !design.workload || design.workload->shape.products != ProductType::Own
-        || design.workload->shape.architecture == Architecture::Table
+    if (devices.empty() || !design.workload || design.workload->shape.architecture == Architecture::Table
         || std::any_of(devices.begin(), devices.end(), [&](const DeviceSpec& device) {
                return device.group != nullptr || device.rates != devices.front().rates;
            }))
         return std::nullopt;
-    return devices.front().rates ? devices.front().rates->checked : ofEfficiency;
+    const ProductType products = design.workload->shape.products;
+    if (devices.front().rates)
+        return devices.front().rates->checkedOf(products);
+    return products == ProductType::Own ? std::optional(ofEfficiency) : std::nullopt;
 }
 
 const CheckedRuns& knownErrorOfSchedules()

@@ -91,11 +91,30 @@ ComputedLayer OperationTimes::byFormula(const Layer& layer) const
     return computed;
 }
 
+double OperationTimes::peakOf(const RatedShape& shape) const
+{
+    switch (shape.operation) {
+    case RatedOperation::Product:
+    case RatedOperation::GroupedProduct:
+    case RatedOperation::AttentionForward:
+    case RatedOperation::AttentionBackward: {
+        const bool narrow = m_types.products != ProductType::Own && shape.types.starts_with(nameOf(m_types.products));
+        return m_device.peakOf(narrow ? m_types.products : ProductType::Own);
+    }
+    case RatedOperation::Memory:
+    case RatedOperation::AllReduce:
+    case RatedOperation::AllGather:
+    case RatedOperation::ReduceScatter:
+    case RatedOperation::AllToAll:
+    case RatedOperation::Send: break;
+    }
+    return m_device.memoryBandwidth;
+}
+
 /// What counts where no table knows the operation.
 double OperationTimes::formulaRate(const RatedShape& shape) const
 {
-    const bool narrow = m_types.products != ProductType::Own && shape.types.starts_with(nameOf(m_types.products));
-    const double rate = m_device.peakOf(narrow ? m_types.products : ProductType::Own) * m_device.efficiency;
+    const double peak = peakOf(shape), rate = peak * m_device.efficiency;
     switch (shape.operation) {
     case RatedOperation::Product:
     case RatedOperation::GroupedProduct: { // a half-rate width is of the weight's narrower side
@@ -113,12 +132,16 @@ double OperationTimes::formulaRate(const RatedShape& shape) const
     case RatedOperation::AllToAll:
     case RatedOperation::Send: break;
     }
-    return m_device.memoryBandwidth;
+    return peak;
 }
 
 Rate OperationTimes::rateOf(const RatedShape& shape) const
 {
-    return m_device.rates->find(shape).value_or(Rate{formulaRate(shape)});
+    const std::optional<Rate> rate = m_device.rates->find(shape);
+    if (!rate)
+        return Rate{formulaRate(shape)};
+    const double peak = peakOf(shape); // that of a faster device, or of one with another memory, is reached as far
+    return peak > 0 ? rate->of(peak) : *rate;
 }
 
 ComputedLayer OperationTimes::byRates(const Layer& layer) const

@@ -43,6 +43,8 @@ private:
     ComputedLayer byRates(const Layer& layer) const;
     Rate rateOf(const RatedShape& shape) const;
     double formulaRate(const RatedShape& shape) const;
+    /// FLOP/s of products and attention in their types; of what is bound by memory bytes/s. 0: not known.
+    double peakOf(const RatedShape& shape) const;
 
     const DeviceSpec& m_device;
     NumberTypes m_types;

@@ -99,7 +99,7 @@ bool LayerCosts::holdFor(const ModelShape& shape, const Cluster& cluster)
                   for (const ProductType products : allProductTypes)
                       device.peakOf(products) = fastest.peakOf(products);
                   device.memoryBandwidth = fastest.memoryBandwidth;
-                  return !device.rates && device == fastest;
+                  return device == fastest;
               });
 }
 

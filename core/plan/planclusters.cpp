@@ -81,12 +81,10 @@ PlanClusters withSlowNode(PlanClusters clusters, double slower)
         const std::int64_t onNode = (made.nodes.devices + members - 1) / members;
         for (std::int64_t d = 0; d < std::min<std::int64_t>(onNode, devices); ++d) {
             DeviceSpec& device = made.devices[static_cast<std::size_t>(d)];
-            if (device.rates || device.group)
+            if (device.group)
                 throw Error("slow_node",
-                            fmt::format("what a slower {} reaches is not known: it has measured rates or "
-                                        "is a group",
-                                        device.name),
-                            "choose a cluster whose devices state their peak rate");
+                            fmt::format("{} is a group, and which of it is slower is not said", device.name),
+                            "choose a cluster of single devices");
             for (const ProductType products : allProductTypes)
                 device.peakOf(products) *= 1 - slower;
             device.memoryBandwidth *= 1 - slower;

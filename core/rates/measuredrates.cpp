@@ -91,13 +91,16 @@ std::string ratesText(const OperationRates& rates)
 {
     std::string text =
         fmt::format("{{\n\"title\": {},\n\"origin\": {},\n", Json(rates.title).dump(), Json(rates.origin).dump());
-    if (rates.checked)
-        text += fmt::format("\"checked\": {},\n", Json{{"runs", rates.checked->runs},
-                                                       {"median", rates.checked->median},
-                                                       {"largest", rates.checked->largest},
-                                                       {"of", rates.checked->of},
-                                                       {"where", rates.checked->where}}
-                                                      .dump());
+    Json checked = Json::array();
+    for (const CheckedRuns& runs : rates.checked)
+        checked.push_back({{"products", nameOf(runs.products)},
+                           {"runs", runs.runs},
+                           {"median", runs.median},
+                           {"largest", runs.largest},
+                           {"of", runs.of},
+                           {"where", runs.where}});
+    if (!checked.empty())
+        text += fmt::format("\"checked\": {},\n", checked.dump());
     text += "\"tables\": [\n";
     for (std::size_t t = 0; t < rates.tables.size(); ++t) {
         const RateTable& table = rates.tables[t];

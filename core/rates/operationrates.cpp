@@ -121,6 +121,14 @@ Rate rateIn(const RateTable& table, const RateDimensions& dims)
     return mean.rate(table.peak, RateOrigin::Interpolated);
 }
 
+std::optional<CheckedRuns> OperationRates::checkedOf(ProductType products) const
+{
+    for (const CheckedRuns& runs : checked)
+        if (runs.products == products)
+            return runs;
+    return std::nullopt;
+}
+
 std::optional<Rate> OperationRates::find(const RatedShape& shape) const
 {
     for (const RateTable& table : tables)

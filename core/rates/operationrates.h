@@ -8,6 +8,8 @@
 // A look-up finds a measured shape in O(log shapes); any other takes O(shapes).
 #pragma once
 
+#include "core/base/producttype.h"
+
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -123,7 +125,8 @@ inline constexpr double farInLogarithms = 1.3862943611198906;
 struct CheckedRuns {
     int runs = 0;
     double median = 0, largest = 0;
-    std::string of, where; ///< "Megatron-LM on B200"; the page that lists them
+    std::string of, where;                   ///< "Megatron-LM on B200"; the page that lists them
+    ProductType products = ProductType::Own; ///< what their products multiplied
     bool operator==(const CheckedRuns&) const = default;
 };
 
@@ -132,7 +135,10 @@ struct OperationRates {
     std::string title;  ///< "B200 SXM, bf16"
     std::string origin; ///< who measured them, and the licence
     std::vector<RateTable> tables;
-    std::optional<CheckedRuns> checked; ///< nothing: no run was compared
+    std::vector<CheckedRuns> checked; ///< one for each type of products of which runs were compared
+
+    /// Nothing: no run was compared.
+    std::optional<CheckedRuns> checkedOf(ProductType products) const;
 
     /// Nothing where no table is of this operation, layout, types and link.
     std::optional<Rate> find(const RatedShape& shape) const;

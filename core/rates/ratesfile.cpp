@@ -104,8 +104,28 @@ private:
     Diagnostics& m_diagnostics;
 };
 
-RateTable readTable(const LocatedJson& document, const Json& value, const std::string& pointer,
-                    Diagnostics& diagnostics)
+/// One name, or a list of those for which the table counts alike; one that is empty where there is none.
+std::vector<std::string> readNames(ObjectReader& reader, const Json& value, std::string_view key)
+{
+    const auto member = value.is_object() ? value.find(key) : value.end();
+    std::vector<std::string> names;
+    if (member == value.end() || !member->is_array()) {
+        reader.read(key, names.emplace_back());
+        return names;
+    }
+    for (const Json& name : *reader.array(key))
+        if (name.is_string())
+            names.push_back(name.get<std::string>());
+        else
+            reader.fault(key, "a list with something that is no text", "such as [\"TN\", \"NN\"]");
+    if (names.empty())
+        reader.fault(key, "an empty list", "name one at least, or leave it out");
+    return names;
+}
+
+/// Of every layout and combination of types that it names.
+std::vector<RateTable> readTables(const LocatedJson& document, const Json& value, const std::string& pointer,
+                                  Diagnostics& diagnostics)
 {
     RateTable table;
     ObjectReader reader(document, value, pointer, diagnostics);
@@ -119,8 +139,8 @@ RateTable readTable(const LocatedJson& document, const Json& value, const std::s
         }
     if (!name.empty() && !known)
         reader.fault("operation", fmt::format("no operation is named {}", inQuotes(name)), "such as product");
-    reader.read("layout", table.layout);
-    reader.read("types", table.types);
+    const std::vector<std::string> layouts = readNames(reader, value, "layout"),
+                                   types = readNames(reader, value, "types");
     reader.read("link", table.link);
     reader.readRate("peak", table.peak, Presence::Required);
     reader.read("source", table.source, Presence::Required);
@@ -129,7 +149,29 @@ RateTable readTable(const LocatedJson& document, const Json& value, const std::s
     if (const Json* shapes = reader.array("shapes", Presence::Required))
         ShapesReader(document, reader.pointerTo("shapes"), table, diagnostics).read(*shapes);
     reader.finish();
-    return table;
+    std::vector<RateTable> tables;
+    for (const std::string& layout : layouts)
+        for (const std::string& type : types) {
+            table.layout = layout;
+            table.types = type;
+            tables.push_back(table);
+        }
+    return tables;
+}
+
+CheckedRuns readChecked(const LocatedJson& document, const Json& value, const std::string& pointer,
+                        Diagnostics& diagnostics)
+{
+    CheckedRuns runs;
+    ObjectReader reader(document, value, pointer, diagnostics);
+    reader.readName("products", runs.products);
+    reader.read("runs", runs.runs, 1, 1'000'000);
+    reader.readRate("median", runs.median, Presence::Required);
+    reader.readRate("largest", runs.largest, Presence::Required);
+    reader.read("of", runs.of, Presence::Required);
+    reader.read("where", runs.where, Presence::Required);
+    reader.finish();
+    return runs;
 }
 
 } // namespace
@@ -142,28 +184,21 @@ OperationRates parseRates(std::string_view text, const std::string& where)
     ObjectReader reader(document, document.value, "", diagnostics);
     reader.read("title", rates.title, Presence::Required);
     reader.read("origin", rates.origin, Presence::Required);
-    if (const Json* checked = reader.object("checked")) {
-        ObjectReader runs(document, *checked, reader.pointerTo("checked"), diagnostics);
-        rates.checked.emplace();
-        runs.read("runs", rates.checked->runs, 1, 1'000'000);
-        runs.readRate("median", rates.checked->median, Presence::Required);
-        runs.readRate("largest", rates.checked->largest, Presence::Required);
-        runs.read("of", rates.checked->of, Presence::Required);
-        runs.read("where", rates.checked->where, Presence::Required);
-        runs.finish();
-    }
+    if (const Json* checked = reader.array("checked"))
+        for (std::size_t i = 0; i < checked->size(); ++i)
+            rates.checked.push_back(readChecked(document, (*checked)[i], fmt::format("/checked/{}", i), diagnostics));
     if (const Json* tables = reader.array("tables", Presence::Required))
-        for (std::size_t i = 0; i < tables->size(); ++i) {
-            const RateTable table = readTable(document, (*tables)[i], fmt::format("/tables/{}", i), diagnostics);
-            for (const RateTable& other : rates.tables)
-                if (other.operation == table.operation && other.layout == table.layout && other.types == table.types
-                    && other.link == table.link)
-                    reader.fault("tables",
-                                 fmt::format("two tables of {} {} {}{}", nameOf(table.operation), table.layout,
-                                             table.types, table.link),
-                                 "put their shapes into one");
-            rates.tables.push_back(table);
-        }
+        for (std::size_t i = 0; i < tables->size(); ++i)
+            for (RateTable& table : readTables(document, (*tables)[i], fmt::format("/tables/{}", i), diagnostics)) {
+                for (const RateTable& other : rates.tables)
+                    if (other.operation == table.operation && other.layout == table.layout && other.types == table.types
+                        && other.link == table.link)
+                        reader.fault("tables",
+                                     fmt::format("two tables of {} {} {}{}", nameOf(table.operation), table.layout,
+                                                 table.types, table.link),
+                                     "put their shapes into one");
+                rates.tables.push_back(std::move(table));
+            }
     reader.finish();
     if (!diagnostics.empty())
         throw Error(std::move(diagnostics));

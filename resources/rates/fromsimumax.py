@@ -10,45 +10,23 @@ The table is configs/system/b200_bf16_ceperm.json of https://github.com/MooreThr
 import json
 import sys
 
+from ratestables import Tables
+
 WHEN = "2026"
 SOURCE = "SimuMax, configs/system/b200_bf16_ceperm.json at 4dcaae5"
 LINK = "NVLink 5"  # as the presets of clusters name it
 MEMBERS = (2, 4, 8)  # of one node
 # How far steps predicted by these rates were from measured ones; core.design.tst_knownerror compares it with the page.
-CHECKED = {"runs": 15, "median": 0.082, "largest": 0.147, "of": "Megatron-LM on B200",
-           "where": "resources/experiments/published-steps-b200.md"}
+CHECKED = [{"products": "own", "runs": 15, "median": 0.082, "largest": 0.147, "of": "Megatron-LM on B200",
+            "where": "resources/experiments/published-steps-b200.md"}]
 
 
 def fields(key):
     return dict(part.strip().split("=") for part in key.split(","))
 
 
-def rounded(value):
-    return float(f"{value:.4g}")
-
-
-class Tables:
-    """Tables in the order in which their first shape is added; of a shape that is there twice, the first counts."""
-
-    def __init__(self):
-        self.tables = {}
-
-    def add(self, operation, peak, dims, sizes, share, seconds=0.0, **kind):
-        key = (operation, tuple(kind.items()))
-        table = self.tables.setdefault(key, {"operation": operation, **kind, "peak": peak, "source": SOURCE,
-                                             "when": WHEN, "dims": dims, "shapes": {}})
-        table["shapes"].setdefault(tuple(sizes), [rounded(share)] + ([rounded(seconds)] if seconds else []))
-
-    def text(self, title, origin):
-        lines = ["{", f'"title": {json.dumps(title)},', f'"origin": {json.dumps(origin)},',
-                 f'"checked": {json.dumps(CHECKED)},', '"tables": [']
-        for number, table in enumerate(self.tables.values()):
-            head = ", ".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in table.items()
-                             if name != "shapes")
-            shapes = [json.dumps(list(sizes) + rest) for sizes, rest in sorted(table["shapes"].items())]
-            lines.append("{" + head + ',\n"shapes": [\n' + ",\n".join(shapes) + "\n]}"
-                         + ("," if number + 1 < len(self.tables) else ""))
-        return "\n".join(lines + ["]", "}"])
+def add(tables, *figures, **kind):
+    tables.add(*figures, source=SOURCE, when=WHEN, **kind)
 
 
 def products(operations, tables):
@@ -56,8 +34,8 @@ def products(operations, tables):
     for key, share in measured["accurate_efficient_factor"].items():
         of = fields(key)
         types = "bf16+" + of["out_dtype"] if of["accumulate"] == "True" else of["out_dtype"]
-        tables.add("product", measured["tflops"] * 1e12, ["rows", "inner", "columns"],
-                   [int(of["m"]), int(of["k"]), int(of["n"])], share, layout=of["layout"], types=types)
+        add(tables, "product", measured["tflops"] * 1e12, ["rows", "inner", "columns"],
+            [int(of["m"]), int(of["k"]), int(of["n"])], share, layout=of["layout"], types=types)
 
 
 def grouped_products(operations, tables):
@@ -71,8 +49,8 @@ def grouped_products(operations, tables):
             "bwd_grad_act": ("NN", [rows, columns, inner], "bf16"),
             "bwd_grad_w": ("NT", [columns, rows, inner], "bf16+" + of["main_grad_dtype"]),
         }[of["stage"]]
-        tables.add("grouped_product", measured["tflops"] * 1e12, ["experts", "rows", "inner", "columns"],
-                   [int(of["ng"])] + sizes, share, layout=layout, types=types)
+        add(tables, "grouped_product", measured["tflops"] * 1e12, ["experts", "rows", "inner", "columns"],
+            [int(of["ng"])] + sizes, share, layout=layout, types=types)
 
 
 def attention(operations, tables):
@@ -83,16 +61,16 @@ def attention(operations, tables):
             of = fields(key)
             if of["qkv_contiguous"] != "True":
                 continue
-            tables.add(operation, measured["tflops"] * 1e12,
-                       ["heads", "key_value_heads", "query_size", "value_size", "length"],
-                       [int(of[field]) for field in ("head_num", "kv_head_num", "qk_head_dim", "v_head_dim", "seq_len")],
-                       share / 2, layout="causal", types="bf16")
+            add(tables, operation, measured["tflops"] * 1e12,
+                ["heads", "key_value_heads", "query_size", "value_size", "length"],
+                [int(of[field]) for field in ("head_num", "kv_head_num", "qk_head_dim", "v_head_dim", "seq_len")],
+                share / 2, layout="causal", types="bf16")
 
 
 def memory(bandwidth, tables):
     for layout, name in (("elementwise", "default"), ("permutation", "permute_fwd"), ("loss", "ce_fusion")):
-        tables.add("memory", bandwidth[name]["gbps"] * 1e9, [], [], bandwidth[name]["efficient_factor"],
-                   bandwidth[name]["latency_us"] / 1e6, layout=layout)
+        add(tables, "memory", bandwidth[name]["gbps"] * 1e9, [], [], bandwidth[name]["efficient_factor"],
+            bandwidth[name]["latency_us"] / 1e6, layout=layout)
 
 
 def collectives(network, tables):
@@ -104,10 +82,10 @@ def collectives(network, tables):
         for members in MEMBERS:
             steps = (members - 1) * of["scale"]
             fixed = of["fixed_latency_us_by_comm_num"].get(str(members), of["fixed_latency_us"])
-            tables.add(operation, peak, ["members"], [members], of["efficient_factor"],
-                       (steps * of["latency_us"] + fixed) / 1e6, link=LINK)
+            add(tables, operation, peak, ["members"], [members], of["efficient_factor"],
+                (steps * of["latency_us"] + fixed) / 1e6, link=LINK)
     of = network["op"]["p2p"]  # its bytes go both ways at once
-    tables.add("send", peak, [], [], of["efficient_factor"] / 2, of["latency_us"] / 1e6, link=LINK)
+    add(tables, "send", peak, [], [], of["efficient_factor"] / 2, of["latency_us"] / 1e6, link=LINK)
 
 
 def main():
@@ -121,7 +99,7 @@ def main():
     memory(system["accelerator"]["bandwidth"], tables)
     collectives(system["networks"]["high_intra_node"], tables)
     print(tables.text("B200 SXM, bf16", "measured by the authors of SimuMax (MooreThreads, Apache-2.0), "
-                      "carried over by fromsimumax.py; README.md says how they are read"))
+                      "carried over by fromsimumax.py; README.md says how they are read", CHECKED))
 
 
 if __name__ == "__main__":

@@ -16,4 +16,13 @@ inline Design withHalfRateWidth(const Design& design, double width)
     return withCluster(design, std::move(cluster));
 }
 
+/// By the devices' efficiency, whatever was measured of them.
+inline Design withoutRates(const Design& design)
+{
+    Cluster cluster = design.cluster;
+    for (DeviceSpec& device : cluster.devices)
+        device.rates = nullptr;
+    return withCluster(design, std::move(cluster));
+}
+
 } // namespace pipewright::test

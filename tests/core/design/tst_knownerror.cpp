@@ -63,9 +63,29 @@ private Q_SLOTS:
         compare(*error, numbersIn(page(error->where), R"(\| ([+-][\d.]+) % \|$)"));
     }
 
+    void ofRatesByTypeOfProducts()
+    {
+        for (const auto& [precision, cell] : {std::pair("bf16", "bf16"), {"fp8", "fp8"}, {"fp8-parameters", "fp8"}}) {
+            DesignRequest request = test::requestFor("1f1b", 4, 8);
+            request.model = "llama-3-8b";
+            request.cluster = "h100-nodes";
+            request.precision = precisionNamed(precision);
+            request.framework = frameworkNamed("megatron");
+            const std::optional<CheckedRuns> error = knownError(makeDesign(request));
+            QVERIFY(error);
+            const QString rows = QString(R"(^\| [^|]+ \| %1 \|.* ([+-][\d.]+) % \|$)").arg(cell);
+            compare(*error, numbersIn(page(error->where), rows.toUtf8().constData()));
+        }
+        DesignRequest unchecked = test::requestFor("1f1b", 4, 8);
+        unchecked.model = "llama-3-8b";
+        unchecked.cluster = "b200-nodes";
+        unchecked.precision = precisionNamed("fp8");
+        QVERIFY(!knownError(makeDesign(unchecked)));
+    }
+
     void ofOneEfficiency()
     {
-        const std::optional<CheckedRuns> error = knownError(on("h100-nodes"));
+        const std::optional<CheckedRuns> error = knownError(on("a100-nodes"));
         QVERIFY(error);
         compare(*error,
                 numbersIn(page(error->where), R"(^\| \d[^|]*\|[^|]*\|[^|]*\|[^|]*\|[^|]* s \|[^|]*\| ([+-][\d.]+) %)"));
@@ -113,7 +133,7 @@ private Q_SLOTS:
         QVERIFY(!knownError(makeDesign(test::requestFor("1f1b", 4, 8))));
         Design design = on("b200-nodes");
         OperationRates unchecked = *design.cluster.devices[0].rates;
-        unchecked.checked.reset();
+        unchecked.checked.clear();
         Cluster cluster = design.cluster;
         for (DeviceSpec& device : cluster.devices)
             device.rates = std::make_shared<const OperationRates>(unchecked);

@@ -60,6 +60,7 @@ Design made(const char* cluster, std::optional<Precision> precision, const char*
     request.model = model;
     request.cluster = cluster;
     request.precision = precision;
+    request.efficiency = 0.5; // the data sheets by hand, not what was measured
     return makeDesign(request);
 }
 
@@ -78,6 +79,7 @@ Design sharedDesign(const char* precision, int level)
     request.precision = precisionNamed(precision);
     request.parallel = Parallelism{.data = 4};
     request.zero.level = level;
+    request.efficiency = 0.5; // the data sheets by hand, not what was measured
     return makeDesign(request);
 }
 

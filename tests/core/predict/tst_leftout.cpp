@@ -18,7 +18,7 @@ bool leaves(const Design& design, const char* words)
                        [&](const std::string& phrase) { return phrase.find(words) != std::string::npos; });
 }
 
-Design on(const char* model, const Parallelism& parallel, const char* cluster = "h100-nodes")
+Design on(const char* model, const Parallelism& parallel, const char* cluster = "a100-nodes")
 {
     DesignRequest request = test::requestFor("1f1b", 4, 8);
     request.model = model;
@@ -42,6 +42,7 @@ private Q_SLOTS:
         QVERIFY(leaves(tensor, "softmax") && leaves(tensor, "norms' gradients") && leaves(tensor, "causal"));
         QVERIFY(leaves(on("mixtral-8x7b", {}), "experts"));
         QVERIFY(!leaves(on("llama-3-8b", {}, "b200-nodes"), "memory")); // whose rates know it
+        QVERIFY(!leaves(on("llama-3-8b", {}, "h100-nodes"), "memory"));
     }
 
     void givenTimesLeaveNothingOut()

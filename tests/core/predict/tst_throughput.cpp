@@ -6,6 +6,7 @@
 #include "core/predict/predict.h"
 #include "core/predict/throughput.h"
 #include "core/presets/presets.h"
+#include "makers/clusters.h"
 #include "makers/designs.h"
 #include "testmain.h"
 
@@ -44,7 +45,7 @@ private Q_SLOTS:
 
     void utilizationIsFlopsOverPeakAndUnknownWithoutARate()
     {
-        Design d = test::presetDesign("llama-3-8b");
+        Design d = test::withoutRates(test::presetDesign("llama-3-8b"));
         const double peak = 4 * d.cluster.devices[0].peakFlops;
         QVERIFY(std::abs(modelFlopsUtilization(d, 1'000'000'000) - modelFlops(d) / peak) < 1e-12);
         // Devices at an efficiency of e without any bubble would reach e; a bubble can only take away.

@@ -74,10 +74,11 @@ private Q_SLOTS:
             return std::string(R"({"title": "t", "origin": "o", "checked": )") + checked + R"(, "tables": []})";
         };
         const OperationRates rates = parseRates(
-            with(R"({"runs": 3, "median": 0.05, "largest": 0.2, "of": "runs", "where": "a page"})"), "rates.json");
-        QVERIFY(rates.checked == (CheckedRuns{3, 0.05, 0.2, "runs", "a page"}));
+            with(R"([{"runs": 3, "median": 0.05, "largest": 0.2, "of": "runs", "where": "a page"}])"), "rates.json");
+        QVERIFY(rates.checkedOf(ProductType::Own) == (CheckedRuns{3, 0.05, 0.2, "runs", "a page"}));
+        QVERIFY(!rates.checkedOf(ProductType::Fp8));
         QVERIFY(parseRates(ratesText(rates), "again") == rates);
-        QVERIFY_THROWS_EXCEPTION(std::exception, parseRates(with(R"({"runs": 0, "median": 0.05})"), "rates.json"));
+        QVERIFY_THROWS_EXCEPTION(std::exception, parseRates(with(R"([{"runs": 0, "median": 0.05}])"), "rates.json"));
     }
 };
 

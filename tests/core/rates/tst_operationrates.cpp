@@ -7,6 +7,8 @@
 #include "testmain.h"
 #include "testpaths.h"
 
+#include <QDir>
+#include <QFileInfo>
 #include <QProcess>
 #include <QStandardPaths>
 #include <QTemporaryDir>
@@ -37,11 +39,16 @@ OperationRates b200()
     return parseRates(readTextFile(path), path);
 }
 
+std::string fileOf(const std::string& tables)
+{
+    return "{\"title\": \"t\", \"origin\": \"o\", \"tables\": [\n" + tables + "]}";
+}
+
 /// "file:line: …" of every fault of a file with these tables.
 std::string faultsOf(const std::string& tables)
 {
     try {
-        (void)parseRates("{\"title\": \"t\", \"origin\": \"o\", \"tables\": [\n" + tables + "]}", "rates.json");
+        (void)parseRates(fileOf(tables), "rates.json");
     } catch (const Error& error) {
         return error.what();
     }
@@ -125,6 +132,20 @@ private Q_SLOTS:
         QVERIFY(rate.origin == RateOrigin::Interpolated);
     }
 
+    void aTableMayCountForSeveralLayoutsAndTypes()
+    {
+        const OperationRates rates = parseRates(
+            fileOf(
+                table(R"("operation": "product", "layout": ["TN", "NT"], "types": ["bf16", "bf16+fp32"], "dims": [])",
+                      "[0.25]")),
+            "rates.json");
+        QCOMPARE(rates.tables.size(), std::size_t(4));
+        for (const char* layout : {"TN", "NT"})
+            for (const char* types : {"bf16", "bf16+fp32"})
+                QCOMPARE(rates.find({RatedOperation::Product, layout, types, {}, {1, 2, 3}})->share, 0.25);
+        QVERIFY(!rates.find({RatedOperation::Product, "NN", "bf16", {}, {1, 2, 3}}));
+    }
+
     void faultsAreNamedWithTheirLines_data()
     {
         QTest::addColumn<QString>("tables");
@@ -143,6 +164,9 @@ private Q_SLOTS:
         row("twice", table(product, "[1, 2, 3, 0.5],\n[1, 2, 3, 0.6]"), "a shape is there twice: 1 × 2 × 3");
         row("empty", table(product, ""), "a table without shapes");
         row("two tables", table(product, "[1, 2, 3, 0.5]") + "," + table(product, "[1, 2, 4, 0.5]"), "two tables");
+        row("no layout", table(product + R"(, "layout": [])", "[1, 2, 3, 0.5]"), "an empty list");
+        row("layout that is no text", table(product + R"(, "layout": ["TN", 5])", "[1, 2, 3, 0.5]"), "no text");
+        row("layout twice", table(product + R"(, "layout": ["TN", "TN"])", "[1, 2, 3, 0.5]"), "two tables");
         row("unknown key", table(product + R"(, "shape": 1)", "[1, 2, 3, 0.5]"), "shape");
     }
     void faultsAreNamedWithTheirLines()
@@ -238,6 +262,70 @@ private Q_SLOTS:
         QCOMPARE(rates.find({RatedOperation::AllReduce, {}, {}, "NVLink 5", {4}})->latency, 50e-6);
         QCOMPARE(rates.find({RatedOperation::AllToAll, {}, {}, "NVLink 5", {2}})->latency, 55e-6);
         QCOMPARE(rates.find({RatedOperation::Send, {}, {}, "NVLink 5", {2}})->perSecond, 630e9);
+    }
+
+    /// Of a program that holds the tables as text, of results in folders, and of a page with tables.
+    void theScriptForHopperCountsAsItsPageSays()
+    {
+        const QString python = QStandardPaths::findExecutable("python3");
+        if (python.isEmpty())
+            QSKIP("there is no python3");
+        QTemporaryDir folder;
+        const auto write = [&](const char* name, const std::string& text) {
+            const QString path = folder.filePath(name);
+            QDir().mkpath(QFileInfo(path).path());
+            writeFileAtomically(path.toStdString(), text, true);
+            return path;
+        };
+        const std::string nul(1, '\0');
+        const auto product = [](int count, const char* value) {
+            return "entries { b: " + std::to_string(count)
+                   + " m: 4 n: 8 k: 16\n flops { key: \"bf16xbf16->bf16\" value: " + value + " } }\n";
+        };
+        const QString program =
+            write("plugin.so",
+                  nul + "entries {\n key: \"sm_100\" " + product(1, "5") + "}\nentries {\n key: \"sm_90\" "
+                      + product(1, "494500000000000") + product(4, "247250000000000")
+                      + "}\nentries {\n key: \"gfx942\" " + product(1, "7") + "}" + nul + "other" + nul
+                      + "entries {\n key: \"sm_90\"\n instruction {\n opcode: \"reduce-scatter\" dimensions: 524288 "
+                        "num_devices_per_group: 4 } network_throughput_bytes_per_sec: 150000000000\n"
+                      + nul);
+        write("cudnn/benchmark/sdpa_benchmark_training/results/h200/a.csv",
+              "data_type,attn_mask,batch_size,q_seqlen,num_q_heads,head_dim_qk,head_dim_vo,fwd_time_ms,bwd_time_ms,"
+              "sliding_window_size,success\n"
+              "bfloat16,top_left,1,2048,64,128,128,0.2,0.5,,True\nbfloat16,top_left,2,4096,64,64,64,0.4,1,1024,True\n"
+              "bfloat16,no_mask,1,2048,64,128,128,inf,inf,,False\n");
+        write("cudnn/benchmark/norms/results/h200/a.csv",
+              "backend,norm_type,N,C,fwd_time_ms,bwd_time_ms,success\ncudnn,rms_norm,1000,1200,0.001,0.003,True\n");
+        const QString page = write("page.md", "| 4096 | 2112 | 7168 | 1009 TFLOPS | 503 GB/s | 1.1x |\n"
+                                              "| 4 | 8192 | 4096 | 7168 | 1346 TFLOPS | 434 GB/s | 1.3x |\n");
+        QProcess script;
+        script.start(python, {QString(PIPEWRIGHT_SOURCE_DIR) + "/resources/rates/forhopper.py", program,
+                              folder.filePath("cudnn"), page});
+        QVERIFY(script.waitForFinished());
+        QVERIFY2(script.exitCode() == 0, script.readAllStandardError().constData());
+        const OperationRates rates = parseRates(script.readAllStandardOutput().toStdString(), "made");
+        const auto share = [&](const RatedShape& shape) {
+            const auto found = rates.find(shape);
+            return found && found->origin == RateOrigin::Measured ? found->share : 0;
+        };
+        QCOMPARE(share({RatedOperation::Product, "NT", "bf16+fp32", {}, {4, 16, 8}}), 0.5);
+        QCOMPARE(share({RatedOperation::GroupedProduct, "TN", "bf16", {}, {32, 4, 16, 8}}), 0.25);
+        QCOMPARE(share({RatedOperation::Product, "TN", "fp8", {}, {4096, 7168, 2112}}), 0.5099);
+        QCOMPARE(share({RatedOperation::GroupedProduct, "NN", "fp8", {}, {4, 8192, 7168, 4096}}), 0.6801);
+        const double half = 2. * 64 * 2048 * 2048 / 2 * 256; // a causal mask's, and twice and a half of it
+        const auto about = [](double found, double expected) { return std::abs(found / expected - 1) < 1e-3; };
+        QVERIFY(about(share({RatedOperation::AttentionForward, "causal", "bf16", {}, {3, 3, 128, 128, 2048}}),
+                      half / 0.2e-3 / 989e12));
+        QVERIFY(about(share({RatedOperation::AttentionBackward, "causal", "bf16", {}, {3, 3, 128, 128, 2048}}),
+                      2.5 * half / 0.5e-3 / 989e12));
+        const double windowed = 2. * 2 * 64 * 4096 * (1024 - 1024. * 1024 / 8192) * 128;
+        QVERIFY(about(share({RatedOperation::AttentionForward, "causal", "bf16", {}, {3, 3, 64, 64, 4096}}),
+                      windowed / 0.4e-3 / 989e12));
+        QVERIFY(!rates.find({RatedOperation::AttentionForward, "whole", "bf16", {}, {3, 3, 128, 128, 2048}}));
+        QCOMPARE(share({RatedOperation::Memory, "loss", {}, {}, {4.8e6}}), 1.0);
+        QCOMPARE(share({RatedOperation::Memory, "elementwise", {}, {}, {7.2e6}}), 0.5);
+        QCOMPARE(share({RatedOperation::ReduceScatter, {}, {}, "NVLink 4", {4, 8388608}}), 0.25);
     }
 };
 

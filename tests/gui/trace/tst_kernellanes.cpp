@@ -93,10 +93,10 @@ private Q_SLOTS:
 
     void farAwayKernelsShareTheirPixels()
     {
-        KernelLanesFixture fixture;
+        KernelLanesFixture fixture({.each = 2, .gap = 1});
         TimelineView& view = fixture.window.timeline();
         fixture.press("allKernels");
-        view.showRange(0, fixture.document().layout()->makespan() * 400);
+        view.showAll();
         int several = 0;
         for (int lane = 0; lane < view.laneCount(); ++lane) {
             const auto kernels = view.visibleKernels(lane);
