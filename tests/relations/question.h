@@ -59,7 +59,6 @@ struct Asking {
 inline constexpr std::array decoders{"llama-3-8b", "llama-3-70b", "qwen2.5-7b", "qwen3-8b",  "qwen3-32b",
                                      "gpt-1.5b",   "gpt-14.6b",   "gpt-21b",    "gpt-28.3b", "megatron-22b"};
 inline constexpr std::array otherModels{"mixtral-8x7b", "qwen3-30b-a3b", "deepseek-v3", "bert-large", "vit-l-16"};
-/// Whose devices have one efficiency: rates by shape are measured, and follow no rule that a relation could know.
 inline constexpr std::array nodeClusters{"h100-nodes",     "a100-nodes", "h200-nodes",
                                          "rtx-5090-nodes", "l40s-nodes", "rtx-4090-nodes"};
 inline constexpr std::array nodes{"h100-node", "a100-node", "h200-node"};
@@ -79,8 +78,10 @@ inline Question questionOf(unsigned seed, const Asking& asking)
     r.microbatches = r.devices * draw.upTo(2);
     r.model = draw.oneIn(4) ? draw.of(otherModels) : draw.of(decoders);
     r.cluster = onNodes ? draw.of(nodeClusters) : draw.of(nodes);
+    r.efficiency = 0.5; // rates by shape are measured, and follow no rule that a relation could know
     std::string& words = question.words;
-    words = fmt::format("{} --model {} --cluster {} --devices {}", r.family, *r.model, *r.cluster, r.devices);
+    words = fmt::format("{} --model {} --cluster {} --efficiency {} --devices {}", r.family, *r.model, *r.cluster,
+                        *r.efficiency, r.devices);
     if (asking.replicas && !family->updates && !draw.oneIn(3)) {
         r.replicas = draw.upTo(4);
         r.zero.level = r.replicas > 1 && draw.oneIn(3) ? 1 : 0;
