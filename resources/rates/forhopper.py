@@ -16,7 +16,7 @@ import glob
 import re
 import sys
 
-from ratestables import Tables
+from ratestables import PASSES, Tables, xla_products, xla_table
 
 XLA = {"source": "OpenXLA, tables of sm_90 as in jax-cuda12-pjrt 0.8.1", "when": "2025"}
 CUDNN = {"source": "NVIDIA, cudnn-frontend's benchmarks on H200 at 3929da2", "when": "2026-02-27"}
@@ -31,27 +31,8 @@ CHECKED = [{"products": "own", "runs": 6, "median": 0.184, "largest": 0.455,
 PEAK, FP8_PEAK = 989e12, 1979e12
 MEMORY = 4800e9  # of the H200, on which it was measured
 LINK, LINK_PEAK = "NVLink 4", 450e9  # as the presets of clusters name it; of one direction
-PASSES = ("TN", "NN", "NT")
 BF16, FP8 = ("bf16", "bf16+fp32", "bf16+bf16"), ("fp8", "fp8+fp32")
 FEWEST = 1 << 20  # bytes of a collective below which a launch is all there is to its time
-
-
-def table_in(program, mark):
-    """What a table says of sm_90: the text from that entry to the next one, or to the table's end."""
-    at = program.index(b'key: "sm_90"', program.rindex(b"\0", 0, program.index(mark)))
-    text = program[at:program.index(b"\0", at)].decode()
-    return re.split(r'key: "(?:sm_|gfx)', text)[1]
-
-
-def products(text, tables):
-    """Row-major operands, the first by the second; nothing is added up. Several at once stand for experts."""
-    for entry in re.finditer(r'b: (\d+)\s+m: (\d+)\s+n: (\d+)\s+k: (\d+)((?:\s+flops \{[^}]*\})+)', text):
-        count, rows, columns, inner = map(int, entry.groups()[:4])
-        share = int(re.search(r'"bf16xbf16->bf16" value: (\d+)', entry.group(5)).group(1)) / PEAK
-        assert share < 1, entry.group(0)
-        if count != 2:
-            tables.add("product" if count == 1 else "grouped_product", PEAK, ["rows", "inner", "columns"],
-                       [rows, inner, columns], share, layout=PASSES, types=BF16, **XLA)
 
 
 def narrow_products(path, tables):
@@ -122,11 +103,11 @@ def main():
     tables = Tables()
     with open(xla, "rb") as file:
         program = file.read()
-    products(table_in(program, b"bf16xbf16->bf16"), tables)
+    xla_products(xla_table(program, b"bf16xbf16->bf16", "sm_90"), "bf16xbf16->bf16", tables, PEAK, BF16, **XLA)
     narrow_products(deepgemm, tables)
     attention(cudnn, tables)
     memory(cudnn, tables)
-    collectives(table_in(program, b"network_throughput_bytes_per_sec: "), tables)
+    collectives(xla_table(program, b"network_throughput_bytes_per_sec: ", "sm_90"), tables)
     print(tables.text("H100, H200 and H800 SXM, bf16 and fp8",
                       "measured by OpenXLA (Apache-2.0), NVIDIA's cudnn-frontend (MIT) and DeepSeek's DeepGEMM (MIT), "
                       "carried over by forhopper.py; README.md says how they are read", CHECKED))

@@ -1,24 +1,29 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Writes a file of rates from a table that the authors of SimuMax measured.
+"""Writes a file of rates from a table that the authors of SimuMax measured, and XLA's products in FP8.
 
-    fromsimumax.py b200_bf16_ceperm.json > b200-sxm.json
+    fromsimumax.py b200_bf16_ceperm.json [xla_cuda_plugin.so] > b200-sxm.json
 
 The table is configs/system/b200_bf16_ceperm.json of https://github.com/MooreThreads/SimuMax (Apache-2.0) at commit
-4dcaae5. Only figures are carried over; what they are figures of is said in README.md beside this file.
+4dcaae5, the program that of jax-cuda12-pjrt 0.8.1 (PyPI, Apache-2.0). Only figures are carried over; what they are
+figures of is said in README.md beside this file.
 """
 import json
 import sys
 
-from ratestables import Tables
+from ratestables import Tables, xla_products, xla_table
 
 WHEN = "2026"
 SOURCE = "SimuMax, configs/system/b200_bf16_ceperm.json at 4dcaae5"
+XLA = {"source": "OpenXLA, tables of sm_100 as in jax-cuda12-pjrt 0.8.1", "when": "2025"}
+FP8_PEAK = 4500e12
 LINK = "NVLink 5"  # as the presets of clusters name it
 MEMBERS = (2, 4, 8)  # of one node
 # How far steps predicted by these rates were from measured ones; core.design.tst_knownerror compares it with the page.
-CHECKED = [{"products": "own", "runs": 15, "median": 0.082, "largest": 0.147, "of": "Megatron-LM on B200",
-            "where": "resources/experiments/published-steps-b200.md"}]
+PAGE = "resources/experiments/published-steps-b200.md"
+CHECKED = [{"products": "own", "runs": 16, "median": 0.082, "largest": 0.156, "of": "Megatron on B200", "where": PAGE},
+           {"products": "fp8", "runs": 3, "median": 0.138, "largest": 0.245, "of": "Megatron-Bridge on B200",
+            "where": PAGE}]
 
 
 def fields(key):
@@ -98,8 +103,13 @@ def main():
     attention(operations, tables)
     memory(system["accelerator"]["bandwidth"], tables)
     collectives(system["networks"]["high_intra_node"], tables)
-    print(tables.text("B200 SXM, bf16", "measured by the authors of SimuMax (MooreThreads, Apache-2.0), "
-                      "carried over by fromsimumax.py; README.md says how they are read", CHECKED))
+    if len(sys.argv) > 2:
+        with open(sys.argv[2], "rb") as file:
+            text = xla_table(file.read(), b"bf16xbf16->bf16", "sm_100")
+        xla_products(text, "f8e4m3fnxf8e4m3fn->bf16", tables, FP8_PEAK, ("fp8", "fp8+fp32"), **XLA)
+    print(tables.text("B200 SXM, bf16 and fp8",
+                      "measured by the authors of SimuMax (MooreThreads, Apache-2.0), products in FP8 by OpenXLA "
+                      "(Apache-2.0); carried over by fromsimumax.py; README.md says how they are read", CHECKED))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,28 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A file of rates, as core/rates/ratesfile.h describes it, from figures that the scripts beside this one carry over."""
 import json
+import re
+
+PASSES = ("TN", "NN", "NT")
+
+
+def xla_table(program, mark, key):
+    """What a table in XLA's program says of one kind of device, "sm_90": the text from that entry to the next one, or
+    to the table's end. `mark` stands in that table and in none before it."""
+    at = program.index(f'key: "{key}"'.encode(), program.rindex(b"\0", 0, program.index(mark)))
+    text = program[at:program.index(b"\0", at)].decode()
+    return re.split(r'key: "(?:sm_|gfx)', text)[1]
+
+
+def xla_products(text, operands, tables, peak, types, **origin):
+    """Row-major operands, the first by the second; nothing is added up. Four at once stand for experts."""
+    for entry in re.finditer(r'b: (\d+)\s+m: (\d+)\s+n: (\d+)\s+k: (\d+)((?:\s+flops \{[^}]*\})+)', text):
+        count, rows, columns, inner = map(int, entry.groups()[:4])
+        share = int(re.search(f'"{re.escape(operands)}" value: (\\d+)', entry.group(5)).group(1)) / peak
+        assert share < 1, entry.group(0)
+        if count != 2:
+            tables.add("product" if count == 1 else "grouped_product", peak, ["rows", "inner", "columns"],
+                       [rows, inner, columns], share, layout=PASSES, types=types, **origin)
 
 
 def rounded(value):

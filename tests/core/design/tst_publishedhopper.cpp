@@ -3,6 +3,7 @@
 // Nothing is fitted on them. tst_publishedplans has those that came with a whole configuration.
 #include "core/base/textfile.h"
 #include "core/design/redesign.h"
+#include "core/model/transformer.h"
 #include "core/predict/predict.h"
 #include "core/predict/throughput.h"
 #include "makers/designs.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Ways to train that experts tuned: the rows for DGX-H100 of Megatron-Bridge's performance summary (docs/
+// Ways to train that experts tuned: the rows for DGX-H100 and DGX-B200 of Megatron-Bridge's performance summary (docs/
 // performance-summary.md and its archive, containers 25.09 and 25.11, Apache-2.0), tokens per second and GPU. Each is
 // in the space, fits, and its throughput stands beside the published one.
 //
@@ -41,6 +41,7 @@ struct Row {
     std::string_view family;
     double published; ///< tokens per second and GPU
     double allowed;   ///< of the step's time
+    const char* cluster = "h100-nodes";
 };
 
 constexpr std::string_view combined = "combined-1f1b";
@@ -149,6 +150,50 @@ constexpr Row rows[] = {
      combined,
      1297,
      0.45},
+    {"GPT-OSS 120B",
+     "",
+     "bf16",
+     {"tensor=1", "pipeline=1", "context=1", "expert=8", "microbatch_size=4", "zero=1", "chunks=1"},
+     64,
+     1280,
+     4096,
+     "1f1b",
+     13568,
+     0.17,
+     "b200-nodes"},
+    {"Qwen3-30B-A3B",
+     "qwen3-30b-a3b",
+     "fp8",
+     {"tensor=1", "pipeline=1", "context=1", "expert=8", "microbatch_size=4", "zero=1", "chunks=1"},
+     8,
+     512,
+     4096,
+     "1f1b",
+     27136,
+     0.12,
+     "b200-nodes"},
+    {"Qwen3-235B-A22B",
+     "qwen3-235b-a22b",
+     "fp8",
+     {"tensor=1", "pipeline=8", "context=1", "expert=8", "microbatch_size=1", "zero=1", "chunks=1"},
+     256,
+     8192,
+     4096,
+     "1f1b",
+     3776,
+     0.27,
+     "b200-nodes"},
+    {"DeepSeek-V3",
+     "deepseek-v3",
+     "fp8",
+     {"tensor=1", "pipeline=16", "context=1", "expert=8", "microbatch_size=1", "zero=1", "chunks=1"},
+     256,
+     4096,
+     4096,
+     "1f1b",
+     2815,
+     0.16,
+     "b200-nodes"},
 };
 
 /// Without `rated` the devices' efficiency counts, whatever was measured of them.
@@ -171,8 +216,8 @@ PlanRequest requestOf(const Row& row, bool rated = true)
     request.shape.framework.narrowGradients = true;
     request.shape.setPrecision(*precisionNamed(row.precision));
     request.shape.parallel.nodeDispatch = row.family == combined;
-    request.cluster = [rated](int pipeline, std::int64_t members) {
-        Cluster cluster = library.cluster("h100-nodes", pipeline, members);
+    request.cluster = [rated, name = std::string(row.cluster)](int pipeline, std::int64_t members) {
+        Cluster cluster = library.cluster(name, pipeline, members);
         for (DeviceSpec& device : cluster.devices)
             device.rates = rated ? device.rates : nullptr;
         return std::make_shared<const Cluster>(std::move(cluster));
@@ -194,9 +239,10 @@ class PublishedPlansTest : public QObject {
 private Q_SLOTS:
     void tunedWaysAreInTheSpaceAndFit()
     {
-        const std::string page =
-            readTextFile(std::string(PIPEWRIGHT_SOURCE_DIR) + "/resources/experiments/published-steps-hopper.md");
         for (const Row& row : rows) {
+            const bool hopper = row.cluster == std::string_view("h100-nodes");
+            const std::string page = readTextFile(fmt::format("{}/resources/experiments/published-steps-{}.md",
+                                                              PIPEWRIGHT_SOURCE_DIR, hopper ? "hopper" : "b200"));
             const auto predicted = [&](bool rated) {
                 const PlanResult found = findPlans(requestOf(row, rated));
                 return found.complete && !found.plans.empty() ? found.plans.front().tokensPerSecondPerDevice : 0;

@@ -33,9 +33,9 @@ RateTable products(std::vector<MeasuredRate> shapes)
     return table;
 }
 
-OperationRates b200()
+OperationRates ratesOfPreset(const std::string& name)
 {
-    const std::string path = std::string(PIPEWRIGHT_SOURCE_DIR) + "/resources/rates/b200-sxm.json";
+    const std::string path = std::string(PIPEWRIGHT_SOURCE_DIR) + "/resources/rates/" + name + ".json";
     return parseRates(readTextFile(path), path);
 }
 
@@ -181,22 +181,38 @@ private Q_SLOTS:
     /// third whatever their neighbours reach: short ones were measured at the full clock, long ones at the power limit.
     void neighboursSayHowFastALeftOutShapeIs_data()
     {
+        QTest::addColumn<QString>("file");
         QTest::addColumn<RatedOperation>("operation");
+        QTest::addColumn<QString>("types");
         QTest::addColumn<double>("median");
         QTest::addColumn<double>("nineOfTen");
-        QTest::newRow("products") << RatedOperation::Product << 0.06 << 0.31;
-        QTest::newRow("grouped products") << RatedOperation::GroupedProduct << 0.14 << 0.38;
-        QTest::newRow("attention forward") << RatedOperation::AttentionForward << 0.09 << 0.48;
-        QTest::newRow("attention backward") << RatedOperation::AttentionBackward << 0.07 << 0.22;
+        const auto row = [](const char* file, RatedOperation operation, const char* types, double median, double most) {
+            QTest::newRow(qPrintable(QString("%1 %2 %3").arg(file, nameOf(operation).data(), types)))
+                << QString(file) << operation << QString(types) << median << most;
+        };
+        row("b200-sxm", RatedOperation::Product, "bf16", 0.06, 0.31);
+        row("b200-sxm", RatedOperation::Product, "fp8", 0.08, 0.18);
+        row("b200-sxm", RatedOperation::GroupedProduct, "bf16", 0.14, 0.38);
+        row("b200-sxm", RatedOperation::GroupedProduct, "fp8", 0.06, 0.13);
+        row("b200-sxm", RatedOperation::AttentionForward, "bf16", 0.09, 0.48);
+        row("b200-sxm", RatedOperation::AttentionBackward, "bf16", 0.07, 0.22);
+        row("hopper-sxm", RatedOperation::Product, "bf16", 0.05, 0.12);
+        row("hopper-sxm", RatedOperation::Product, "fp8", 0.32, 0.65);
+        row("hopper-sxm", RatedOperation::GroupedProduct, "bf16", 0.05, 0.10);
+        row("hopper-sxm", RatedOperation::GroupedProduct, "fp8", 0.09, 0.15);
+        row("hopper-sxm", RatedOperation::AttentionForward, "bf16", 0.03, 0.29);
+        row("hopper-sxm", RatedOperation::AttentionBackward, "bf16", 0.05, 0.29);
     }
     void neighboursSayHowFastALeftOutShapeIs()
     {
+        QFETCH(QString, file);
         QFETCH(RatedOperation, operation);
+        QFETCH(QString, types);
         QFETCH(double, median);
         QFETCH(double, nineOfTen);
         std::size_t tables = 0;
-        for (const RateTable& table : b200().tables) {
-            if (table.operation != operation)
+        for (const RateTable& table : ratesOfPreset(file.toStdString()).tables) {
+            if (table.operation != operation || !table.types.starts_with(types.toStdString()))
                 continue;
             ++tables;
             const std::vector<double> errors = errorsOfLeftOut(table);
