@@ -229,10 +229,7 @@ void InlineDesign::addModel()
             "--overlap-exchanges", m_parallel.overlap,
             "share of their communication that is hidden behind computing, where there is enough of that: 0 to 1 (0)")
         ->type_name("SHARE");
-    group
-        .add_option("--expert-spread", m_parallel.expertSpread,
-                    "tokens of the expert-parallel copy that gets the most, over the mean of all: from 1 (1)")
-        ->type_name("FACTOR");
+    group.add_option("--expert-spread", m_parallel.expertSpread, expertSpreadMeaning)->type_name("FACTOR");
     group
         .add_option_function<std::string>(
             "--recompute", [this](const std::string& text) { m_asked.recompute = parseRecompute(text, "--recompute"); },

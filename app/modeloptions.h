@@ -10,6 +10,9 @@
 
 namespace pipewright::app {
 
+/// Of --expert-spread.
+inline constexpr const char* expertSpreadMeaning =
+    "tokens of the expert-parallel copy that gets the most, over the mean of all: from 1 (1)";
 /// Of --node-dispatch.
 inline constexpr const char* nodeDispatchMeaning =
     "a token goes once to each node with experts that it visits, and is handed on there, in place of a copy for every "

@@ -64,6 +64,7 @@ struct PlanCommandOptions {
             ->type_name("T");
         modelOptions.addTo(command);
         command.add_flag("--node-dispatch", nodeDispatch, nodeDispatchMeaning);
+        command.add_option("--expert-spread", expertSpread, expertSpreadMeaning)->type_name("FACTOR");
         command.add_option("--time-limit", timeLimit, "stops with the best so far (default: none)")->type_name("T");
         command.add_option("--threads", threads, "default: as many as there are processors")->type_name("N");
         command.add_option("--seed", seed, "of the samples under noise")->type_name("N")->capture_default_str();
@@ -80,6 +81,7 @@ struct PlanCommandOptions {
     std::string model, cluster, memoryLimit, families, pins, why, whatIf, refine, timeLimit, output, progress = "auto";
     int devices = 0, batch = 0, top = 10, threads = 0;
     std::optional<int> sequence;
+    std::optional<double> expertSpread;
     std::uint64_t seed = 1;
     bool force = false, resume = false, json = false, nodeDispatch = false;
     NoiseOptions noise;
@@ -111,8 +113,14 @@ PlanRequest requestOf(const PlanCommandOptions& given)
         request.shape.framework = *given.modelOptions.framework;
     if (given.modelOptions.precision)
         request.shape.setPrecision(*given.modelOptions.precision);
-    if (given.nodeDispatch && request.shape.experts == 0)
-        throw Error("--node-dispatch", "the model has no experts to which tokens are sent", "leave it out");
+    if ((given.nodeDispatch || given.expertSpread) && request.shape.experts == 0)
+        throw Error(given.nodeDispatch ? "--node-dispatch" : "--expert-spread",
+                    "the model has no experts to which tokens are sent", "leave it out");
+    if (given.expertSpread && !(*given.expertSpread >= 1 && *given.expertSpread <= request.shape.experts))
+        throw Error("--expert-spread",
+                    fmt::format("{} is not the most tokens of a copy over the mean", *given.expertSpread),
+                    fmt::format("1 to {}, the model's experts", request.shape.experts));
+    request.shape.parallel.expertSpread = given.expertSpread.value_or(request.shape.parallel.expertSpread);
     request.shape.parallel.nodeDispatch = request.shape.parallel.nodeDispatch || given.nodeDispatch;
     request.devices = given.devices;
     request.batch = given.batch;

@@ -16,7 +16,10 @@ Workload workloadOf(const PlanRequest& request, const PlanSetting& setting, int 
 {
     ModelShape shape = request.shape;
     shape.parallel = setting.parallel();
-    shape.parallel.nodeDispatch = request.shape.parallel.nodeDispatch && setting.expert > 1;
+    if (setting.expert > 1) { // no device has more of the tokens than all of them
+        shape.parallel.nodeDispatch = request.shape.parallel.nodeDispatch;
+        shape.parallel.expertSpread = std::min<double>(request.shape.parallel.expertSpread, setting.expert);
+    }
     shape.microbatchSize = setting.microbatchSize;
     shape.sequencePieces = pieces;
     shape.layers = layers.value_or(shape.layers);

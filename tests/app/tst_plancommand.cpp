@@ -88,6 +88,13 @@ private Q_SLOTS:
         QCOMPARE(dense.code, 2);
         QVERIFY2(dense.errors.contains("the model has no experts"), qPrintable(dense.errors));
         QCOMPARE(m_work.run(command + "folded_experts=8").code, 2);
+        const auto step = [&](const char* spread) {
+            const QString asked = command + "folded_experts=yes --json --expert-spread " + spread;
+            return m_work.run(asked).json()["plans"][0]["step_ns"].toInteger();
+        };
+        QVERIFY(step("1") > 0 && step("1.5") > step("1"));
+        QCOMPARE(m_work.run(command + "folded_experts=yes --expert-spread 0.5").code, 2);
+        QVERIFY(m_work.run(m_command + " --expert-spread 2").errors.contains("the model has no experts"));
     }
 
     void aChangeIsAnsweredByTheDifferenceOfTwoLists()

@@ -341,6 +341,7 @@ class Plan(TypedDict, total=False):
     framework: Literal["megatron", "torchtitan", "deepspeed", "none"]
     precision: Literal["fp32", "bf16", "fp8", "fp8-parameters", "nvfp4", "nvfp4-parameters"]
     node_dispatch: bool
+    expert_spread: Value
     time_limit: Value
     threads: int
     seed: int

@@ -235,6 +235,7 @@ private Q_SLOTS:
         request.shape.framework = *frameworkNamed("megatron");
         request.shape.setPrecision(*precisionNamed("fp8-parameters"));
         request.shape.parallel.nodeDispatch = true;
+        request.shape.parallel.expertSpread = 3;
         request.microbatchSize = 1;
         request.tensor = 2;
         if (sanitized)
@@ -248,7 +249,9 @@ private Q_SLOTS:
                 if (order.family->combines) {
                     ++combined;
                     QVERIFY(setting.expert > 1 && (order.chunks == 1) == (setting.pipeline == 1));
-                    QVERIFY(workloadOf(request, setting).shape.parallel.nodeDispatch);
+                    const Parallelism parallel = workloadOf(request, setting).shape.parallel;
+                    QVERIFY(parallel.nodeDispatch);
+                    QCOMPARE(parallel.expertSpread, setting.expert == 2 ? 2. : 3.);
                 }
         QVERIFY(combined > 0);
     }
