@@ -81,6 +81,13 @@ class DesignPackage(unittest.TestCase):
             edited.predict()
         self.assertEqual(design.check(), [])
 
+    def test_a_check_for_a_backend_says_once_what_it_would_not_do(self):
+        large = pw.new("1f1b", devices=4, microbatches=8, model="llama-3.1-405b", cluster="h200-node", tensor_parallel=1)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            said = large.check(for_="host", maths="training")
+        self.assertEqual(([str(each.message) for each in caught], len(said) > 0), ([], True), said)
+
     def test_a_better_order_is_found(self):
         design = pw.new("gpipe", devices=2, microbatches=6)
         better = design.search(memory_limit="2x", time_limit="5s")
@@ -100,7 +107,12 @@ class DesignPackage(unittest.TestCase):
             self.assertEqual(design.calibrate(trace, busy_machine=True).order, design.order)
 
     def test_a_notebook_gets_a_picture(self):
-        self.assertTrue(pw.new("1f1b", devices=2, microbatches=2)._repr_svg_().lstrip().startswith("<"))
+        design = pw.new("1f1b", devices=2, microbatches=2)
+        self.assertTrue(design._repr_mimebundle_()["image/svg+xml"].lstrip().startswith("<svg"))
+        design.order[0].reverse()
+        shown = design._repr_mimebundle_()
+        self.assertEqual(list(shown), ["text/plain"])
+        self.assertRegex(shown["text/plain"], r"<Design .*>\nno picture: error: device 0, position 0.*\(and \d+ more; check\(\) lists them\)$")
 
     def test_the_time_of_a_pass_is_without_that_of_other_programs(self):
         of_cpu = types.SimpleNamespace(device=types.SimpleNamespace(type="cpu"), wall=0, taken=0)
@@ -116,6 +128,18 @@ class DesignPackage(unittest.TestCase):
         with self.assertRaises(pw.Fault) as fault:
             pw.new("no-such-family", devices=2, microbatches=2)
         self.assertIn("no-such-family", str(fault.exception))
+
+    def test_a_file_that_is_no_design_is_refused_when_it_is_read(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "a.json")
+            for content, what in ((None, "cannot be read: No such file"), ("{", "cannot be read: Expecting"), ("[1]", "this is not a Pipewright design"),
+                                  ('{"name": "x"}', "this is not a Pipewright design"), ("[" * 100_000, "cannot be read: ")):
+                if content is not None:
+                    with open(path, "w", encoding="utf-8") as file:
+                        file.write(content)
+                with self.assertRaises(pw.Refused) as refused:
+                    pw.read(path)
+                self.assertTrue(str(refused.exception).startswith(f"{path}: {what}"), refused.exception)
 
     def test_faults_name_no_file_that_is_gone(self):
         wrong = pw.new("gpipe", devices=2, microbatches=2)
@@ -149,6 +173,21 @@ class DesignPackage(unittest.TestCase):
         self.assertEqual((str(fault.exception).count("sdg"), said.getvalue()), (1, ""))
         self.assertEqual(fault.exception._render_traceback_(), [f"Fault: {fault.exception}"])
 
+    def test_a_value_that_an_option_does_not_take_is_said_in_the_fault(self):
+        with self.assertRaises(pw.Fault) as fault, contextlib.redirect_stderr(io.StringIO()) as said:
+            pw.new("1f1b", devices=2, microbatches="many")
+        self.assertEqual((str(fault.exception), said.getvalue()), ("Could not convert: microbatches = many", ""))
+
+    def test_a_program_that_is_not_there_is_named(self):
+        before = pw.calls.program()
+        pw.use_program("/nowhere/pipewright")
+        try:
+            with self.assertRaises(pw.Refused) as refused:
+                pw.new("1f1b", devices=2, microbatches=2)
+        finally:
+            pw.use_program(before)
+        self.assertTrue(str(refused.exception).startswith("/nowhere/pipewright: cannot be started: No such file"), refused.exception)
+
     def test_an_option_that_a_command_does_not_have_is_refused_with_the_nearest(self):
         with self.assertRaises(pw.Refused) as refused:
             pw.new("1f1b", devices=2, micro_batches=2)
@@ -178,7 +217,8 @@ class DesignPackage(unittest.TestCase):
             with self.assertRaises(pw.Fault) as fault:
                 design.export("pytorch-csv", path)
             self.assertIn("a.csv", str(fault.exception))  # the user's own file is named
-            design.render(os.path.join(folder, "a.svg"), title="mine")
+            self.assertEqual(design.render(os.path.join(folder, "a.svg"), title="mine"),
+                             {"picture": os.path.join(folder, "a.svg"), "measured": False})
             with open(os.path.join(folder, "a.svg"), encoding="utf-8") as file:
                 self.assertIn("mine", file.read())
 
@@ -187,7 +227,12 @@ class DesignPackage(unittest.TestCase):
         rows = pw.query(recording, "SELECT step, end - start AS ns FROM STEPS")
         self.assertEqual(rows.columns(), ["step", "ns"])
         self.assertIn("STEPS", [table["name"] for table in pw.tables(recording)])
-        self.assertIn("causes", pw.explain(recording))
+        explained = pw.explain(recording)
+        self.assertIn("contribution_ns", explained["causes"].columns())
+        self.assertIn("idle_ns.transfer", explained["per_device"].columns())
+        with self.assertRaises(pw.Fault) as fault:
+            pw.query(recording, "SELECT 1 FROM NOTHING")
+        self.assertIn("the tables are listed by tables()", str(fault.exception))
         with self.assertRaises(pw.Refused):
             pw.query(recording, "SELECT step, step FROM STEPS")
         with self.assertRaises(pw.Refused) as refused:
@@ -207,14 +252,22 @@ class DesignPackage(unittest.TestCase):
         self.assertIn("pipewright plan --json", str(refused.exception))
 
     def test_a_table_becomes_pandas_where_it_is(self):
-        table = pw.Table([{"a": 1, "b": 2}, {"a": 3}])
+        table = pw.Table([{"a": 1, "b": 2}, {"a": 3, "c": {"d": 4, "e": {"f": True}}}])
+        self.assertEqual(table.columns(), ["a", "b", "c.d", "c.e.f"])
         with unittest.mock.patch.dict(sys.modules, {"pandas": None}), self.assertRaises(pw.Refused) as refused:
             table.to_pandas()
         self.assertIn("pip install pandas", str(refused.exception))
         stand_in = types.ModuleType("pandas")
-        stand_in.DataFrame = lambda rows, columns: (rows, columns)
+        stand_in.DataFrame = lambda rows, columns: {name: [row.get(name) for row in rows] for name in columns}
+        stand_in.Series = lambda cells, dtype: (dtype, cells)
         with unittest.mock.patch.dict(sys.modules, {"pandas": stand_in}):
-            self.assertEqual(table.to_pandas(), ([{"a": 1, "b": 2}, {"a": 3}], ["a", "b"]))
+            self.assertEqual(table.to_pandas(), {"a": [1, 3], "b": ("Int64", [2, None]), "c.d": ("Int64", [None, 4]),
+                                                 "c.e.f": ("boolean", [None, True])})
+
+    def test_an_answer_is_shown_in_a_line(self):
+        self.assertEqual(repr(pw.new("1f1b", devices=2, microbatches=2).predict()).split(",")[0], "<Prediction: 9 ms a step")
+        shown = pw.new("1f1b", devices=2, microbatches=2).predict()._repr_html_()
+        self.assertEqual((shown.count("<table>"), shown.count("<tr>")), (1, 3))
 
 
 if __name__ == "__main__":

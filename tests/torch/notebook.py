@@ -14,10 +14,9 @@ import tempfile
 
 def shown(value):
     """What a notebook shows: a picture or a table where the value has one, else its text."""
-    for way in ("_repr_svg_", "_repr_html_"):
-        if hasattr(value, way):
-            return way, getattr(value, way)()
-    return "text", repr(value)
+    if hasattr(value, "_repr_mimebundle_"):
+        return next(iter(value._repr_mimebundle_().items()))
+    return ("text/html", value._repr_html_()) if hasattr(value, "_repr_html_") else ("text/plain", repr(value))
 
 
 def main():

@@ -6,8 +6,9 @@ What is imported here needs nothing but the standard library and the program `pi
 """
 
 from .calls import Fault, use_program
-from .design import (Comparison, Design, Prediction, Table, explain, imported, new, plan, query, read, schedule, tables)
+from .design import Design, explain, imported, new, plan, query, read, schedule, tables
 from .errors import Refused
+from .results import Comparison, Prediction, Table
 
 __all__ = ["Comparison", "Design", "Fault", "Prediction", "Refused", "Table", "explain", "imported", "new", "plan", "query",
            "read", "schedule", "tables", "use_program"]

@@ -16,6 +16,7 @@ from typing import Any, Dict, List, Mapping, Optional, Set
 from .errors import Refused
 from .launch import bundled
 from .options import OF_COMMAND
+from .results import with_tables
 
 _told: Optional[str] = None
 temporary: Set[str] = set()  # files that exist for the length of a call, and that no message need name
@@ -61,10 +62,13 @@ def words_of(command: str, given: Mapping[str, Any]) -> List[str]:
     return words
 
 
-def _as_python(command: str, text: str) -> str:
+def as_python(command: str, text: str) -> str:
     """The program's messages with options named as keywords, and without files that exist only for this call."""
     for path in sorted(temporary, key=len, reverse=True):
         text = re.sub(re.escape(path) + r"(:\d+)?(: )?", "", text)
+
+    if command == "query":
+        text = text.replace("shown by --schema", "listed by tables()")
 
     def keyword(found: "re.Match[str]") -> str:
         name = found[1].replace("-", "_")
@@ -84,18 +88,28 @@ def _outside() -> int:
 
 def call(command: str, *words: Any, given: Mapping[str, Any] = {}, finding: bool = False) -> Dict[str, Any]:
     """Runs a command with --json and returns its object. With `finding`, exit code 1 is a valid answer too."""
-    result = subprocess.run([program(), command, *map(str, words), *words_of(command, given), "--json"],
-                            capture_output=True, text=True)
+    path = program()
+    try:
+        result = subprocess.run([path, command, *map(str, words), *words_of(command, given), "--json"],
+                                capture_output=True, text=True)
+    except OSError as error:
+        raise Refused(path, f"cannot be started: {error.strerror}", "tell use_program() where the program is, or set PIPEWRIGHT") from None
     failed = result.returncode != 0 and not (finding and result.returncode == 1 and result.stdout)
     errors: List[str] = []
-    for line in dict.fromkeys(_as_python(command, result.stderr).splitlines()):
+    others: List[str] = []  # for example what a module printed
+    for line in dict.fromkeys(as_python(command, result.stderr).splitlines()):
         said = re.search(r"(?:^|: )(error|warning|note): ", line)
         if said and failed:
             errors.append(line)
-        elif said and said[1] != "error":  # a finding's errors are in the object
+        elif said and said[1] != "error" and command != "check":  # a finding's errors, and all of a check's, are in the object
             warnings.warn(line, stacklevel=_outside())
-        elif not said and line.strip():  # for example the output of a module
-            print(line, file=sys.stderr)
+        elif not said and line.strip() and line != "Run with --help for more information.":
+            others.append(line)
+    if failed and not errors:  # a value that an option does not take, or the program's sudden end
+        errors, others = [*others, *([] if result.returncode == 2 else [f"{path} ended with code {result.returncode}"])], []
+    for line in others:
+        print(line, file=sys.stderr)
     if failed:
-        raise Fault("\n".join(errors) or f"{program()} ended with code {result.returncode}")
-    return json.loads(result.stdout)
+        raise Fault("\n".join(errors) or f"{path} ended with code {result.returncode}")
+    answer: Dict[str, Any] = with_tables(json.loads(result.stdout))
+    return answer

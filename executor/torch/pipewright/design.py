@@ -19,73 +19,20 @@ of is kept as it stands. Keywords are options of the command of the same name (`
 from __future__ import annotations
 
 import copy
-import html
 import json
 import os
 import subprocess
 import tempfile
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence
 
-from .calls import call, program, temporary
+from .calls import Fault, as_python, call, program, temporary
 from .errors import Refused
+from .results import Comparison, Prediction, Table, comparison_of, prediction_of
 
 if TYPE_CHECKING:
-    import pandas
     from typing_extensions import Unpack
 
     from . import options as of
-
-
-class Table(List[Dict[str, Any]]):
-    """Rows of a table, each a dictionary. A notebook shows it, print() too, and to_pandas() makes a DataFrame of it."""
-
-    def columns(self) -> List[str]:
-        return list(dict.fromkeys(name for row in self for name in row))
-
-    def to_pandas(self) -> "pandas.DataFrame":
-        try:
-            import pandas
-        except ImportError as error:
-            raise Refused("to_pandas()", f"pandas cannot be imported: {error}", "pip install pandas") from None
-        return pandas.DataFrame(list(self), columns=self.columns())
-
-    def _cells(self) -> List[List[str]]:
-        text = lambda value: "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
-        return [self.columns(), *([text(row.get(name)) for name in self.columns()] for row in self)]
-
-    def __str__(self) -> str:
-        cells = self._cells()
-        widths = [max(map(len, column)) for column in zip(*cells)]
-        return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in cells)
-
-    def _repr_html_(self) -> str:
-        head, *rows = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in self._cells()]
-        return f"<table><thead><tr>{head}</tr></thead>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
-
-
-class Prediction(NamedTuple):
-    """What `predict` says of a design; `devices` has a row for each, `all` is the whole object."""
-
-    makespan_ns: int
-    bubble: Dict[str, float]
-    peak_bytes: List[int]
-    busy_ns: List[int]
-    critical_path: List[str]
-    devices: Table
-    all: Dict[str, Any]
-
-
-class Comparison(NamedTuple):
-    """A prediction beside a recording. Errors are those of the prediction, relative to the measurement; bytes are None
-    where nothing was measured. `blocks` says how many were matched and how far they are off; `all` is the whole
-    object."""
-
-    predicted_ns: int
-    measured_ns: int
-    error: float
-    devices: Table
-    blocks: Dict[str, Any]
-    all: Dict[str, Any]
 
 
 class Design:
@@ -99,8 +46,14 @@ class Design:
 
     @classmethod
     def read(cls, path: str) -> "Design":
-        with open(path, encoding="utf-8") as file:
-            return cls(json.load(file))
+        try:
+            with open(path, encoding="utf-8") as file:
+                content = json.load(file)
+        except (OSError, ValueError, RecursionError) as error:
+            raise Refused(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        if not isinstance(content, dict) or "pipewright" not in content:
+            raise Refused(path, "this is not a Pipewright design", 'a design begins with { "pipewright": 2 }')
+        return cls(content)
 
     def write(self, path: str) -> None:
         """Replaces the file whole, or not at all."""
@@ -134,27 +87,25 @@ class Design:
     def costs(self) -> Dict[str, Any]:
         return self.json["costs"]
 
-    def check(self) -> List[str]:
-        """What is wrong with it, with the place and the remedy; empty when it can run."""
+    def check(self, **given: Unpack[of.Check]) -> List[str]:
+        """What is wrong with it, with the place and the remedy; empty when it can run. check(for_="torch"): also what this
+        backend cannot run."""
         with self.file() as path:
-            found = call("check", path, finding=True)["diagnostics"]
+            found = call("check", path, given=given, finding=True)["diagnostics"]
         # The file was temporary, so its name and line say nothing.
         places = [each["where"].removeprefix(path).lstrip(":0123456789 ") for each in found]
-        return [": ".join(filter(None, (place, each["what"]))) + (f" ({each['hint']})" if each.get("hint") else "")
+        return [as_python("check", ": ".join(filter(None, (place, each["what"]))) + (f" ({each['hint']})" if each.get("hint") else ""))
                 for place, each in zip(places, found)]
 
     def predict(self, **given: Unpack[of.Predict]) -> Prediction:
         """Time, idle time and memory of a step. The keywords are options of `pipewright predict`, such as spread="5%"."""
         with self.file() as path:
-            said = call("predict", path, given=given)
-        return Prediction(said["makespan_ns"], said["bubble"], [each["peak_bytes"] for each in said["per_device"]],
-                          [each["busy_ns"] for each in said["per_device"]],
-                          [each["block"] for each in said["critical_path"]], Table(said["per_device"]), said)
+            return prediction_of(call("predict", path, given=given))
 
     def families(self, **given: Unpack[of.Predict]) -> Table:
         """All published families with this design's costs, the fastest first: a row for each."""
         with self.file() as path:
-            return Table(call("predict", path, "--families", given=given)["families"])
+            return call("predict", path, "--families", given=given)["families"]
 
     def search(self, **given: Unpack[of.Search]) -> "Design":
         """A better order within the memory (memory_limit="1x" where none is given), after ten seconds at most
@@ -163,18 +114,13 @@ class Design:
             better = path + ".better.json"
             said = call("search", path, "-o", better, given={"memory_limit": "1x", "time_limit": "10s", **given})
             result = Design.read(better)
-            result.found = said
+            result.found = {name: value for name, value in said.items() if name != "design"}  # a temporary file
             return result
 
     def compare(self, trace: str, **given: Unpack[of.Compare]) -> Comparison:
         """The prediction against a recording."""
         with self.file() as path:
-            said = call("compare", path, trace, given=given, finding=True)
-        devices = Table({"device": each["device"], "busy_error": each["busy_error"],
-                         **{f"peak_bytes_{name}": value for name, value in each["peak_bytes"].items()}}
-                        for each in said["per_device"])
-        return Comparison(said["makespan"]["predicted_ns"], said["makespan"]["measured_ns"], said["makespan"]["error"],
-                          devices, said["blocks"], said)
+            return comparison_of(call("compare", path, trace, given=given, finding=True))
 
     def calibrate(self, trace: str, **given: Unpack[of.Calibrate]) -> "Design":
         """This design with the costs that were measured. busy_machine=True: also of a run whose devices waited for
@@ -198,7 +144,8 @@ class Design:
     def render(self, path: str, **given: Unpack[of.Render]) -> Dict[str, Any]:
         """Draws its timeline into a file, .svg, .pdf, .png or an animated .html: render("a.svg", trace="a.db")."""
         with self.file() as design:
-            return call("render", design, "-o", path, given=given)
+            said = call("render", design, "-o", path, given=given)
+            return {name: value for name, value in said.items() if name not in ("design", "designs")}  # a temporary file
 
     def svg(self, **given: Unpack[of.Render]) -> str:
         """A picture of the predicted timeline, as text."""
@@ -208,8 +155,14 @@ class Design:
             with open(picture, encoding="utf-8") as file:
                 return file.read()
 
-    def _repr_svg_(self) -> str:  # what a notebook shows
-        return self.svg()
+    def _repr_mimebundle_(self, **_: Any) -> Dict[str, str]:
+        """What a notebook shows: a picture, and of a design that cannot run its text with the reason."""
+        try:
+            return {"image/svg+xml": self.svg()}
+        except Fault as fault:
+            first, *others = str(fault).splitlines()
+            more = f" (and {len(others)} more; check() lists them)" if others else ""
+            return {"text/plain": f"{self!r}\nno picture: {first}{more}"}
 
     def open(self) -> "subprocess.Popen[bytes]":
         """Opens it in the designer, as a file that stays until the computer's temporary files are cleared."""
@@ -274,14 +227,15 @@ def plan(**given: Unpack[of.Plan]) -> Table:
                           "ask `pipewright plan --json` on the command line")
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "plans")
-        plans = Table(call("plan", "-o", path, given=given)["plans"])
+        plans = call("plan", "-o", path, given=given)["plans"]
         for each in plans:
             each["design"] = read(os.path.join(path, os.path.basename(each["design"])))
         return plans
 
 
 def explain(trace: str, **given: Unpack[of.Explain]) -> Dict[str, Any]:
-    """Why a recorded step took as long as it did: where each device's time went, and what a change would do."""
+    """Why a recorded step took as long as it did: where each device's time went, and what a change would do. Its lists
+    are tables: explain("a.db")["causes"].to_pandas()."""
     return call("explain", trace, given=given)
 
 
@@ -295,7 +249,7 @@ def query(trace: str, sql: str, **given: Unpack[of.Query]) -> Table:
 
 def tables(trace: str) -> Table:
     """The tables of a recording, their columns and how many rows they have."""
-    return Table(call("query", trace, "--schema")["tables"])
+    return call("query", trace, "--schema")["tables"]
 
 
 def schedule(  # type: ignore[misc]  # devices and name are options of new() too
