@@ -11,7 +11,7 @@ packages_tests="librapidcheck-dev libbenchmark-dev procps"
 packages_nice="ccache lld libgecode-dev"
 packages_window="xvfb openbox xdotool" # a real window for the tests that want one
 packages_packing="dpkg-dev fakeroot file python3-venv" # for app/packaging/make.sh
-packages_trial="lintian debootstrap desktop-file-utils shared-mime-info libglib2.0-bin" # what packages are tried with
+packages_trial="lintian mmdebstrap desktop-file-utils shared-mime-info libglib2.0-bin" # what packages are tried with
 
 # Bold on a terminal only.
 say() { if [ -t 2 ]; then printf '\033[1m%s\033[0m\n' "$*" >&2; else printf '%s\n' "$*" >&2; fi; }

@@ -100,10 +100,13 @@ endif()
 
 set(CPACK_PACKAGE_NAME pipewright)
 set(CPACK_PACKAGE_VENDOR "Pipewright")
-set(CPACK_PACKAGE_CONTACT "The Pipewright contributors <pipewright@localhost.invalid>")
+# The project has no mailbox, and an address that is somebody's would be worse than one that cannot be (RFC 2606).
+set(PIPEWRIGHT_CONTACT "The Pipewright contributors <nobody@pipewright.invalid>" CACHE STRING
+    "Who answers for the packages: NAME <ADDRESS>")
+set(CPACK_PACKAGE_CONTACT "${PIPEWRIGHT_CONTACT}")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "workbench for pipeline-parallel training schedules")
 set(CPACK_PACKAGE_DESCRIPTION
-    "Large models are trained in pipelines: every device holds a few layers, and a\nschedule says which device computes what in which order. Pipewright designs such\nschedules: drag blocks in a timeline and see the predicted step time, idle time\nand peak memory. It then trains a real model with exactly that schedule and lays\nthe recording over the prediction.")
+    "Large models are trained in pipelines: every device holds a few layers, and a\nschedule says which device computes what in which order. Pipewright designs\nsuch schedules: drag blocks in a timeline and see the predicted step time, idle\ntime and peak memory. It then trains a real model with exactly that schedule\nand lays the recording over the prediction.")
 set(CPACK_GENERATOR TGZ)
 find_program(PIPEWRIGHT_DPKG_SHLIBDEPS dpkg-shlibdeps)
 if(PIPEWRIGHT_DPKG_SHLIBDEPS)

@@ -32,7 +32,8 @@ def project(package):
         text = file.read()
     value = lambda key: re.search(rf'^{key} = "([^"]+)"', text, re.MULTILINE)[1]
     extras = re.findall(r'^(\w+) = \["([^"]+)"\]', text[text.index("[project.optional-dependencies]"):], re.MULTILINE)
-    return {key: value(key) for key in ("name", "version", "description", "requires-python")}, extras
+    about = {key: value(key) for key in ("name", "version", "description", "requires-python")}
+    return {**about, "author": re.search(r'^authors = \[\{ name = "([^"]+)"', text, re.MULTILINE)[1]}, extras
 
 
 def below(folder):
@@ -55,7 +56,7 @@ def write(out, name, version, tag, files, metadata, entry_points=""):
     path = os.path.join(out, f"{name}-{version}-py3-none-{tag}.whl")
     information = f"{name}-{version}.dist-info"
     lines = []
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as wheel:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
         def add(target, content, mode=0o644):
             entry = zipfile.ZipInfo(target, (1980, 1, 1, 0, 0, 0))
             entry.external_attr = (0o100000 | mode) << 16
@@ -91,7 +92,7 @@ def main():
     about, extras = project(package)
     name, version = about["name"], about["version"]
     head = (f"Metadata-Version: 2.1\nVersion: {version}\nSummary: {{}}\nLicense: GPL-3.0-or-later\n"
-            f"Requires-Python: {about['requires-python']}\nName: {{}}\n")
+            f"Requires-Python: {about['requires-python']}\nAuthor: {about['author']}\nName: {{}}\n")
     files = [(os.path.join("pipewright", path), os.path.join(package, "pipewright", path))
              for path in below(os.path.join(package, "pipewright")) if not matches(path, LEFT_OUT + ["installed/*"])]
     plugin = []

@@ -183,7 +183,9 @@ CudaStatus probeCuda(const CudaSearch& search)
         return status;
     }
     if (status.plugin.empty()) {
-        status.reason = "this installation has no CUDA plugin (pipewright_cuda*.so): build where nvcc is found";
+        status.reason =
+            "this installation has no CUDA plugin (pipewright_cuda*.so): build where nvcc is found, or install "
+            "the wheel pipewright_cuda beside the program's";
         return status;
     }
     void* plugin = dlopen(status.plugin.c_str(), RTLD_NOW | RTLD_LOCAL);
