@@ -188,6 +188,13 @@ class DesignPackage(unittest.TestCase):
             pw.use_program(before)
         self.assertTrue(str(refused.exception).startswith("/nowhere/pipewright: cannot be started: No such file"), refused.exception)
 
+    def test_a_designer_that_does_not_open_says_why(self):
+        design = pw.new("1f1b", devices=2, microbatches=2)
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, {"QT_QPA_PLATFORM": "xcb", "DISPLAY": ""}):
+            with unittest.mock.patch("tempfile.tempdir", folder), self.assertRaises(pw.Fault) as fault:
+                design.open()
+        self.assertRegex(str(fault.exception), "built without Qt|display")
+
     def test_an_option_that_a_command_does_not_have_is_refused_with_the_nearest(self):
         with self.assertRaises(pw.Refused) as refused:
             pw.new("1f1b", devices=2, micro_batches=2)

@@ -165,10 +165,20 @@ class Design:
             return {"text/plain": f"{self!r}\nno picture: {first}{more}"}
 
     def open(self) -> "subprocess.Popen[bytes]":
-        """Opens it in the designer, as a file that stays until the computer's temporary files are cleared."""
+        """Opens it in the designer, as a file that stays until the computer's temporary files are cleared. Refuses when the
+        designer ends at once: the program of a wheel has none, and it needs a screen."""
         with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8", delete=False) as file:
             json.dump(self.json, file)
-        return subprocess.Popen([program(), file.name])
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as errors:
+            process = subprocess.Popen([program(), file.name], stderr=errors)
+            try:
+                if process.wait(timeout=2) != 0:
+                    errors.seek(0)
+                    os.remove(file.name)
+                    raise Fault(errors.read().strip() or f"{program()} ended with code {process.returncode}")
+            except subprocess.TimeoutExpired:  # it is open
+                pass
+        return process
 
     def file(self) -> "_AsFile":
         """Yields the path of a temporary file with the design, which exists until the `with` ends."""
