@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the trials of packages share: the build that they are of, how they are made, and a screen to try them on."""
 
+import functools
 import glob
 import os
 import re
@@ -72,16 +73,21 @@ def elf_files(folder):
                     yield path
 
 
+@functools.cache
+def read_elf(path):
+    return run("readelf", "-dVW", path)
+
+
 def dynamic(path):
     """The libraries that a file needs, and its search path."""
-    text = run("readelf", "-dW", path)
+    text = read_elf(path)
     search = [entry for line in re.findall(r"\((?:RPATH|RUNPATH)\)[^\[]*\[(.*)\]", text) for entry in line.split(":")]
     return re.findall(r"\(NEEDED\)[^\[]*\[(.*)\]", text), search
 
 
 def newest(path, prefix):
     """The newest version of a library's symbols that a file needs, such as (2, 34) of GLIBC."""
-    found = re.findall(rf"\b{prefix}_(\d+(?:\.\d+)*)\b", run("readelf", "-VW", path))
+    found = re.findall(rf"\b{prefix}_(\d+(?:\.\d+)*)\b", read_elf(path))
     return max((tuple(map(int, each.split("."))) for each in found), default=())
 
 
