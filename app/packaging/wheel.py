@@ -31,7 +31,8 @@ def project(package):
     with open(os.path.join(package, "pyproject.toml"), encoding="utf-8") as file:
         text = file.read()
     value = lambda key: re.search(rf'^{key} = "([^"]+)"', text, re.MULTILINE)[1]
-    extras = re.findall(r'^(\w+) = \["([^"]+)"\]', text[text.index("[project.optional-dependencies]"):], re.MULTILINE)
+    optional = text.split("[project.optional-dependencies]\n", 1)[1].split("\n[", 1)[0]
+    extras = re.findall(r'^(\w+) = \["([^"]+)"\]', optional, re.MULTILINE)
     about = {key: value(key) for key in ("name", "version", "description", "requires-python")}
     return {**about, "author": re.search(r'^authors = \[\{ name = "([^"]+)"', text, re.MULTILINE)[1]}, extras
 

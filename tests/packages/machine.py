@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Each package on this machine."""
 
+import glob
 import json
 import os
 import re
@@ -160,10 +161,12 @@ class Packages(Trial):
             self.assertIn("pretended GPU", run(program, "devices", env=environment))
 
     @needs("readelf")
-    def test_the_wheel_searches_in_itself_and_its_tag_is_true(self):
+    def test_the_wheel_searches_in_itself_and_its_tag_and_extras_are_true(self):
         folder = self.folder()
         shutil.unpack_archive(self.package("whl"), folder, "zip")
         self.check_search(folder)
+        with open(glob.glob(f"{folder}/*.dist-info/METADATA")[0], encoding="utf-8") as file:
+            self.assertEqual(re.findall(r"^Provides-Extra: (.*)", file.read(), re.MULTILINE), ["run"] + ["cuda"] * ("plugin" in made))
         tag = re.search(r"-none-(.*)\.whl", made["whl"])[1]
         limits = re.match(r"manylinux_(\d+)_(\d+)_", tag)
         if limits:
