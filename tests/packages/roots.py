@@ -74,8 +74,15 @@ class CleanDebian(CleanRoot):
         os.makedirs(given)
         for path in (self.package(kind), *(os.path.join(trial.SOURCE, each) for each in files)):
             shutil.copy(path, given)
-        take = (f"take() {{ timeout {PATIENCE} apt-get install -y -qq --no-install-recommends \"$@\" >/dev/null && return; "
-                f"[ $? != 124 ] || {{ echo 'packages take over {PATIENCE} s to arrive in the root'; exit {LEFT_OUT}; }}; exit 1; }}\n")
+        # The lists may be older than what is there to be had.
+        take = f"""fetch() {{ timeout {PATIENCE} apt-get install -y -qq --no-install-recommends "$@" >/dev/null; }}
+take() {{
+    fetch "$@" && return
+    [ $? != 124 ] || {{ echo 'packages take over {PATIENCE} s to arrive in the root'; exit {LEFT_OUT}; }}
+    timeout 60 apt-get update -qq || {{ echo 'no packages can be had in the root'; exit {LEFT_OUT}; }}
+    fetch "$@" || exit 1
+}}
+"""
         return self.in_root(self.root, given, take + script)
 
     @needs("Xvfb", "xdotool")
