@@ -37,14 +37,31 @@ QString modelText(const Design& design)
              QString::fromStdString(std::string(nameOf(shape.precision()))));
 }
 
+/// What all devices are called, else what their names have in common before a comma: slices of one GPU, as they are
+/// measured, differ in what follows it. Empty where there is neither.
+QString sharedName(const std::vector<DeviceSpec>& devices)
+{
+    const auto allMatch = [&devices](const auto& matches) {
+        return std::all_of(devices.begin(), devices.end(), [&](const DeviceSpec& each) { return matches(each.name); });
+    };
+    std::string name = devices.front().name;
+    if (allMatch([&](const std::string& each) { return each == name; }))
+        return QString::fromStdString(name);
+    for (std::size_t comma = name.rfind(", "); comma != std::string::npos; comma = name.rfind(", ")) {
+        name.resize(comma);
+        if (allMatch([&](const std::string& each) { return each.starts_with(name + ", "); }))
+            return QString::fromStdString(name);
+    }
+    return {};
+}
+
 QString clusterText(const Design& design)
 {
     const std::vector<DeviceSpec>& devices = design.cluster.devices;
     if (devices.empty())
         return Breadcrumb::tr("%1 devices").arg(design.schedule.devices());
-    const bool alike = std::all_of(devices.begin(), devices.end(),
-                                   [&](const DeviceSpec& device) { return device.name == devices.front().name; });
-    const QString name = QString::fromStdString(alike ? devices.front().name : design.cluster.name);
+    const QString shared = sharedName(devices);
+    const QString name = shared.isEmpty() ? QString::fromStdString(design.cluster.name) : shared;
     const QString text = QStringLiteral("%1 × %2").arg(devices.size()).arg(name);
     return design.cluster.link.name.empty()
                ? text

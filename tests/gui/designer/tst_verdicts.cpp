@@ -3,9 +3,12 @@
 // and what the tips say.
 #include "core/design/redesign.h"
 #include "core/predict/throughput.h"
+#include "core/presets/presets.h"
 #include "gui/designer/baseline.h"
+#include "gui/designer/breadcrumb.h"
 #include "gui/designer/designfiles.h"
 #include "gui/designer/designmenus.h"
+#include "gui/designer/topbar.h"
 #include "gui/trace/recordedruns.h"
 #include "gui/widgets/words.h"
 #include "mainwindowfixture.h"
@@ -210,6 +213,20 @@ private Q_SLOTS:
                  signedPercent((measured - predicted) / predicted));
         fixture.document().clearOverlay();
         QVERIFY(baseline.against() == Baseline::Against::LastEdit);
+    }
+
+    void aRecordingOfAGpuNamesIt()
+    {
+        Fixture fixture;
+        const std::string path = PresetLibrary().directory() + "/experiments/gpu/h100/1f1b-four-slices.db";
+        QVERIFY(fixture.window.files().openFile(QString::fromStdString(path)));
+        const Breadcrumb& crumbs = fixture.window.topBar().breadcrumb();
+        QVERIFY2(crumbs.text(Breadcrumb::Cluster).startsWith(QStringLiteral("4 × GPU 0 (NVIDIA H100")),
+                 qPrintable(crumbs.text(Breadcrumb::Cluster)));
+        QVERIFY(crumbs.text(Breadcrumb::Cluster).contains(QStringLiteral("32 multiprocessors")));
+        QVERIFY(!crumbs.text(Breadcrumb::Cluster).contains(QStringLiteral("device 0"))); // one of the four
+        for (int device = 0; device < 4; ++device)
+            QCOMPARE(deviceLabel(fixture.document().design(), device), QStringLiteral("GPU %1").arg(device));
     }
 
 private:
