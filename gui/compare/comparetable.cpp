@@ -30,51 +30,60 @@ namespace {
 struct Row {
     QString name, definition;
     std::function<std::optional<double>(const ComparedSchedule&)> value;
-    QString (*text)(double);
-    QString (*difference)(double now, double reference);
+    QString (*text)(double value, double largest); ///< a size in the unit of the row's largest
+    QString (*difference)(double now, double reference, double largest);
     int better = -1; ///< -1: less is better, +1: more is better
 };
 
-QString duration(double value)
+QString duration(double value, double)
 {
     return durationText(static_cast<Nanoseconds>(value));
 }
-QString size(double value)
+QString size(double value, double largest)
 {
-    return sizeText(static_cast<Bytes>(value));
+    return sizeAmong(static_cast<Bytes>(value), static_cast<Bytes>(largest));
 }
-QString tokens(double value)
+QString share(double value, double)
+{
+    return percentText(value);
+}
+QString multiple(double value, double)
+{
+    return multipleText(value);
+}
+QString tokens(double value, double)
 {
     return QObject::tr("%1 tok/s").arg(rateText(value));
 }
-QString count(double value)
+QString count(double value, double)
 {
     return QLocale(QLocale::English).toString(static_cast<qlonglong>(value));
 }
 
-QString relative(double now, double reference)
+QString relative(double now, double reference, double)
 {
     return reference != 0 ? signedPercent((now - reference) / reference) : QString();
 }
-QString points(double now, double reference)
+QString points(double now, double reference, double)
 {
     return signedPoints(now - reference);
 }
-QString sizeDifference(double now, double reference)
+QString sizeDifference(double now, double reference, double largest)
 {
-    return signedSize(static_cast<Bytes>(now) - static_cast<Bytes>(reference));
+    return signedSizeAmong(static_cast<Bytes>(now) - static_cast<Bytes>(reference), static_cast<Bytes>(largest));
 }
-QString multipleDifference(double now, double reference)
+QString multipleDifference(double now, double reference, double)
 {
     if (now == reference)
         return QObject::tr("unchanged");
     return (now > reference ? QStringLiteral("+") : QStringLiteral("\u2212")) + multipleText(std::abs(now - reference));
 }
-QString countDifference(double now, double reference)
+QString countDifference(double now, double reference, double largest)
 {
     if (now == reference)
         return QObject::tr("unchanged");
-    return (now > reference ? QStringLiteral("+") : QStringLiteral("\u2212")) + count(std::abs(now - reference));
+    return (now > reference ? QStringLiteral("+") : QStringLiteral("\u2212"))
+           + count(std::abs(now - reference), largest);
 }
 
 using AllCosts = std::map<const Prediction*, StepCosts>;
@@ -152,8 +161,7 @@ std::vector<Row> rowsFor(const std::vector<ComparedSchedule>& schedules, const N
     };
     for (const BubbleRate& rate : bubbleRates)
         rows.push_back({QString::fromUtf8(rate.name), QString::fromStdString(describe(rate)),
-                        ofMetrics([value = rate.value](const Metrics& m) { return m.*value; }), percentText, points,
-                        -1});
+                        ofMetrics([value = rate.value](const Metrics& m) { return m.*value; }), share, points, -1});
     rows.push_back({QObject::tr("live activations"), QObject::tr("Most of any device, in microbatches on one device"),
                     ofMetrics([](const Metrics& m) {
                         double most = 0;
@@ -161,7 +169,7 @@ std::vector<Row> rowsFor(const std::vector<ComparedSchedule>& schedules, const N
                             most = std::max(most, device.peakActivations);
                         return most;
                     }),
-                    multipleText, multipleDifference, -1});
+                    multiple, multipleDifference, -1});
     rows.push_back({QObject::tr("throughput"), QObject::tr("Tokens of one step over the makespan"),
                     [](const ComparedSchedule& s) -> std::optional<double> {
                         const double rate =
@@ -238,6 +246,14 @@ protected:
     }
 };
 
+double largestOf(const Row& row, const std::vector<ComparedSchedule>& schedules)
+{
+    double largest = 0;
+    for (const ComparedSchedule& schedule : schedules)
+        largest = std::max(largest, row.value(schedule).value_or(0));
+    return largest;
+}
+
 /// Pads a difference to `length`, so that the values before it align in a column.
 QString padded(const QString& difference, qsizetype length)
 {
@@ -291,23 +307,27 @@ void fillCompareTable(QTableWidget& table, const std::vector<ComparedSchedule>& 
     }
     static_cast<CompareTable&>(table).fit();
     std::vector<qsizetype> longest(schedules.size(), 0);
-    for (const Row& row : rows)
+    for (const Row& row : rows) {
+        const double largest = largestOf(row, schedules);
         for (std::size_t column = 1; column < schedules.size(); ++column)
             if (const auto value = row.value(schedules[column]), reference = row.value(schedules.front());
                 value && reference)
-                longest[column] = std::max(longest[column], row.difference(*value, *reference).size());
+                longest[column] = std::max(longest[column], row.difference(*value, *reference, largest).size());
+    }
     for (int r = 0; r < table.rowCount(); ++r) {
         const Row& row = rows[r];
         auto* name = new QTableWidgetItem(row.name);
         name->setToolTip(row.definition);
         table.setVerticalHeaderItem(r, name);
         const std::optional<double> reference = row.value(schedules.front());
+        const double largest = largestOf(row, schedules);
         for (int column = 0; column < table.columnCount(); ++column) {
             const std::optional<double> value = row.value(schedules[column]);
-            QString text = value ? row.text(*value) : QStringLiteral("–");
+            QString text = value ? row.text(*value, largest) : QStringLiteral("–");
             QColor color = theme.text;
             if (column > 0)
-                text += padded(value && reference ? row.difference(*value, *reference) : QString(), longest[column]);
+                text += padded(value && reference ? row.difference(*value, *reference, largest) : QString(),
+                               longest[column]);
             if (column > 0 && value && reference) {
                 color = *value == *reference                     ? theme.dim
                         : (*value - *reference) * row.better > 0 ? theme.good

@@ -112,11 +112,15 @@ void DiagnosticList::showRemedies()
                                                      "more devices, smaller microbatches or a smaller model")
                                                 : tr("It fits after one of these; undo takes it back"));
     const Nanoseconds now = m_document.prediction() ? m_document.prediction()->metrics.makespan : 0;
+    Bytes largest = 0;
+    for (const MemoryRemedy& remedy : remedies)
+        largest = std::max(largest, remedy.peak);
     for (std::size_t i = 0; i < remedies.size(); ++i) {
         const double change = now > 0 ? double(remedies[i].makespan - now) / double(now) : 0;
-        auto* button = new QPushButton(
-            tr("%1: step %2, peak %3").arg(nameOf(remedies[i]), signedPercent(change), sizeText(remedies[i].peak)),
-            this);
+        auto* button =
+            new QPushButton(tr("%1: step %2, peak %3")
+                                .arg(nameOf(remedies[i]), signedPercent(change), sizeAmong(remedies[i].peak, largest)),
+                            this);
         button->setAutoDefault(false);
         connect(button, &QPushButton::clicked, this, [this, i] {
             const MemoryRemedy taken = m_findings.remedies().at(i); // the list goes with the design

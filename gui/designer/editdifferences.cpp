@@ -184,6 +184,7 @@ void EditDifferences::refresh()
     }
     const bool known = before.peaks.size() == after.idle.size() && after.peaks.size() == after.idle.size();
     const bool anyPeak = known && after.highestPeak() + before.highestPeak() > 0; // else the design has no sizes
+    const Bytes largest = std::max(before.highestPeak(), after.highestPeak());
     std::vector<Row> rows;
     for (std::size_t d = 0; d < after.idle.size(); ++d) {
         const double idle = double(after.idle[d] - before.idle[d]);
@@ -191,7 +192,7 @@ void EditDifferences::refresh()
         if (idle == 0 && peak == 0)
             continue;
         rows.push_back({static_cast<int>(d), changeText(durationText(before.idle[d]), durationText(after.idle[d])),
-                        anyPeak  ? changeText(sizeText(before.peaks[d]), sizeText(after.peaks[d]))
+                        anyPeak  ? changeText(sizeAmong(before.peaks[d], largest), sizeAmong(after.peaks[d], largest))
                         : !known ? pendingPeak(*pair)
                                  : QString(),
                         lessIsGood(idle), lessIsGood(peak),

@@ -290,7 +290,7 @@ void FamilyList::showRow(std::size_t family)
                    .arg(numbers(shown), numbers(*known));
     showNumbers(*item, shown);
     if (const Bytes limit = limitOf(m_document.design()); standingOf(shown, limit) == Standing::Over)
-        tip += tr("\nIts peak is above the limit of %1.").arg(sizeText(limit));
+        tip += tr("\nIts peak is above the limit of %1.").arg(sizeBeside(limit, *shown.peakBytes));
     for (int column = Title; column <= Memory; ++column)
         item->setToolTip(column, tip);
     item->setFlags(shown.possible ? Qt::ItemIsEnabled | Qt::ItemIsSelectable : Qt::ItemIsSelectable);

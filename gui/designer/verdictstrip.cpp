@@ -36,15 +36,6 @@ QString bubbleTip(const Sided& sided)
     return tip;
 }
 
-/// "89.7 of 141 GiB"; where the units differ each has its own.
-QString ofLimit(QString peak, const QString& limit)
-{
-    const QString unit = limit.mid(limit.indexOf(QChar(0x00A0)));
-    if (peak.endsWith(unit))
-        peak.chop(unit.size());
-    return VerdictStrip::tr("%1 of %2").arg(peak, limit);
-}
-
 } // namespace
 
 VerdictStrip::VerdictStrip(Baseline& baseline, QWidget* sides, QWidget* parent)
@@ -151,7 +142,8 @@ void VerdictStrip::refreshChanges()
     }; // smaller values are written as 0.0
     showChange(Step, signedPercent(changes.makespan), worthSaying(changes.makespan), true);
     showChange(Bubble, signedPoints(changes.bubble), worthSaying(changes.bubble), true);
-    showChange(Peak, signedSize(changes.peak), static_cast<double>(changes.peak), true);
+    showChange(Peak, signedSizeAmong(changes.peak, std::max(m_peak, std::abs(changes.peak))),
+               static_cast<double>(changes.peak), true);
     showChange(Throughput, signedPercent(changes.throughput), worthSaying(changes.throughput), false);
     showChange(Mfu, signedPoints(changes.utilization), worthSaying(changes.utilization), false);
     m_against->setText(
@@ -178,6 +170,7 @@ void VerdictStrip::showDesign(const Design& design, const Prediction* prediction
     m_side = side = overlay ? side : Side::Predicted;
     const QString dash = QStringLiteral("–");
     m_cells[Peak].name->setText(tr("Peak"));
+    m_peak = 0;
     if (!prediction) {
         for (const Verdict verdict : {Step, Bubble, Peak, Throughput, Mfu})
             set(verdict, dash, tr("No prediction: the placed blocks cannot run"));
@@ -231,7 +224,7 @@ void VerdictStrip::showDesign(const Design& design, const Prediction* prediction
                   .arg(sideName(side), source)
         : complete ? tr("The design has no model, or a device without a peak rate")
                    : unfinished);
-    fit();
+    refreshChanges(); // the peak's is in its unit
 }
 
 void VerdictStrip::showPeak(const Design& design, const Metrics& metrics, const Document::Overlay* overlay, Side side,
@@ -261,9 +254,12 @@ void VerdictStrip::showPeak(const Design& design, const Metrics& metrics, const 
                                 : metrics.devices[device].peakBytes;
     const Bytes limit = device < std::ssize(design.cluster.devices) ? design.cluster.devices[device].memory : 0;
     const Bytes shown = side == Side::Predicted ? predicted : measured.value_or(0);
-    const QString peak =
-        sidedText(side, pending ? pending->words : sizeText(predicted), measured ? sizeText(*measured) : QString());
-    set(Peak, limit > 0 && side != Side::Both ? ofLimit(peak, sizeText(limit)) : peak,
+    const bool known = side == Side::Predicted || measured;
+    m_peak = side == Side::Both ? std::max(shown, predicted) : shown;
+    const QString peak = pending && side == Side::Both              ? pairText(pending->words, sizeText(shown))
+                         : limit > 0 && side != Side::Both && known ? ofWhole(shown, limit)
+                                                                    : sidedSizes(side, predicted, measured);
+    set(Peak, peak,
         tr("Highest memory of any device, %1: weights, optimizer state, activations and buffers.\n%2 of activations in "
            "units of one "
            "microbatch on one device, predicted.\n%3%4")

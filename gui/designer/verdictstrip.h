@@ -56,6 +56,7 @@ private:
     std::array<Cell, verdictCount> m_cells;
     QToolButton* m_against;
     Side m_side = Side::Predicted;
+    Bytes m_peak = 0; ///< the largest shown; 0: none
 };
 
 } // namespace pipewright

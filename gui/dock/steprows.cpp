@@ -53,6 +53,7 @@ struct Transfers {
     std::shared_ptr<const Prediction> prediction;
     std::shared_ptr<const Design> design;
     std::vector<TaskId> tasks;
+    Bytes largest = 0; ///< that one of them moves: gives the unit
 
     const Task& task(std::size_t row) const { return prediction->program.tasks[tasks[row]]; }
     /// Nothing where the prediction does not keep what is moved.
@@ -112,6 +113,8 @@ StepRows transferRows(const Document& document)
     for (TaskId task = 0; task < program.tasks.size(); ++task)
         if (program.tasks[task].kind == TaskKind::Transfer)
             transfers->tasks.push_back(task);
+    for (std::size_t row = 0; row < transfers->tasks.size(); ++row)
+        transfers->largest = std::max(transfers->largest, transfers->bytes(row).value_or(0));
     StepRows rows;
     rows.count = transfers->tasks.size();
     rows.held = transfers;
@@ -140,7 +143,7 @@ StepRows transferRows(const Document& document)
     rows.columns.push_back({words("size"), words("Predicted from the model's shapes"),
                             [of](std::size_t row, const Timeline&) {
                                 const std::optional<Bytes> bytes = of->bytes(row);
-                                return bytes ? sizeText(*bytes) : QStringLiteral("–");
+                                return bytes ? sizeAmong(*bytes, of->largest) : QStringLiteral("–");
                             },
                             [of](std::size_t row, const Timeline&) { return double(of->bytes(row).value_or(-1)); }});
     rows.columns.push_back(timeColumn("takes", "From its beginning to its end",

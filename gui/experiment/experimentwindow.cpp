@@ -147,8 +147,11 @@ void ExperimentWindow::refreshCosts()
     if (!m_made)
         return;
     std::vector<std::vector<ValueCell>> rows;
+    std::vector<StepCosts> known(static_cast<std::size_t>(m_policies->count()));
+    Bytes largest = 0; // gives the unit of all of them
     for (int row = 0; row < m_policies->count(); ++row) {
         const QString name = m_policies->item(row)->text();
+        rows.push_back({{name, false, {}, false}});
         try {
             std::shared_ptr<const Prediction> made;
             const Prediction* prediction = m_document.prediction();
@@ -158,22 +161,23 @@ void ExperimentWindow::refreshCosts()
             }
             if (prediction == nullptr)
                 throw Error("schedule", "there is no prediction of it", "resolve its conflicts");
-            const StepCosts costs = stepCosts(prediction->program, prediction->timeline);
-            rows.push_back({{name, false, {}, false},
-                            {QString::number(costs.devices)},
-                            {sizeText(costs.activations)},
-                            {sizeText(costs.allActivations)},
-                            {sizeText(costs.parameters)},
-                            {sizeText(costs.gradientTraffic)},
-                            {sizeText(costs.weightTraffic)},
-                            {sizeText(costs.boundaryTraffic)},
-                            {QString::number(costs.transfersInRow)}});
+            const StepCosts costs = known[row] = stepCosts(prediction->program, prediction->timeline);
+            largest = std::max({largest, costs.activations, costs.allActivations, costs.parameters,
+                                costs.gradientTraffic, costs.weightTraffic, costs.boundaryTraffic});
         } catch (const Error& error) {
-            std::vector<ValueCell> cells(static_cast<std::size_t>(m_costs->columnCount()),
-                                         ValueCell{QStringLiteral("–")});
-            cells.front() = {name, false, proseText(error), false};
-            rows.push_back(std::move(cells));
+            rows.back().front().tip = proseText(error);
+            rows.back().resize(static_cast<std::size_t>(m_costs->columnCount()), ValueCell{QStringLiteral("–")});
         }
+    }
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+        if (rows[row].size() > 1)
+            continue; // it has none
+        const StepCosts& costs = known[row];
+        rows[row].push_back({QString::number(costs.devices)});
+        for (const Bytes size : {costs.activations, costs.allActivations, costs.parameters, costs.gradientTraffic,
+                                 costs.weightTraffic, costs.boundaryTraffic})
+            rows[row].push_back({sizeAmong(size, largest)});
+        rows[row].push_back({QString::number(costs.transfersInRow)});
     }
     m_costs->setRows(rows);
 }
@@ -193,6 +197,9 @@ void ExperimentWindow::refreshLesson()
     }
     const QString name = row >= 0 ? m_policies->item(row)->text() : QString();
     m_filling = true;
+    Bytes largest = 0;
+    for (const StageLesson& lesson : lessons)
+        largest = std::max(largest, lesson.weights.bytes);
     std::vector<std::vector<ValueCell>> rows;
     for (const StageLesson& lesson : lessons)
         rows.push_back({{QString::number(lesson.weights.stage)},
@@ -200,7 +207,7 @@ void ExperimentWindow::refreshLesson()
                         {QString::number(lesson.weights.forwardSteps)},
                         {QString::number(lesson.weights.versions)},
                         {QString::number(lesson.weights.copies)},
-                        {sizeText(lesson.weights.bytes)},
+                        {sizeAmong(lesson.weights.bytes, largest)},
                         {rateOf(lesson.stableRate), false, {}, true, m_rate->value() > lesson.stableRate}});
     m_stages->setRows(rows);
     m_filling = false;
@@ -322,8 +329,12 @@ void ExperimentWindow::end(bool cancelled, const QString& reason)
 
 void ExperimentWindow::refreshResults()
 {
+    const std::vector<ExperimentSummary> lines = summarise(m_runs);
+    Bytes largest = 0;
+    for (const ExperimentSummary& line : lines)
+        largest = std::max({largest, line.peakBytes, line.predictedPeakBytes});
     std::vector<std::vector<ValueCell>> rows;
-    for (const ExperimentSummary& line : summarise(m_runs))
+    for (const ExperimentSummary& line : lines)
         rows.push_back({{QString::fromStdString(line.name), false, QString::fromStdString(line.rule), false},
                         {lossText(line.finalLoss, line.seeds)},
                         {line.heldBack ? lossText(line.heldBackLoss, line.seeds) : QStringLiteral("–")},
@@ -334,7 +345,8 @@ void ExperimentWindow::refreshResults()
                         {numbersText(line.staleness)},
                         {numbersText(line.copies)},
                         {QString::number(line.updatesPerSecond.mean, 'f', 1)},
-                        {sizeText(line.peakBytes), false, tr("predicted: %1").arg(sizeText(line.predictedPeakBytes))}});
+                        {sizeAmong(line.peakBytes, largest), false,
+                         tr("predicted: %1").arg(sizeAmong(line.predictedPeakBytes, largest))}});
     m_results->setRows(rows);
 }
 

@@ -74,13 +74,18 @@ std::vector<Fact> blockFacts(const Document& document, const BlockAnswers& answe
     const Nanoseconds spare = slack(prediction.program, prediction.timeline)[task];
     facts.push_back({ofPrediction(factWords("slack")), spare == 0 ? factWords("0 critical") : durationText(spare),
                      factWords("How much later it could end without a later makespan"), Tone::Plain});
+    const std::size_t feeds = std::min<std::size_t>(answers.feeds.size(), 2);
+    Bytes largest = std::max(answers.keptUntil ? answers.kept : 0, answers.freed); // gives the unit
+    for (std::size_t i = 0; i < feeds; ++i)
+        largest = std::max(largest, answers.feeds[i].bytes);
     if (answers.keptUntil)
         facts.push_back(
-            {ofPrediction(factWords("keeps until %1").arg(blockText(*answers.keptUntil))), sizeText(answers.kept),
+            {ofPrediction(factWords("keeps until %1").arg(blockText(*answers.keptUntil))),
+             sizeAmong(answers.kept, largest),
              factWords("Bytes that it saves on its device for the backwards to come, until the last of them"),
              Tone::Plain});
     if (answers.freed > 0)
-        facts.push_back({ofPrediction(factWords("frees")), sizeText(answers.freed),
+        facts.push_back({ofPrediction(factWords("frees")), sizeAmong(answers.freed, largest),
                          factWords("Bytes released on its device right after it"), Tone::Plain});
     const Task& of = prediction.program.tasks[task];
     if (makesInputGrad(of.op) && document.design().schedule.recomputeOf(of.stage).insideBackward())
@@ -89,11 +94,11 @@ std::vector<Fact> blockFacts(const Document& document, const BlockAnswers& answe
                          factWords("So much of it makes activations again, layer by layer, which its forward did not "
                                    "keep"),
                          Tone::Plain});
-    for (std::size_t i = 0; i < answers.feeds.size() && i < 2; ++i) {
+    for (std::size_t i = 0; i < feeds; ++i) {
         const Feed& feed = answers.feeds[i];
         facts.push_back(
             {i == 0 ? factWords("sends to") : factWords("and to"),
-             QStringLiteral("%1, %2").arg(deviceLabel(document.design(), feed.device), sizeText(feed.bytes)),
+             QStringLiteral("%1, %2").arg(deviceLabel(document.design(), feed.device), sizeAmong(feed.bytes, largest)),
              factWords("Transfer inferred from the data it makes"), Tone::Plain});
     }
     facts.push_back(

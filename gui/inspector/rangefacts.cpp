@@ -130,12 +130,12 @@ void RangeFacts::refresh()
     const int fullest = shown.fullest() >= 0 ? shown.fullest() : predicted.fullest();
     if (fullest >= 0) {
         const auto peak = [fullest](const RangeStatistics& of) {
-            return fullest < std::ssize(of.devices) && of.devices[fullest].peak ? sizeText(*of.devices[fullest].peak)
-                                                                                : QString();
+            return fullest < std::ssize(of.devices) ? of.devices[fullest].peak : std::nullopt;
         };
-        add(tr("peak"), peak(predicted), peak(measured),
-            tr("Highest memory of any device in the range, of %1").arg(deviceLabel(document.design(), fullest)));
-        facts.back().value += QStringLiteral(" %1").arg(deviceLabel(document.design(), fullest));
+        const QString device = deviceLabel(document.design(), fullest);
+        facts.push_back(
+            {tr("peak"), QStringLiteral("%1 %2").arg(sidedSizes(side, peak(predicted), peak(measured)), device),
+             tr("Highest memory of any device in the range, of %1, %2").arg(device, sideName(side)), Tone::Plain});
     }
     m_facts->setFacts(facts);
 }

@@ -55,7 +55,7 @@ QSize MemoryBars::sizeHint() const
 QString MemoryBars::label(int device) const
 {
     const DeviceMemory& memory = m_devices[device];
-    return memory.limit > 0 ? tr("%1 of %2").arg(sizeText(memory.peak), sizeText(memory.limit)) : sizeText(memory.peak);
+    return memory.limit > 0 ? ofWhole(memory.peak, memory.limit) : sizeText(memory.peak);
 }
 
 void MemoryBars::refresh()
@@ -127,7 +127,7 @@ bool MemoryBars::event(QEvent* event)
     QStringList lines{
         tr("%1 at its peak, %2 into the step").arg(m_names[device], durationText(m_devices[device].time))};
     for (const MemoryKind& kind : kinds())
-        lines << tr("%1 %2").arg(kind.name, sizeText(m_devices[device].*kind.bytes));
+        lines << tr("%1 %2").arg(kind.name, sizeAmong(m_devices[device].*kind.bytes, m_devices[device].peak));
     QToolTip::showText(help->globalPos(), lines.join(QLatin1Char('\n')), this);
     return true;
 }

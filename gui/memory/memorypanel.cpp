@@ -99,7 +99,7 @@ QStringList MemoryPanel::kindTexts() const
 {
     QStringList texts;
     for (const MemoryKind& kind : shownKinds())
-        texts.prepend(QStringLiteral("%1 %2").arg(kind.name, sizeText((*m_memory).*kind.bytes)));
+        texts.prepend(QStringLiteral("%1 %2").arg(kind.name, sizeAmong((*m_memory).*kind.bytes, m_memory->peak)));
     return texts;
 }
 
@@ -222,25 +222,28 @@ QString MemoryPanel::valueAt(QPointF position) const
     if (m_side == Side::Predicted && device.filled.empty())
         return {};                                                     // the memory of the members is not known
     const double time = m_axis.timeAt(std::floor(position.x()) + 0.5); // the middle of the pixel, as in the lanes
-    const auto text = [time](const StepCurve& curve) {
-        return curve.empty() ? QString() : sizeText(curve.valueAt(time));
+    const auto bytes = [time](const StepCurve& curve) {
+        return curve.empty() ? std::nullopt : std::optional(curve.valueAt(time));
     };
+    const std::optional<Bytes> filled = bytes(device.filled), outlined = bytes(device.outlined);
     const QString at = durationText(std::max<Nanoseconds>(0, std::llround(time)));
     if (m_comparesDrag && m_side == Side::Predicted)
         return tr("%1 at %2: %3 if dropped here, now %4")
-            .arg(device.name, at, text(device.filled), text(device.outlined));
-    const QString value = m_side == Side::Both ? sidedText(m_side, text(device.outlined), text(device.filled))
-                                               : sidedText(m_side, text(device.filled), text(device.filled));
+            .arg(device.name, at, filled ? sizeBeside(*filled, outlined.value_or(*filled)) : QString(),
+                 outlined ? sizeBeside(*outlined, filled.value_or(*outlined)) : QString());
+    const QString value = sidedSizes(m_side, m_side == Side::Both ? outlined : filled, filled);
     return tr("%1 at %2: %3, %4").arg(device.name, at, value, sideName(m_side));
 }
 
 QString MemoryPanel::peakText(int index, bool both) const
 {
     const MemoryOfDevice& device = m_devices[index];
-    const auto text = [](const StepCurve& curve) { return curve.empty() ? QString() : sizeText(curve.peak().bytes); };
+    const auto bytes = [](const StepCurve& curve) {
+        return curve.empty() ? std::nullopt : std::optional(curve.peak().bytes);
+    };
     if (m_side == Side::Both && both)
-        return sidedText(m_side, text(device.outlined), text(device.filled));
-    return text(device.filled);
+        return sidedSizes(m_side, bytes(device.outlined), bytes(device.filled));
+    return device.filled.empty() ? QString() : sizeText(device.filled.peak().bytes);
 }
 
 void MemoryPanel::paintEvent(QPaintEvent*)
@@ -413,7 +416,7 @@ bool MemoryPanel::paintKinds(QPainter& painter, const QRectF& area) const
             rest += bytes;
     }
     if (rest > 0)
-        line(named > 0 ? tr("others") : tr("in all"), rows > 1 ? number(rest) : sizeText(rest), nullptr);
+        line(named > 0 ? tr("others") : tr("in all"), rows > 1 ? number(rest) : sizeText(rest, largest), nullptr);
     return true;
 }
 
@@ -431,11 +434,14 @@ void MemoryPanel::paintHeader(QPainter& painter) const
         words = QStringList{value};
     else if (m_recorded)
         words << sideName(m_side);
-    Bytes limit = 0;
-    for (const MemoryOfDevice& device : m_devices)
+    Bytes limit = 0, peak = 0;
+    for (const MemoryOfDevice& device : m_devices) {
         limit = std::max(limit, device.limit);
+        peak = std::max({peak, device.filled.empty() ? 0 : device.filled.peak().bytes,
+                         device.outlined.empty() ? 0 : device.outlined.peak().bytes});
+    }
     if (limit > 0)
-        words << tr("limit %1").arg(sizeText(limit).replace(QLatin1String(".0"), QString()));
+        words << tr("limit %1").arg(peak > 0 ? sizeBeside(limit, peak) : sizeText(limit));
     painter.setFont(Theme::words(TextSize::Small));
     painter.setPen(m_cursor ? theme.text : theme.dim);
     painter.drawText(QRectF(m_axis.left, 4, std::max(0, m_mode->x() - m_axis.left - 8), 16),

@@ -211,17 +211,18 @@ void ModelFields::showPredicted(const Design& design, const Prediction* predicti
                 facts.push_back({tr("peak"), QStringLiteral("…"),
                                  tr("What the members of the groups hold is not known yet"), Tone::Dim});
             else
-                facts.push_back({tr("peak, %1").arg(deviceLabel(design, fullest)), sizeText(peak), source,
+                facts.push_back({tr("peak, %1").arg(deviceLabel(design, fullest)), sizeBeside(peak, limit), source,
                                  limit > 0 && peak > limit ? Tone::Bad : Tone::Plain});
             if (limit > 0)
                 if (const Bytes reserved = design.workload ? reservedBytes(peak, design.workload->shape.framework) : 0;
                     reserved > 0)
-                    facts.push_back({tr("reserved"), sizeText(reserved),
+                    facts.push_back({tr("reserved"), sizeBeside(reserved, limit),
                                      tr("What the framework's allocator takes of the device: %1 of it is not in use")
                                          .arg(percentText(design.workload->shape.framework.cached)),
                                      Tone::Dim});
             if (limit > 0)
-                facts.push_back({tr("of its memory"), sizeText(limit), tr("Of the cluster's description"), Tone::Dim});
+                facts.push_back(
+                    {tr("of its memory"), sizeBeside(limit, peak), tr("Of the cluster's description"), Tone::Dim});
         }
         if (const double tokens = tokensPerSecond(design, metrics.makespan); tokens > 0)
             facts.push_back({tr("throughput"), tr("%1 tok/s").arg(rateText(tokens)), source, Tone::Plain});

@@ -49,13 +49,14 @@ ValueCell words(const QString& text)
 }
 
 /// The optimizer state that the stage's first replica keeps. `memory`: null without a prediction.
-ValueCell optimizerCell(const Design& design, const StageCosts& costs, const StageBytes* memory)
+/// `largest`: of the table, whose unit all its sizes have.
+ValueCell optimizerCell(const Design& design, const StageCosts& costs, const StageBytes* memory, Bytes largest)
 {
     if (!memory || !design.schedule.sharesOptimizer())
-        return {sizeText(costs.optimizerState)};
-    return {sizeText(memory->optimizer), false,
+        return {sizeAmong(costs.optimizerState, largest)};
+    return {sizeAmong(memory->optimizer, largest), false,
             QObject::tr("A share of %1: each of %2 replicas keeps one")
-                .arg(sizeText(costs.optimizerState))
+                .arg(sizeAmong(costs.optimizerState, largest))
                 .arg(design.schedule.replicas())};
 }
 
@@ -97,30 +98,35 @@ void ModelWindow::fillStages()
     MemoryBreakdown memory;
     if (m_document.prediction())
         memory = memoryOf(design, *m_document.prediction(), *m_document.memberPredictor());
+    Bytes largest = 0;
+    for (const StageCosts& costs : design.costs.stages)
+        largest = std::max({largest, costs.parameters, costs.gradients, costs.optimizerState});
+    for (const StageBytes& stage : memory.stages)
+        largest = std::max(largest, stage.activations);
     std::vector<std::vector<ValueCell>> rows;
     for (std::size_t stage = 0; stage < design.costs.stages.size(); ++stage) {
         const StageCosts& costs = design.costs.stages[stage];
         const bool cut = stage < design.layersPerStage.size() && design.layersPerStage.size() > 1 && design.workload;
         const StageBytes* live = stage < memory.stages.size() ? &memory.stages[stage] : nullptr;
-        rows.push_back(
-            {words(QString::number(stage)),
-             words(deviceLabel(design, design.schedule.deviceOfStage[stage])),
-             {stage < design.layersPerStage.size() ? QString::number(design.layersPerStage[stage])
-                                                   : QStringLiteral("–"),
-              cut},
-             {durationText(costs.forward)},
-             {durationText(costs.inputGrad)},
-             {durationText(costs.weightGrad)},
-             {sizeText(costs.parameters)},
-             {sizeText(costs.gradients)},
-             optimizerCell(design, costs, live),
-             {live ? tr("%1 (%2)").arg(sizeText(live->activations)).arg(live->microbatches) : QStringLiteral("–"),
-              false,
-              live ? tr("Saved activations of %1 microbatches at the fullest moment of its device")
-                         .arg(live->microbatches)
-                   : QString()},
-             {QString::fromStdString(nameOf(design.schedule.recomputeOf(int(stage)))), true},
-             {design.schedule.offloads(int(stage)) ? tr("yes") : tr("no"), true}});
+        rows.push_back({words(QString::number(stage)),
+                        words(deviceLabel(design, design.schedule.deviceOfStage[stage])),
+                        {stage < design.layersPerStage.size() ? QString::number(design.layersPerStage[stage])
+                                                              : QStringLiteral("–"),
+                         cut},
+                        {durationText(costs.forward)},
+                        {durationText(costs.inputGrad)},
+                        {durationText(costs.weightGrad)},
+                        {sizeAmong(costs.parameters, largest)},
+                        {sizeAmong(costs.gradients, largest)},
+                        optimizerCell(design, costs, live, largest),
+                        {live ? tr("%1 (%2)").arg(sizeAmong(live->activations, largest)).arg(live->microbatches)
+                              : QStringLiteral("–"),
+                         false,
+                         live ? tr("Saved activations of %1 microbatches at the fullest moment of its device")
+                                    .arg(live->microbatches)
+                              : QString()},
+                        {QString::fromStdString(nameOf(design.schedule.recomputeOf(int(stage)))), true},
+                        {design.schedule.offloads(int(stage)) ? tr("yes") : tr("no"), true}});
     }
     m_zero->setValue(design.schedule.zero, savedByShardedOptimizer(design));
     const std::vector<Recompute>& recompute = design.schedule.recompute;
@@ -142,8 +148,17 @@ void ModelWindow::fillStages()
 void ModelWindow::fillLayers()
 {
     const Design& design = m_document.design();
+    const auto savedOf = [](const Layer& layer) {
+        Bytes saved = 0;
+        for (const SavedTensor& tensor : layer.saved)
+            saved += tensor.bytes();
+        return saved;
+    };
     std::vector<std::vector<ValueCell>> rows;
     if (design.workload) {
+        Bytes largest = 0; // gives the unit
+        for (const Layer& layer : design.workload->layers)
+            largest = std::max({largest, savedOf(layer), layer.outputBytes});
         std::size_t stage = 0,
                     left = design.layersPerStage.empty() ? 0 : static_cast<std::size_t>(design.layersPerStage.front());
         for (const Layer& layer : design.workload->layers) {
@@ -151,9 +166,6 @@ void ModelWindow::fillLayers()
                 left = design.layersPerStage[++stage];
             if (left > 0)
                 --left;
-            Bytes saved = 0;
-            for (const SavedTensor& tensor : layer.saved)
-                saved += tensor.bytes();
             const QString tied = layer.tiedTo.empty() ? QString()
                                                       : tr("%1 of them tied to %2")
                                                             .arg(parametersText(layer.sharedParameters),
@@ -163,8 +175,8 @@ void ModelWindow::fillLayers()
                             {flops(layer.forwardFlops)},
                             {flops(layer.inputGradFlops + layer.weightGradFlops)},
                             {parametersText(layer.parameters), false, tied},
-                            {sizeText(saved)},
-                            {sizeText(layer.outputBytes)}});
+                            {sizeAmong(savedOf(layer), largest)},
+                            {sizeAmong(layer.outputBytes, largest)}});
         }
     }
     m_layers->setRows(rows);

@@ -215,9 +215,8 @@ void PlanDetails::setPlan(const std::shared_ptr<const PlanResult>& result, int p
     }
     const QString source = tr("Predicted, of device %1 at its peak").arg(shown.memory.device);
     facts.push_back({tr("peak"),
-                     shown.memory.limit > 0 ? tr("%1 of %2").arg(sizeText(shown.peak), sizeText(shown.memory.limit))
-                                            : sizeText(shown.peak),
-                     source, Tone::Plain});
+                     shown.memory.limit > 0 ? ofWhole(shown.peak, shown.memory.limit) : sizeText(shown.peak), source,
+                     Tone::Plain});
     for (const MemoryKind& kind : memoryKinds(Theme::of(*this), {&shown.memory, 1}))
         facts.push_back({swatch(kind) + kind.name, sizeText(shown.memory.*kind.bytes, shown.peak), source, Tone::Dim});
     m_facts->setFacts(facts);

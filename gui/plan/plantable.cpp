@@ -191,7 +191,7 @@ void PlanTable::setResult(std::shared_ptr<const PlanResult> result, bool noisy)
         }
         QStringList kinds;
         for (const MemoryKind& kind : memoryKinds(Theme::of(*this), {&plan.memory, 1}))
-            kinds << tr("%1 %2").arg(kind.name, sizeText(plan.memory.*kind.bytes));
+            kinds << tr("%1 %2").arg(kind.name, sizeAmong(plan.memory.*kind.bytes, plan.peak));
         for (ValueCell& cell : rows.back())
             cell.tip = wordsOf(plan.why);
         rows.back()[Peak].tip =

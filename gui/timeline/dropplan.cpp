@@ -168,11 +168,14 @@ QString describeChange(const Design& design, const Prediction& before, const Pre
     const auto [device, grown] = peakChange(devicePeaks(before.metrics), devicePeaks(after.metrics));
     if (device < 0)
         return result + TimelineView::tr(", memory unchanged");
-    result += TimelineView::tr(", peak %1%2 on %3")
-                  .arg(sign(static_cast<double>(grown)), sizeText(std::abs(grown)), deviceLabel(design, device));
     const Bytes limit = device < std::ssize(design.cluster.devices) ? design.cluster.devices[device].memory : 0;
-    if (limit > 0 && after.metrics.devices[device].peakBytes > limit)
-        result += TimelineView::tr(", over its %1").arg(sizeText(limit));
+    const bool over = limit > 0 && after.metrics.devices[device].peakBytes > limit;
+    const Bytes grownBy = std::abs(grown);
+    result += TimelineView::tr(", peak %1%2 on %3")
+                  .arg(sign(static_cast<double>(grown)), over ? sizeBeside(grownBy, limit) : sizeText(grownBy),
+                       deviceLabel(design, device));
+    if (over)
+        result += TimelineView::tr(", over its %1").arg(sizeBeside(limit, grownBy));
     return result;
 }
 

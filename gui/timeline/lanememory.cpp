@@ -35,12 +35,12 @@ QString LaneMemory::valueAt(int device, double time) const
     if (device < 0 || device >= std::ssize(m_devices) || m_devices[device].filled.empty())
         return {};
     const MemoryOfDevice& of = m_devices[device];
-    const auto text = [time](const StepCurve& curve) {
-        return curve.empty() ? QString() : sizeText(curve.valueAt(time));
+    const auto bytes = [time](const StepCurve& curve) {
+        return curve.empty() ? std::nullopt : std::optional(curve.valueAt(time));
     };
     return QCoreApplication::translate("TimelineView", "%1 at %2: %3, %4")
         .arg(of.name, durationText(std::max<Nanoseconds>(0, std::llround(time))),
-             m_side == Side::Both ? sidedText(m_side, text(of.outlined), text(of.filled)) : text(of.filled),
+             sidedSizes(m_side, bytes(m_side == Side::Both ? of.outlined : of.filled), bytes(of.filled)),
              sideName(m_side));
 }
 

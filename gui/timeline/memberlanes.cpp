@@ -252,6 +252,9 @@ void MemberLanes::paint(QPainter& painter, int device, const QRectF& area, const
         return;
     }
     const std::vector<MemberForecast::Member>& group = known->ofDevice[device];
+    Bytes largest = 0;
+    for (const MemberForecast::Member& member : group)
+        largest = std::max(largest, member.peakBytes);
     for (int m = 0; m < static_cast<int>(group.size()); ++m) {
         const MemberForecast::Member& member = group[m];
         const QRectF label = row(device, area, m);
@@ -263,7 +266,7 @@ void MemberLanes::paint(QPainter& painter, int device, const QRectF& area, const
                          QStringLiteral("%1 · %2\u00a0%").arg(m).arg(percent));
         painter.setPen(theme.dim);
         painter.drawText(QRectF(14, label.top(), axis.left - 20, label.height()), Qt::AlignVCenter | Qt::AlignRight,
-                         sizeText(member.peakBytes));
+                         sizeAmong(member.peakBytes, largest));
     }
     painter.setClipRect(QRectF(axis.left, area.top(), axis.width, area.height()), Qt::IntersectClip);
     if (measured)

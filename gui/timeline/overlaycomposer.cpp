@@ -255,20 +255,21 @@ void OverlayComposer::addCrosshair(OverlayContent& content) const
 QString OverlayComposer::liveAt(Nanoseconds time, int device) const
 {
     // Live memory is the last sample up to that time. The samples of a recording are used when it has any.
-    const auto textOf = [&](const Timeline* timeline) {
+    const auto bytesOf = [&](const Timeline* timeline) -> std::optional<Bytes> {
         if (!timeline || device >= std::ssize(timeline->memory) || timeline->memory[device].empty())
-            return QString();
+            return std::nullopt;
         const std::vector<MemorySample>& samples = timeline->memory[device];
         const auto next = std::upper_bound(samples.begin(), samples.end(), time,
                                            [](Nanoseconds t, const MemorySample& s) { return t < s.time; });
-        return sizeText(next == samples.begin() ? samples.front().bytes : std::prev(next)->bytes);
+        return next == samples.begin() ? samples.front().bytes : std::prev(next)->bytes;
     };
     const Document::Overlay* trace = m.document.overlay();
-    const QString predicted = textOf(m.document.prediction() ? &m.document.prediction()->timeline : nullptr);
+    const std::optional<Bytes> predicted =
+        bytesOf(m.document.prediction() ? &m.document.prediction()->timeline : nullptr);
     if (trace)
         return tr("%1 live, %2")
-            .arg(sidedText(m.shown.side(), predicted, textOf(&trace->measured)), sideName(m.shown.side()));
-    return predicted.isEmpty() ? QString() : tr("%1 live").arg(predicted);
+            .arg(sidedSizes(m.shown.side(), predicted, bytesOf(&trace->measured)), sideName(m.shown.side()));
+    return predicted ? tr("%1 live").arg(sizeText(*predicted)) : QString();
 }
 
 } // namespace pipewright

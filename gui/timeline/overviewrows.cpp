@@ -90,9 +90,7 @@ QString OverviewRows::textAt(int y) const
                            std::optional<Bytes> measuredPeak) {
         return QCoreApplication::translate("OverviewRows", "busy %1 · peak %2, %3")
             .arg(sidedText(side, percentText(predictedBusy), percentText(measuredBusy)),
-                 sidedText(side, predictedPeak ? sizeText(*predictedPeak) : QString(),
-                           measuredPeak ? sizeText(*measuredPeak) : QString()),
-                 sideName(side));
+                 sidedSizes(side, predictedPeak, measuredPeak), sideName(side));
     };
     const Numbers predicted = numbers(row, false), measured = numbers(row, true);
     QString text = QCoreApplication::translate("OverviewRows", "%1 · %2")

@@ -103,38 +103,6 @@ double resolutionOf(const LaneBlock& block)
     return static_cast<double>(block.runsUntil() - block.runsFrom()) / 100;
 }
 
-/// Before the unit: a space of whatever kind.
-qsizetype spaceIn(const QString& size)
-{
-    return std::find_if(size.cbegin(), size.cend(), [](QChar c) { return c.isSpace(); }) - size.cbegin();
-}
-
-/// "68.8 / 80 GiB", "77.6 → 0.775 GiB": one unit for both, taken from the other, unless too little is left of it.
-QString inUnitOf(Bytes value, const QString& other)
-{
-    const QString own = sizeText(value), unit = other.mid(spaceIn(other));
-    if (own.endsWith(unit))
-        return own.left(own.size() - unit.size());
-    constexpr double leastShare = 0.05;
-    double size = 1;
-    for (const char* each : {"B", "KiB", "MiB", "GiB", "TiB"}) {
-        if (const double units = static_cast<double>(value) / size;
-            unit.mid(1) == QLatin1String(each) && units >= leastShare)
-            return units < 1 ? QString::number(units, 'g', 3) : QString::number(units, 'f', 0);
-        size *= 1024;
-    }
-    return own;
-}
-
-/// The larger one gives the unit.
-QString pairOfSizes(Bytes predicted, Bytes measured)
-{
-    const QString larger = sizeText(std::max(predicted, measured)), unit = larger.mid(spaceIn(larger));
-    const QString first = inUnitOf(predicted, larger), second = inUnitOf(measured, larger);
-    const bool shared = !first.endsWith(QLatin1Char('B')) && !second.endsWith(QLatin1Char('B'));
-    return shared ? pairText(first, second) + unit : pairText(sizeText(predicted), sizeText(measured));
-}
-
 } // namespace
 
 std::vector<LaneHeader> laneHeaders(const Design& design, const Prediction* prediction, const Comparison* recording,
@@ -178,12 +146,9 @@ std::vector<LaneHeader> laneHeaders(const Design& design, const Prediction* pred
         const Bytes peak = recordedPeak(device).value_or(metrics.peakBytes);
         const Bytes limit = device < std::ssize(design.cluster.devices) ? design.cluster.devices[device].memory : 0;
         if (limit > 0 && largestPeak > 0) {
-            QString limitText = sizeText(limit);
-            if (const qsizetype space = spaceIn(limitText); limitText.left(space).endsWith(QLatin1String(".0")))
-                limitText.remove(space - 2, 2); // "80 GiB": limits are round numbers
             header.fill = static_cast<double>(peak) / static_cast<double>(limit);
             header.over = peak > limit;
-            header.memory = QStringLiteral("%1 / %2").arg(inUnitOf(peak, limitText), limitText);
+            header.memory = ofWhole(peak, limit, QStringLiteral("%1 / %2"));
         } else if (largestPeak > 0) {
             header.fill = static_cast<double>(peak) / static_cast<double>(largestPeak);
             header.memory = tr("peak %1").arg(sizeText(peak));
@@ -311,14 +276,10 @@ QString blockToolTip(const Design& design, const BlockFacts& facts)
             *facts.slack == 0 ? tr("none, critical") : durationText(*facts.slack));
     if (block.stage >= 0 && block.stage < std::ssize(design.costs.stages)) {
         const StageCosts& costs = design.costs.stages[block.stage];
-        const auto bytes = [&row](const QString& name, Bytes value) {
+        std::vector<std::pair<QString, Bytes>> sizes;
+        const auto bytes = [&sizes](const QString& name, Bytes value) {
             if (value > 0)
-                row(name, sizeText(value));
-        };
-        const auto recomputes = [&] {
-            if (design.schedule.recomputeOf(block.stage).insideBackward())
-                row(tr("recomputes"), tr("%1 of its time, in %2")
-                                          .arg(durationText(costs.recompute), sizeText(costs.workspace(block.op))));
+                sizes.emplace_back(name, value);
         };
         const bool last = block.stage + 1 == design.schedule.stages();
         switch (block.op) {
@@ -329,12 +290,10 @@ QString blockToolTip(const Design& design, const BlockFacts& facts)
             bytes(tr("hands on"), last ? 0 : costs.output);
             break;
         case Op::I:
-            recomputes();
             bytes(tr("frees"), costs.savedUntilInputGrad + costs.recomputedUntilInputGrad);
             bytes(tr("keeps"), costs.savedFromInputGrad);
             break;
         case Op::B:
-            recomputes();
             bytes(tr("frees"), costs.savedUntilInputGrad + costs.savedUntilWeightGrad + costs.recomputedUntilInputGrad
                                    + costs.recomputedUntilWeightGrad);
             break;
@@ -344,6 +303,17 @@ QString blockToolTip(const Design& design, const BlockFacts& facts)
         case Op::R: bytes(tr("makes again"), costs.recomputedUntilInputGrad + costs.recomputedUntilWeightGrad); break;
         case Op::U: break;
         }
+        const bool recomputes =
+            (block.op == Op::I || block.op == Op::B) && design.schedule.recomputeOf(block.stage).insideBackward();
+        Bytes largest = recomputes ? costs.workspace(block.op) : 0; // gives the unit
+        for (const auto& each : sizes)
+            largest = std::max(largest, each.second);
+        if (recomputes)
+            row(tr("recomputes"),
+                tr("%1 of its time, in %2")
+                    .arg(durationText(costs.recompute), sizeAmong(costs.workspace(block.op), largest)));
+        for (const auto& each : sizes)
+            row(each.first, sizeAmong(each.second, largest));
     }
     return html + QStringLiteral("</table>");
 }

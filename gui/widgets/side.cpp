@@ -51,6 +51,19 @@ QString sidedText(Side side, const QString& predicted, const QString& measured)
     return pairText(predicted, recorded);
 }
 
+QString pairOfSizes(Bytes first, Bytes second)
+{
+    return pairText(sizeBeside(first, second), sizeBeside(second, first));
+}
+
+QString sidedSizes(Side side, std::optional<Bytes> predicted, std::optional<Bytes> measured)
+{
+    if (side == Side::Both && predicted && measured)
+        return pairOfSizes(*predicted, *measured);
+    const auto text = [](const std::optional<Bytes>& size) { return size ? sizeText(*size) : QString(); };
+    return sidedText(side, text(predicted), text(measured));
+}
+
 QString comparedText(Nanoseconds measured, Nanoseconds predicted)
 {
     if (measured == predicted || predicted <= 0)

@@ -21,6 +21,10 @@ QString pairText(const QString& predicted, const QString& measured);
 /// One of the two texts or the pair; an empty `measured` is written as "not recorded".
 QString sidedText(Side side, const QString& predicted, const QString& measured);
 
+/// The same of sizes, a pair in one unit. A prediction that is not known is not written.
+QString sidedSizes(Side side, std::optional<Bytes> predicted, std::optional<Bytes> measured);
+QString pairOfSizes(Bytes first, Bytes second); ///< "0.775 → 77.6 GiB"
+
 /// "measured 954 ms, +372 % of predicted 202.1 ms"
 QString comparedText(Nanoseconds measured, Nanoseconds predicted);
 

@@ -42,6 +42,11 @@ QString alike(std::int64_t value, std::int64_t largest, std::int64_t scale, cons
     return quantityText(text.toStdString() + " " + unit);
 }
 
+std::string sizeUnitOf(Bytes value)
+{
+    return unitOf(formatSize(std::abs(value)));
+}
+
 } // namespace
 
 QString blockTitle(const Block& block)
@@ -86,6 +91,35 @@ QString sizeText(Bytes value, Bytes largest)
 {
     const std::string unit = unitOf(formatSize(std::abs(largest)));
     return alike(value, largest, parseSize("1" + unit, {}), unit);
+}
+
+QString sizeAmong(Bytes value, Bytes largest)
+{
+    const std::string unit = sizeUnitOf(largest);
+    if (sizeUnitOf(value) == unit)
+        return sizeText(value);
+    const double units = static_cast<double>(value) / static_cast<double>(parseSize("1" + unit, {}));
+    if (value > 0 && units < 0.0005)
+        return quantityText("<0.001 " + unit);
+    const QString number = std::fabs(units) >= 999.5 ? QLocale(QLocale::English).toString(units, 'f', 0)
+                                                     : QString::number(std::round(units * 1000) / 1000, 'g', 3);
+    return quantityText(number.toStdString() + " " + unit);
+}
+
+QString sizeBeside(Bytes value, Bytes other)
+{
+    constexpr double leastShare = 0.05;
+    const Bytes smaller = std::min(std::abs(value), std::abs(other)),
+                larger = std::max(std::abs(value), std::abs(other));
+    const auto unit = static_cast<double>(parseSize("1" + sizeUnitOf(larger), {}));
+    const bool tooLittle = smaller > 0 && static_cast<double>(smaller) < leastShare * unit;
+    return sizeAmong(value, tooLittle ? smaller : larger);
+}
+
+QString ofWhole(Bytes value, Bytes whole, const QString& form)
+{
+    const QString part = sizeBeside(value, whole);
+    return (form.isEmpty() ? tr("%1 of %2") : form).arg(part.left(part.indexOf(noBreak)), sizeBeside(whole, value));
 }
 
 QString withDecimalPoint(QString text)
@@ -208,6 +242,11 @@ QString signedSize(Bytes value)
 QString signedSize(Bytes value, Bytes largest)
 {
     return value == 0 ? tr("unchanged") : sign(value < 0) + sizeText(std::abs(value), largest);
+}
+
+QString signedSizeAmong(Bytes value, Bytes largest)
+{
+    return value == 0 ? tr("unchanged") : sign(value < 0) + sizeAmong(std::abs(value), largest);
 }
 
 int fullestDevice(const Metrics& metrics)

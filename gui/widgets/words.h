@@ -24,6 +24,14 @@ QString sizeText(Bytes value);           ///< "68.8 GiB"
 /// "0.5 GiB" beside "103.2 GiB".
 QString durationText(Nanoseconds value, Nanoseconds largest);
 QString sizeText(Bytes value, Bytes largest);
+/// With its own three digits, in the unit of the largest of a table: "0.775 GiB" and "18 GiB" beside 103 GiB; less than
+/// a thousandth of the unit is "<0.001 GiB".
+QString sizeAmong(Bytes value, Bytes largest);
+/// One of two sizes in a sentence, in the unit of the larger; where less than a twentieth of that is left of the
+/// smaller, both are in its unit: "25.6 MiB" beside "20,275 MiB".
+QString sizeBeside(Bytes value, Bytes other);
+/// "68.8 of 80 GiB"; `form` has places for both, where it is written otherwise.
+QString ofWhole(Bytes value, Bytes whole, const QString& form = {});
 /// The typed text in the form that core parses: commas become decimal points, and every kind of space a plain one. All
 /// fields follow this rule, so a comma never separates thousands.
 std::string typedQuantity(const QString& text);
@@ -46,6 +54,7 @@ QString signedPoints(double share);  ///< -0.019 -> "−1.9 pt"
 QString signedDuration(Nanoseconds value);
 QString signedSize(Bytes value);
 QString signedSize(Bytes value, Bytes largest); ///< in the unit and with the decimals of the largest
+QString signedSizeAmong(Bytes value, Bytes largest);
 
 /// The device with the highest peak, and -1 when there is none.
 int fullestDevice(const Metrics& metrics);

@@ -177,7 +177,7 @@ struct NumbersFixture : MainWindowFixture {
             hold(QStringLiteral("idle of %1").arg(name), lane.section(QStringLiteral("idle "), 1),
                  device["idle_ns"].get<double>() / makespan);
             if (peak > 0) {
-                QString shown = lane.section(QStringLiteral("peak "), 1).section(QLatin1Char(','), 0, 0);
+                QString shown = lane.section(QStringLiteral("peak "), 1).section(QStringLiteral(", "), 0, 0);
                 if (shown.contains(QStringLiteral(" / "))) // "77.7 / 141 GiB"
                     shown = shown.section(QStringLiteral(" / "), 0, 0).contains(QLatin1Char('B'))
                                 ? shown.section(QStringLiteral(" / "), 0, 0)

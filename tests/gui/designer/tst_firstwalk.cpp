@@ -113,13 +113,15 @@ struct WalkFixture {
     {
         return percentText(predicted["bubble"]["rate_makespan"].get<double>());
     }
-    /// "89.6 GiB GPU 3" of the device whose peak is the highest.
+    /// "89.6 GiB GPU 3" of the device whose peak is the highest, in the unit in which it is "of 141 GiB".
     using PeakOf = std::function<Bytes(const nlohmann::json& device)>;
-    static QString peakText(const nlohmann::json& devices, const PeakOf& peakOf)
+    QString peakText(const nlohmann::json& devices, const PeakOf& peakOf)
     {
         const auto fullest = std::max_element(devices.begin(), devices.end(),
                                               [&](const auto& a, const auto& b) { return peakOf(a) < peakOf(b); });
-        return QStringLiteral("%1 GPU %2").arg(sizeText(peakOf(*fullest))).arg((*fullest)["device"].get<int>());
+        const int device = (*fullest)["device"].get<int>();
+        const Bytes limit = document().design().cluster.devices[static_cast<std::size_t>(device)].memory;
+        return QStringLiteral("%1 GPU %2").arg(sizeBeside(peakOf(*fullest), limit)).arg(device);
     }
     void picture(const char* name) ///< of the screen, where a folder is given for them
     {
@@ -310,8 +312,8 @@ private Q_SLOTS:
             return [side](const nlohmann::json& device) { return device["peak_bytes"][side].get<Bytes>(); };
         };
         QVERIFY(devices[0]["peak_bytes"]["measured"].is_number()); // sleeping blocks have their buffers, too
-        const QString peak = WalkFixture::peakText(devices, peakOf("predicted"));
-        const QString measuredPeak = WalkFixture::peakText(devices, peakOf("measured"));
+        const QString peak = walk.peakText(devices, peakOf("predicted"));
+        const QString measuredPeak = walk.peakText(devices, peakOf("measured"));
         const QString fullest = measuredPeak.section(QLatin1Char(' '), -2);
         const auto fullestIs = [&](const nlohmann::json& device) {
             return QStringLiteral("GPU %1").arg(device["device"].get<int>()) == fullest;
@@ -329,8 +331,8 @@ private Q_SLOTS:
              QStringLiteral("· predicted")},
             {Side::Measured, "Measured", durationText(measured), idle, measuredPeak, QStringLiteral("· measured")},
             {Side::Both, "Both", pairText(durationText(predicted), durationText(measured)), pairText(bubble, idle),
-             QStringLiteral("%1 %2").arg(pairText(sizeText(ofFullest["peak_bytes"]["predicted"].get<Bytes>()),
-                                                  sizeText(ofFullest["peak_bytes"]["measured"].get<Bytes>())),
+             QStringLiteral("%1 %2").arg(pairOfSizes(ofFullest["peak_bytes"]["predicted"].get<Bytes>(),
+                                                     ofFullest["peak_bytes"]["measured"].get<Bytes>()),
                                          fullest),
              QStringLiteral("· measured")},
         };

@@ -19,6 +19,7 @@
 #include "gui/widgets/labels.h"
 #include "gui/widgets/picture.h"
 #include "gui/widgets/section.h"
+#include "gui/widgets/side.h"
 #include "gui/widgets/theme.h"
 #include "gui/widgets/valuetable.h"
 #include "gui/widgets/words.h"
@@ -170,6 +171,19 @@ private Q_SLOTS:
         QCOMPARE(sizeText(Bytes{58} << 30, Bytes{146} << 30), QStringLiteral("58.0\u00a0GiB"));
         QCOMPARE(signedSize(-(Bytes{64} << 20), Bytes{21} << 29), QStringLiteral("\u22120.06\u00a0GiB"));
         QCOMPARE(sizeText(17, 300), QStringLiteral("17\u00a0B"));
+        // What is not nothing does not read so.
+        QCOMPARE(sizeAmong(Bytes{30} << 20, Bytes{146} << 30), QStringLiteral("0.029\u00a0GiB"));
+        QCOMPARE(sizeAmong(3 << 10, Bytes{146} << 30), QStringLiteral("<0.001\u00a0GiB"));
+        QCOMPARE(sizeAmong(0, Bytes{146} << 30), QStringLiteral("0\u00a0GiB"));
+        QCOMPARE(sizeAmong(Bytes{58} << 30, Bytes{146} << 30), QStringLiteral("58\u00a0GiB"));
+        QCOMPARE(signedSizeAmong(-(Bytes{64} << 20), Bytes{21} << 29), QStringLiteral("\u22120.063\u00a0GiB"));
+        // In a sentence: the larger one's unit, unless too little is left of the other.
+        QCOMPARE(ofWhole(Bytes{70} << 30, Bytes{80} << 30), QStringLiteral("70 of 80\u00a0GiB"));
+        QCOMPARE(ofWhole(Bytes{512} << 20, Bytes{80} << 30), QStringLiteral("0.5 of 80\u00a0GiB"));
+        QCOMPARE(ofWhole(Bytes{24} << 20, Bytes{20} << 30), QStringLiteral("24 of 20,480\u00a0MiB"));
+        QCOMPARE(pairOfSizes(Bytes{794} << 20, Bytes{77} << 30), QStringLiteral("0.775 → 77\u00a0GiB"));
+        QCOMPARE(sidedSizes(Side::Both, Bytes{1} << 30, std::nullopt), QStringLiteral("1\u00a0GiB → not recorded"));
+        QCOMPARE(sidedSizes(Side::Measured, Bytes{1} << 30, Bytes{5} << 20), QStringLiteral("5\u00a0MiB"));
         QCOMPARE(durationText(2'530'000'000, 6'237'000'000), QStringLiteral("2.530\u00a0s"));
         QCOMPARE(durationText(950, 18'520), QStringLiteral("0.95\u00a0µs"));
         QCOMPARE(durationText(0, 0), QStringLiteral("0\u00a0ns"));

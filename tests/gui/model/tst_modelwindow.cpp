@@ -452,7 +452,7 @@ private Q_SLOTS:
         QCOMPARE(stages.text(2, 6), sizeText(memory.stages[2].weights));
         QVERIFY(stages.text(2, 9).startsWith(sizeText(memory.stages[2].activations)));
         QCOMPARE(fixture.window->memory().label(3),
-                 QStringLiteral("%1 of %2").arg(sizeText(memory.devices[3].peak), sizeText(memory.devices[3].limit)));
+                 ofWhole(memory.devices[3].peak, memory.devices[3].limit));
         ValueTable& layers = fixture.window->layers();
         QCOMPARE(layers.rowCount(), int(fixture.document.design().workload->layers.size()));
         QCOMPARE(layers.text(0, 1), QStringLiteral("0"));
