@@ -40,9 +40,9 @@ struct Options {
             ->type_name("PATH");
         command.add_option("--backend", backend, "host: the built-in models (host)")->type_name("host|torch");
         command
-            .add_option(
-                "--module", module,
-                "torch: your module, FILE.py:build; its file has data, loss and optimizer, and held_back() if any")
+            .add_option("--module", module,
+                        "torch: your module, FILE.py:build; its file has data, loss and optimizer, and held_back(), "
+                        "validation data, if any")
             ->type_name("FILE.py:build");
         command.add_option("--python", python, "torch: the interpreter (python3)")->type_name("PATH");
         rate = command.add_option("--learning-rate", learningRate, "of all designs' optimizers (toy: 0.125)")
@@ -236,7 +236,7 @@ std::string spread(const Spread& value, int seeds)
 /// A row per design: means over the seeds, with their range in brackets.
 void printTable(const std::vector<ExperimentRun>& runs)
 {
-    TextTable table({"design", "weights", "optimizer", "final loss", "held back", "accuracy", "sequential bits",
+    TextTable table({"design", "weights", "optimizer", "final loss", "validation loss", "accuracy", "sequential bits",
                      "updates/s", "peak memory", "staleness", "copies"});
     for (const ExperimentSummary& line : summarise(runs))
         table.addRow({line.name, line.rule, line.optimizer, spread(line.finalLoss, line.seeds),
@@ -385,7 +385,8 @@ void checkBackend(const Options& given)
                        [](const std::string& path) { return extensionOf(path) == "csv"; }))
         throw Error("--curves", "says what a picture shows, and none is written", "add -o FILE.svg");
     if (given.curves == "accuracy" && given.backend == "host")
-        throw Error("--curves", "runs of built-in models know their accuracy on rows held back only, not by update",
+        throw Error("--curves",
+                    "runs of built-in models know their accuracy at the end only, on validation data, not by update",
                     "leave it out, or train a module of yours with --backend torch");
     if (given.backend == "host") {
         refuseAll(given, {"--module", "--python"}, "is of experiments through PyTorch", "add --backend torch");

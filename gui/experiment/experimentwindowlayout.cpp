@@ -73,7 +73,7 @@ QWidget* ExperimentWindow::makeSettings()
     addModels(*m_model);
     m_model->setToolTip(tr("The models that this machine trains in minutes; for another one open its design and tick "
                            "\"this design\". They read the program's own sources byte by byte; the MLP tells its "
-                           "resources apart. The last tenth is held back"));
+                           "resources apart. The last tenth is for validation"));
     m_optimizer = new QComboBox(column);
     for (const OptimizerFacts& facts : optimizers)
         m_optimizer->addItem(QString::fromUtf8(facts.title), QString::fromUtf8(facts.name));
@@ -154,14 +154,15 @@ QWidget* ExperimentWindow::makeTraining()
     m_save->setAutoDefault(false);
     m_save->setEnabled(false);
     m_results = new ValueTable(tr("Results by design"),
-                               {tr("design"), tr("final loss"), tr("held back"), tr("accuracy"), tr("bit-equal"),
+                               {tr("design"), tr("final loss"), tr("validation loss"), tr("accuracy"), tr("bit-equal"),
                                 tr("staleness"), tr("copies"), tr("updates/s"), tr("peak")},
                                page);
     m_results->setColumnTip(
         1,
         tr("Mean of the last tenth of the updates; over seeds ± half the distance from the smallest to the largest"));
     m_results->setColumnTip(2, tr("Loss on data that was never trained on"));
-    m_results->setColumnTip(3, tr("Share of held-back targets that got the largest probability"));
+    m_results->setColumnTip(
+        3, tr("Of validation: share of targets that got the largest probability, on data that was never trained on"));
     m_results->setColumnTip(4, tr("Whether the final weights are those of the sequential run, to the bit"));
     m_results->setColumnTip(5,
                             tr("Updates between the version that a forward read and the update it feeds, per stage"));

@@ -186,7 +186,7 @@ private Q_SLOTS:
         QTest::newRow("curves of no picture") << "experiment made.json --curves loss -o x.csv"
                                               << "none is written";
         QTest::newRow("accuracy of built-in models") << "experiment made.json --curves accuracy -o x.svg"
-                                                     << "on rows held back only";
+                                                     << "at the end only, on validation data";
         QTest::newRow("an option of training") << "experiment made.json --costs --learning-rate 1"
                                                << "--costs only predicts";
         QTest::newRow("an option of toys") << "experiment made.json --start 2"

@@ -166,7 +166,7 @@ def table(program, steps, seeds):
             chosen += [("CDP-v1", "cdp-v1", ""), ("CDP-v2", "cdp-v2", "")]
             designs = [program.make(name, family, devices, 4 * devices, options, optimizer) for name, family, options in chosen]
             runs = experiment(program, designs, model, optimizer, steps, seeds)
-            print(f"\n## {model}, {optimizer}\n\n| policy | final loss | held-back loss | held-back accuracy | weights kept | "
+            print(f"\n## {model}, {optimizer}\n\n| policy | final loss | validation loss | validation accuracy | weights kept | "
                   "prediction off by, by stage | unpredicted |\n| --- | --- | --- | --- | --- | --- | --- |")
             for name in dict.fromkeys(run["design"] for run in runs):
                 of = [run for run in runs if run["design"] == name]
