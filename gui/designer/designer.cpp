@@ -12,14 +12,13 @@
 #include "gui/timeline/timelineview.h"
 #include "gui/trace/tracewindow.h"
 #include "gui/widgets/runtimefolder.h"
-#include "gui/widgets/theme.h"
+#include "gui/widgets/systemtheme.h"
 
 #include <QApplication>
 #include <QFileInfo>
 #include <QLocale>
 #include <QMessageBox>
 #include <QPushButton>
-#include <QSettings>
 
 #include <functional>
 #include <memory>
@@ -28,13 +27,6 @@
 namespace pipewright {
 
 namespace {
-
-void applyTheme(QApplication& application)
-{
-    const QString chosen = QSettings().value(QStringLiteral("theme")).toString();
-    const bool dark = chosen.isEmpty() ? Theme::of(application.palette()).isDark : chosen == QLatin1String("dark");
-    (dark ? Theme::dark() : Theme::light()).apply(application);
-}
 
 /// Offers each autosaved design of a crashed instance. Recovered ones open in separate windows.
 void offerRecovery(const QString& folder, const std::function<MainWindow&()>& makeWindow)
@@ -116,7 +108,7 @@ int runDesigner(int argc, char** argv, const std::vector<std::string>& files)
     QApplication::setApplicationName(QStringLiteral("pipewright"));
     QApplication::setOrganizationName(QStringLiteral("Pipewright")); // the folder of its settings
     QApplication::setApplicationDisplayName(QStringLiteral("Pipewright"));
-    applyTheme(application);
+    application.followTheme(std::make_unique<SystemTheme>(SystemTheme::sessionBus()));
 
     std::vector<std::unique_ptr<MainWindow>> windows;
     const QString autosaveFolder = Autosave::defaultFolder();

@@ -3,8 +3,11 @@
 
 #include "gui/designer/mainwindow.h"
 #include "gui/document/autosave.h"
+#include "gui/widgets/systemtheme.h"
+#include "gui/widgets/theme.h"
 
 #include <QMessageBox>
+#include <QSettings>
 
 #include <exception>
 #include <new>
@@ -12,6 +15,13 @@
 namespace pipewright {
 
 namespace {
+
+const QString themeKey = QStringLiteral("theme");
+
+const Theme& themeOf(bool dark)
+{
+    return dark ? Theme::dark() : Theme::light();
+}
 
 constexpr std::size_t reserve = std::size_t{4} << 20; ///< bytes, for autosaving a design and for the message
 
@@ -43,6 +53,28 @@ DesignerApplication::DesignerApplication(int& argc, char** argv)
 DesignerApplication::~DesignerApplication()
 {
     delete m_message;
+}
+
+void DesignerApplication::followTheme(std::unique_ptr<SystemTheme> system)
+{
+    m_system = std::move(system);
+    const QString chosen = QSettings().value(themeKey).toString();
+    themeOf(chosen.isEmpty() ? Theme::of(palette()).isDark : chosen == QLatin1String("dark")).apply(*this);
+    connect(m_system.get(), &SystemTheme::changed, this, [this](bool dark) {
+        if (QSettings().value(themeKey).toString().isEmpty() && Theme::of(palette()).isDark != dark)
+            themeOf(dark).apply(*this);
+    });
+}
+
+void DesignerApplication::switchTheme(QSettings& settings)
+{
+    const auto* const application = qobject_cast<DesignerApplication*>(qApp);
+    const Theme& next = themeOf(!Theme::of(palette()).isDark);
+    next.apply(*qApp);
+    if (application && application->m_system && application->m_system->isDark() == next.isDark)
+        settings.remove(themeKey);
+    else
+        settings.setValue(themeKey, next.isDark ? QStringLiteral("dark") : QStringLiteral("light"));
 }
 
 bool DesignerApplication::notify(QObject* receiver, QEvent* event)

@@ -10,8 +10,11 @@
 #include <memory>
 
 class QMessageBox;
+class QSettings;
 
 namespace pipewright {
+
+class SystemTheme;
 
 class DesignerApplication : public QApplication {
     Q_OBJECT
@@ -20,10 +23,15 @@ public:
     DesignerApplication(int& argc, char** argv);
     ~DesignerApplication() override;
     bool notify(QObject* receiver, QEvent* event) override;
+    /// The look that the person chose, else the desktop's, followed while it changes. `system` is kept.
+    void followTheme(std::unique_ptr<SystemTheme> system);
+    /// The other look. One that the desktop has, too, is no choice: it is followed again.
+    static void switchTheme(QSettings& settings);
 
 private:
     void tell(const std::exception& error);
 
+    std::unique_ptr<SystemTheme> m_system;
     QPointer<QMessageBox> m_message; ///< one at a time: what fails once may fail with each repaint
     std::unique_ptr<char[]> m_reserve;
 };

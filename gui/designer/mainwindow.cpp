@@ -11,6 +11,7 @@
 #include "gui/designer/baseline.h"
 #include "gui/designer/breadcrumb.h"
 #include "gui/designer/designer.h"
+#include "gui/designer/designerapplication.h"
 #include "gui/designer/designfiles.h"
 #include "gui/designer/designmenus.h"
 #include "gui/designer/designruns.h"
@@ -383,9 +384,7 @@ void MainWindow::showShortcuts()
 
 void MainWindow::switchTheme()
 {
-    const Theme& next = Theme::of(*this).isDark ? Theme::light() : Theme::dark();
-    next.apply(*qApp);
-    m_settings->setValue(QStringLiteral("theme"), next.isDark ? QStringLiteral("dark") : QStringLiteral("light"));
+    DesignerApplication::switchTheme(*m_settings);
 }
 
 void MainWindow::showPicture()

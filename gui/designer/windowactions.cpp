@@ -106,7 +106,7 @@ void WindowActions::makeViewActions()
     diagnostics = make(tr("Conflicts"), {QKeySequence(Qt::CTRL | Qt::Key_D)},
                        tr("What stands in the way of running this schedule"));
     theme = make(tr("Light or dark"), {QKeySequence(Qt::CTRL | Qt::Key_T)},
-                 tr("Switch between the light and the dark look"));
+                 tr("Switch between the light and the dark look; the desktop's is followed"));
     shortcuts = make(tr("Shortcuts"), {QKeySequence(Qt::Key_Question), QKeySequence(QKeySequence::HelpContents)},
                      tr("Every shortcut"));
 }
