@@ -19,7 +19,7 @@ namespace pipewright {
 namespace {
 
 constexpr int headerWidth = 112;
-constexpr int titleHeight = 30;
+constexpr int titleHeight = 30, labelHeight = 15;
 constexpr int gap = 8;
 constexpr int margin = 14;
 
@@ -247,19 +247,22 @@ void CompareLanes::paintSchedule(QPainter& painter, const TimelinePainter& lanes
     const int first = top + titleHeight;
     if (shown.layout.lanes().empty()) {
         painter.setFont(Theme::words());
-        painter.drawText(QRect(18, first, width - 36, leastLane), Qt::AlignLeft | Qt::AlignVCenter, shown.note);
+        painter.drawText(QRect(18, first, width - 36, usualLane), Qt::AlignLeft | Qt::AlignVCenter, shown.note);
         return;
     }
     const int laneHeight = this->laneHeight();
+    const int named = (labelHeight + laneHeight - 1) / laneHeight; // every so many lanes have a name
     for (std::size_t device = 0; device < shown.layout.lanes().size(); ++device) {
         const QRect lane(0, first + static_cast<int>(device) * laneHeight, width, laneHeight);
-        const QRectF area(m_axis.left, lane.top() + 3, m_axis.width, laneHeight - 7);
+        const int above = std::min(3, laneHeight / 8), below = std::min(4, laneHeight / 6);
+        const QRectF area(m_axis.left, lane.top() + above, m_axis.width, laneHeight - above - below);
         const LaneGround ground{lane, false, std::nullopt, lane.adjusted(0, 0, 0, -1)};
         lanes.ground(painter, m_axis, ground, times);
         painter.setFont(Theme::words());
         painter.setPen(theme.text);
-        painter.drawText(QRect(18, lane.top(), headerWidth - 24, laneHeight), Qt::AlignLeft | Qt::AlignVCenter,
-                         device < shown.lanes.size() ? shown.lanes[device] : QString());
+        if (device < shown.lanes.size() && static_cast<int>(device) % named == 0)
+            painter.drawText(QRect(18, lane.top(), headerWidth - 24, std::max(laneHeight, labelHeight)),
+                             Qt::AlignLeft | Qt::AlignVCenter, shown.lanes[device]);
         painter.save();
         painter.setClipRect(QRect(m_axis.left, lane.top(), m_axis.width, laneHeight));
         const Lane& blocks = shown.layout.lanes()[device];

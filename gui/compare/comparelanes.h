@@ -39,7 +39,7 @@ public:
     QRect rectOfSchedule(int schedule) const; ///< title and lanes, in viewport coordinates
 
     QSize sizeHint() const override { return {900, 420}; }
-    int neededHeight() const { return heightWith(leastLane); } ///< the least height that shows all lanes
+    int neededHeight() const { return heightWith(usualLane); } ///< that shows all lanes as they are read well
 
 Q_SIGNALS:
     void chosen(int schedule);
@@ -54,7 +54,9 @@ protected:
     void keyPressEvent(QKeyEvent* event) override;
 
 private:
-    static constexpr int leastLane = 38, mostLane = 84; ///< a lane grows with the window
+    /// A lane grows with the window. Lower ones keep the second of two schedules of 16 devices in sight; below a
+    /// label's height only some of them are named.
+    static constexpr int leastLane = 9, usualLane = 38, mostLane = 84;
 
     int laneCount() const;
     int laneHeight() const;
