@@ -23,6 +23,8 @@ namespace pipewright {
 
 namespace {
 
+constexpr int leastGrid = 230, leastRows = 66; ///< pixels
+
 QSpinBox* makeSpin(int from, int to, const QString& name, const QString& tip, QWidget* parent)
 {
     auto* spin = new NumberField(name, tip, parent);
@@ -57,6 +59,7 @@ BuildingBlockEditor::BuildingBlockEditor(Document& document, QWidget* parent)
     scroll->setWidgetResizable(true);
     scroll->setFocusPolicy(Qt::NoFocus);
     scroll->setWidget(m_grid);
+    scroll->setMinimumHeight(leastGrid);
     makePanel(scroll->viewport());
     m_unroll->setProperty("primary", true);
     m_unroll->setToolTip(tr("The schedule of this block replaces the present one; one undo brings that back"));
@@ -144,7 +147,15 @@ QWidget* BuildingBlockEditor::buildAnswers()
     pass->addStretch(1);
     left->addLayout(pass);
     left->addWidget(makeHeading(tr("One interval of the steady state"), answers));
-    left->addWidget(m_cells, 100);
+    // Many devices have more rows than there is room for: what is edited above keeps the larger part.
+    auto* rows = new QScrollArea(answers);
+    rows->setFrameShape(QFrame::NoFrame);
+    rows->setWidgetResizable(true);
+    rows->setFocusPolicy(Qt::NoFocus);
+    rows->setWidget(m_cells);
+    rows->setMinimumHeight(leastRows);
+    makePanel(rows->viewport());
+    left->addWidget(rows, 100);
     m_faults->setWordWrap(true);
     m_faults->setAccessibleName(tr("What is wrong with the block"));
     m_faults->setMinimumHeight(36);

@@ -19,7 +19,7 @@ namespace pipewright {
 namespace {
 
 constexpr double leastUnit = 14, mostUnit = 140;
-constexpr double leastLane = 44, usualLane = 68, mostLane = 200;
+constexpr double leastLane = 32, usualLane = 68, mostLane = 200;
 
 } // namespace
 
