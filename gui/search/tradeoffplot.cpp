@@ -316,9 +316,12 @@ void TradeOffPlot::paint(QPainter& painter) const
         painter.drawLine(QPointF(x, plot.top()), QPointF(x, plot.bottom()));
         painter.setFont(Theme::words(TextSize::Small));
         const QString limit = tr("limit %1").arg(sizeText(m_limit));
-        const QRectF caption(x - (m_small ? 120 : 124), m_small ? plot.bottom() + 2 : plot.top(), 120, 16);
-        if (!m_small || caption.right() - painter.fontMetrics().horizontalAdvance(limit) > plot.left())
-            painter.drawText(caption, Qt::AlignRight | Qt::AlignVCenter, limit);
+        const double width = painter.fontMetrics().horizontalAdvance(limit);
+        QRectF caption(x - width - 4, m_small ? plot.bottom() + 2 : plot.top(), width, 16);
+        if (!m_small && caption.left() < valueCaption().right()) // right of the line, clear of the axis' name
+            caption.moveLeft(std::max(x + 4, valueCaption().right() + 4));
+        if (!m_small || caption.left() > plot.left())
+            painter.drawText(caption, Qt::AlignLeft | Qt::AlignVCenter, limit);
     }
     painter.save();
     painter.setClipRect(plot.adjusted(-radius, -radius, radius, radius));
