@@ -13,6 +13,7 @@
 
 #include <QHeaderView>
 #include <QPainter>
+#include <QPushButton>
 #include <QScrollBar>
 #include <QStyledItemDelegate>
 #include <QTreeWidget>
@@ -121,11 +122,13 @@ public:
     }
 };
 
+constexpr std::int64_t mostUnasked = 200'000; ///< blocks whose families are estimated in about half a minute
+
 } // namespace
 
 FamilyList::FamilyList(Document& document, QWidget* parent)
     : QWidget(parent), m_document(document), m_estimates(new FamilyEstimates(this)), m_list(new QTreeWidget(this)),
-      m_plot(new TradeOffPlot(TradeOffPlot::Value::Bubble, this))
+      m_plot(new TradeOffPlot(TradeOffPlot::Value::Bubble, this)), m_ask(new QPushButton(tr("Estimate all"), this))
 {
     onThemeChange(this, [this] { m_list->viewport()->update(); });
     m_plot->makeSmall();
@@ -177,7 +180,11 @@ FamilyList::FamilyList(Document& document, QWidget* parent)
     auto* layout = makeLayout<QVBoxLayout>(this, {0, 0, 0, 0}, 6);
     layout->addLayout(header);
     layout->addWidget(m_plot);
+    layout->addWidget(m_ask);
     layout->addWidget(m_list, 1);
+    m_ask->setAutoDefault(false);
+    m_ask->setToolTip(tr("With so many blocks every family takes seconds, so they wait to be asked for"));
+    connect(m_ask, &QPushButton::clicked, this, [this] { request(true); });
 
     connect(m_list, &QTreeWidget::itemClicked, this, &FamilyList::choose);
     connect(m_list, &QTreeWidget::itemActivated, this, &FamilyList::choose);
@@ -187,7 +194,7 @@ FamilyList::FamilyList(Document& document, QWidget* parent)
     connect(m_estimates, &FamilyEstimates::started, this, [this] {
         for (std::size_t i = 0; i < m_items.size(); ++i) {
             m_shown[i].reset();
-            m_items[i]->setText(Bubble, QStringLiteral("…"));
+            m_items[i]->setText(Bubble, m_ask->isHidden() ? QStringLiteral("…") : QStringLiteral("–"));
             m_items[i]->setText(Memory, {});
             showRow(i); // the present one needs no estimate
         }
@@ -196,11 +203,24 @@ FamilyList::FamilyList(Document& document, QWidget* parent)
     });
     connect(&m_document, &Document::designChanged, this, [this] {
         markPresent();
-        m_estimates->request(m_document.design(), *m_document.memberPredictor());
+        request();
     });
     connect(&m_document, &Document::memoryChanged, this, &FamilyList::markPresent);
     markPresent();
+    m_ask->hide();
     if (m_document.design().schedule.devices() > 0)
+        request();
+}
+
+void FamilyList::request(bool asked)
+{
+    const std::int64_t blocks = m_document.design().schedule.blocks();
+    m_asked = asked ? blocks : m_asked;
+    const bool waits = blocks > mostUnasked && blocks != m_asked;
+    m_ask->setVisible(waits);
+    if (waits)
+        m_estimates->drop();
+    else
         m_estimates->request(m_document.design(), *m_document.memberPredictor());
 }
 

@@ -10,6 +10,7 @@
 #include <QAbstractItemView>
 #include <QWidget>
 
+class QPushButton;
 class QTreeWidget;
 class QTreeWidgetItem;
 
@@ -39,6 +40,8 @@ protected:
     void resizeEvent(QResizeEvent* event) override;
 
 private:
+    /// Works estimates out, for a large design only when a person asks.
+    void request(bool asked = false);
     void takeEstimate(const FamilyEstimate& estimate);
     void showRow(std::size_t family); ///< the present family at once, others when their estimate is known
     void markPresent();
@@ -57,7 +60,9 @@ private:
     FamilyEstimates* m_estimates;
     QTreeWidget* m_list;
     TradeOffPlot* m_plot;
-    int m_sorted = 1; ///< column
+    QPushButton* m_ask;       ///< shown for a large design
+    std::int64_t m_asked = 0; ///< with so many blocks it was pressed
+    int m_sorted = 1;         ///< column
     bool m_ascending = true;
     std::vector<std::pair<int, std::size_t>> m_order; ///< groups and families of the rows, as arranged last
     std::vector<QTreeWidgetItem*> m_items;

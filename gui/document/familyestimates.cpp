@@ -81,6 +81,13 @@ void FamilyEstimates::request(const Design& base, const MemberPredictor& members
     });
 }
 
+void FamilyEstimates::drop()
+{
+    m_last = Design();
+    ++m_generation;
+    Q_EMIT started();
+}
+
 } // namespace pipewright
 
 #include "moc_familyestimates.cpp"

@@ -38,6 +38,7 @@ public:
 
     /// Starts over for this design; does nothing when only the order of its blocks differs from the last.
     void request(const Design& base, const MemberPredictor& members);
+    void drop(); ///< ends what is under way, and forgets it: the next request starts over
     /// `stop`: ends a family's search early; `possible` is then false.
     static FamilyEstimate estimate(const Design& base, std::size_t family, MemberPredictor& members,
                                    const std::function<bool()>& stop = {});

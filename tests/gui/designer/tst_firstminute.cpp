@@ -16,12 +16,14 @@
 #include "gui/timeline/timelineview.h"
 #include "gui/widgets/theme.h"
 #include "gui/widgets/words.h"
+#include "makers/designs.h"
 #include "testmain.h"
 
 #include <QAction>
 #include <QApplication>
 #include <QLabel>
 #include <QMenu>
+#include <QPushButton>
 #include <QSettings>
 #include <QTabWidget>
 #include <QTest>
@@ -143,6 +145,27 @@ private Q_SLOTS:
         fixture.window.files().openRecordedExample();
         QVERIFY(captions().contains(QStringLiteral("peak MiB")));
         QVERIFY(text(present).toDouble() > 10);
+    }
+
+    void theFamiliesOfALargeDesignWaitToBeAskedFor()
+    {
+        Fixture fixture;
+        FamilyList& list = fixture.window.families();
+        auto* const ask = list.findChild<QPushButton*>();
+        const auto known = [&] {
+            return std::any_of(list.estimates().begin(), list.estimates().end(), [](const auto& e) { return bool(e); });
+        };
+        QTRY_VERIFY_WITH_TIMEOUT(known(), 60'000);
+        QVERIFY(ask->isHidden());
+        fixture.document().reset(test::familyDesign("1f1b", 64, 1'600)); // 204,800 blocks
+        QVERIFY(ask->isVisible() && !known());
+        QTest::qWait(300);
+        QVERIFY(!known()); // nothing is under way
+        ask->click();
+        QVERIFY(ask->isHidden());
+        QTRY_VERIFY_WITH_TIMEOUT(known(), 60'000);
+        fixture.document().reset(exampleDesign());
+        QVERIFY(ask->isHidden());
     }
 
     void theTitleNamesModelClusterAndFamilyAndOpensThem()
