@@ -17,11 +17,14 @@
 namespace pipewright {
 namespace {
 
+/// A recording that grows is read at most twice a second, and for a tenth of the time: the run needs the processors.
+constexpr qint64 leastPause = 500, pauseOfReading = 9; ///< milliseconds; times what the last reading took
+
 bool hasFinishedStep(const QString& trace)
 {
     try {
         return !TraceReader(trace.toStdString()).steps().empty();
-    } catch (const std::exception&) { // it was cancelled before anything was recorded
+    } catch (const std::exception&) { // it ended before anything was recorded
         return false;
     }
 }
@@ -31,10 +34,54 @@ bool hasFinishedStep(const QString& trace)
 DesignRuns::DesignRuns(const Desk& desk, Overlays& overlays, const QString& folder, const QString& program)
     : QObject(desk.window), m_desk(desk), m_document(desk.document), m_overlays(overlays), m_controller(folder, program)
 {
+    connect(&m_controller, &RunController::progressed, this, &DesignRuns::follow);
     connect(&m_document, &Document::designChanged, this, [this] {
         if (m_settings && m_settings->isVisible() && isPossible())
             showDesign();
     });
+}
+
+bool DesignRuns::isOfPresent() const
+{
+    const Schedule &now = m_document.design().schedule, &ran = m_ran->schedule;
+    return now.order == ran.order && now.deviceOfStage == ran.deviceOfStage;
+}
+
+void DesignRuns::follow(const ChildProgress& progress)
+{
+    if (m_isFollowing || progress.step < 1 || progress.step == m_followedStep || !m_document.prediction()
+        || m_document.isWorking() || !isOfPresent()
+        || (m_sinceFollowed.isValid() && m_sinceFollowed.elapsed() < m_pause))
+        return;
+    struct Read {
+        std::shared_ptr<Recording> recording;
+        std::shared_ptr<Overlay> overlay; ///< null: no finished step is written yet
+        qint64 took = 0;
+    };
+    m_isFollowing = true;
+    m_followedStep = progress.step;
+    const auto prediction = m_document.sharedPrediction();
+    m_following.start(
+        [path = m_controller.trace(), design = m_document.sharedDesign(), prediction](const auto&) {
+            QElapsedTimer clock;
+            clock.start();
+            Read read;
+            try {
+                read.recording = std::make_shared<Recording>(path, Recording::medianStep);
+                read.overlay = read.recording->over(*design, prediction);
+            } catch (const std::exception&) {
+                read.overlay.reset();
+            }
+            read.took = clock.elapsed();
+            return read;
+        },
+        [this, prediction](Read read) {
+            m_isFollowing = false;
+            m_pause = std::max(leastPause, pauseOfReading * read.took);
+            m_sinceFollowed.start();
+            if (read.overlay)
+                m_document.takeOverlay(std::move(read.recording), std::move(read.overlay), prediction.get());
+        });
 }
 
 bool DesignRuns::isPossible() const
@@ -81,6 +128,8 @@ void DesignRuns::takeSmallDesign()
 void DesignRuns::start(const RunChoice& choice)
 {
     m_ran = m_document.sharedDesign();
+    m_followedStep = 0;
+    m_pause = 0;
     if (!m_controller.start(*m_ran, choice))
         return;
     choice.save(m_desk.settings);
@@ -91,23 +140,24 @@ void DesignRuns::start(const RunChoice& choice)
 void DesignRuns::take(const ChildResult& result)
 {
     Q_EMIT changed();
-    const bool cancelled = result.kind == ChildResult::Cancelled;
-    if (result.kind == ChildResult::Failed || (cancelled && !hasFinishedStep(result.trace)))
+    m_following.drop();
+    m_isFollowing = false;
+    const bool whole = result.kind == ChildResult::Done;
+    if (!whole && !hasFinishedStep(result.trace))
         return;
     const QString name = QFileInfo(result.trace).fileName();
-    const Schedule &now = m_document.design().schedule, &ran = m_ran->schedule;
-    if (now.order != ran.order || now.deviceOfStage != ran.deviceOfStage) {
+    if (!isOfPresent()) {
         Q_EMIT reported(
             tr("It ran the schedule as it was before your edits: undo them and overlay %1 to see it.").arg(name));
         return;
     }
     m_desk.attempt(tr("The recording cannot be laid over this design"), [&] {
         m_document.setOverlay(result.trace);
-        Q_EMIT reported(cancelled ? tr("%1 with the finished steps is laid over the lanes.").arg(name)
-                                  : tr("%1 is laid over the lanes.").arg(name));
+        Q_EMIT reported(whole ? tr("%1 is laid over the lanes.").arg(name)
+                              : tr("%1 with the finished steps is laid over the lanes.").arg(name));
         if (const double scale = m_controller.choice().memoryScale; scale != 1)
             Q_EMIT reported(tr("Measured memory is 1/%1 of the design's, as it was run.").arg(std::llround(1 / scale)));
-        if (m_controller.choice().calibrate && !cancelled)
+        if (m_controller.choice().calibrate && whole)
             m_overlays.calibrate();
         if (m_document.isOverlayPending()) // over the costs just taken
             connect(&m_document, &Document::overlayChanged, this, &DesignRuns::laidOver, Qt::SingleShotConnection);

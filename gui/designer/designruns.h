@@ -5,6 +5,9 @@
 
 #include "gui/designer/overlays.h"
 #include "gui/run/runcontroller.h"
+#include "gui/widgets/latestwork.h"
+
+#include <QElapsedTimer>
 
 namespace pipewright {
 
@@ -32,8 +35,11 @@ Q_SIGNALS:
     void laidOver();
 
 private:
-    void takeSmallDesign(); ///< in place of a model that cannot be trained here
-    void showDesign();      ///< in the settings
+    void takeSmallDesign();   ///< in place of a model that cannot be trained here
+    void showDesign();        ///< in the settings
+    bool isOfPresent() const; ///< the last run, of the schedule as it is now
+    /// Lays what a run has recorded so far over the lanes.
+    void follow(const ChildProgress& progress);
 
     Desk m_desk;
     Document& m_document;
@@ -41,6 +47,11 @@ private:
     RunController m_controller;
     RunSettings* m_settings = nullptr;
     std::shared_ptr<const Design> m_ran; ///< of the last run
+    bool m_isFollowing = false;          ///< its recording is being read
+    int m_followedStep = 0;
+    qint64 m_pause = 0; ///< milliseconds until it is read again
+    QElapsedTimer m_sinceFollowed;
+    LatestWork m_following;
 };
 
 } // namespace pipewright

@@ -319,11 +319,22 @@ void Document::setOverlay(const QString& tracePath, int step)
         throw Error("overlay", "there is no prediction to lay a trace over",
                     "resolve the conflicts of the schedule first");
     auto recording = std::make_shared<Recording>(tracePath, step);
-    m_overlay = recording->over(*m_design, m_outcome->prediction);
-    m_recording = std::move(recording);
+    auto overlay = recording->over(*m_design, m_outcome->prediction);
+    takeOverlay(std::move(recording), std::move(overlay), prediction());
+}
+
+bool Document::takeOverlay(std::shared_ptr<Recording> recording, std::shared_ptr<Overlay> overlay,
+                           const Prediction* prediction)
+{
+    if (prediction != this->prediction())
+        return false;
     m_laying.drop();
+    m_recording = std::move(recording);
+    m_overlay = std::move(overlay);
     m_isOverlayPending = false;
+    takePeaks();
     Q_EMIT overlayChanged();
+    return true;
 }
 
 void Document::layOver()

@@ -116,6 +116,9 @@ public:
     using Overlay = pipewright::Overlay;
     static constexpr int medianStep = Recording::medianStep, typicalStep = Recording::typicalStep;
     void setOverlay(const QString& tracePath, int step = medianStep);
+    /// One that was read elsewhere, for that prediction; false where the design has another by now.
+    bool takeOverlay(std::shared_ptr<Recording> recording, std::shared_ptr<Overlay> overlay,
+                     const Prediction* prediction);
     void clearOverlay();
     /// Also while overlay() is null: after an edit that the recording does not fit, until it is undone …
     QString overlayPath() const { return m_recording ? m_recording->path() : QString(); }

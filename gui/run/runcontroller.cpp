@@ -90,7 +90,7 @@ bool RunController::start(const Design& design, const RunChoice& choice)
         while (folder.exists(QStringLiteral("run %1.db").arg(number)))
             ++number;
         m_designFile = folder.filePath(QStringLiteral("run %1.design.json").arg(number));
-        request.trace = folder.filePath(QStringLiteral("run %1.db").arg(number));
+        request.trace = m_trace = folder.filePath(QStringLiteral("run %1.db").arg(number));
         writeDesign(design, m_designFile.toStdString(), true);
     } catch (const Error& error) {
         ChildResult result;

@@ -22,6 +22,7 @@ public:
     void cancel();
     bool isRunning() const { return m_process->isRunning(); }
     const RunChoice& choice() const { return m_choice; } ///< of the last start
+    const QString& trace() const { return m_trace; }     ///< which it records
     RunProcess& process() { return *m_process; }
     const QString& program() const { return m_program; }
 
@@ -35,7 +36,7 @@ Q_SIGNALS:
 private:
     void end(const ChildResult& result);
 
-    QString m_traceFolder, m_program, m_designFile;
+    QString m_traceFolder, m_program, m_designFile, m_trace;
     RunChoice m_choice;
     RunProcess* m_process;
 };

@@ -23,8 +23,8 @@ struct CancelledRun {
     QTemporaryDir folder;
     std::unique_ptr<MainWindow> window;
 
-    /// `whenInterrupted`: what the program does then; $trace is where it records.
-    explicit CancelledRun(const QByteArray& whenInterrupted)
+    /// `whenInterrupted`: what the program does then, `first`: before it reports a step; $trace is where it records.
+    explicit CancelledRun(const QByteArray& whenInterrupted, const QByteArray& first = {})
     {
         MainWindow::Options options;
         options.settingsFile = folder.filePath(QStringLiteral("settings.ini"));
@@ -32,26 +32,29 @@ struct CancelledRun {
         options.program =
             fakeProgram(folder, "for word in \"$@\"; do case \"$word\" in *.db) trace=$word;; esac; done\n"
                                 "trap '"
-                                    + whenInterrupted
-                                    + " exit 1' INT\n"
-                                      "echo '{\"progress\":0.1,\"step\":1,\"steps\":10}' >&2\n"
+                                    + whenInterrupted + " exit 1' INT\n" + first
+                                    + "echo '{\"progress\":0.1,\"step\":1,\"steps\":10}' >&2\n"
                                       "while :; do sleep 0.05; done\n");
         window = std::make_unique<MainWindow>(options);
         window->openExample();
         window->show();
     }
     Document& document() { return window->document(); }
-    bool runAndCancel()
+    bool start()
     {
-        RunController& controller = window->runs().controller();
         window->runs().ask(*window->topBar().runButton());
         RunChoice choice;
         choice.backend = QStringLiteral("host");
         choice.steps = 10;
         choice.calibrate = true;
-        QSignalSpy progressed(&controller, &RunController::progressed);
         Q_EMIT window->runs().settings()->runWanted(choice);
-        if (!controller.isRunning() || (progressed.isEmpty() && !progressed.wait(30'000)))
+        return window->runs().controller().isRunning();
+    }
+    bool runAndCancel()
+    {
+        RunController& controller = window->runs().controller();
+        QSignalSpy progressed(&controller, &RunController::progressed);
+        if (!start() || (progressed.isEmpty() && !progressed.wait(30'000)))
             return false;
         controller.cancel();
         return QTest::qWaitFor([&] { return !controller.isRunning(); }, 30'000);
@@ -77,6 +80,35 @@ private Q_SLOTS:
         QVERIFY(run.window->runStrip().state().contains(QLatin1String("Cancelled")));
         QVERIFY(run.window->runStrip().state().contains(QLatin1String("laid over")));
         QVERIFY(run.document().design().costs == costs);
+    }
+
+    void whatIsRecordedSoFarIsLaidOverWhileItRuns()
+    {
+        QTemporaryDir recorded;
+        const QString finished = recorded.filePath(QStringLiteral("finished.db"));
+        CancelledRun run("", "cp \"" + finished.toUtf8() + "\" \"$trace\"\n");
+        recordRun(run.document(), finished, 1.25);
+        QVERIFY(run.start());
+        QTRY_VERIFY_WITH_TIMEOUT(run.document().overlay(), 30'000);
+        QVERIFY(run.window->runs().controller().isRunning());
+        QVERIFY(run.document().overlay()->path == run.window->runs().controller().trace());
+        QVERIFY(run.document().side() == Side::Both);
+        run.window->runs().controller().cancel();
+        QTRY_VERIFY_WITH_TIMEOUT(!run.window->runs().controller().isRunning(), 30'000);
+        QVERIFY(run.document().overlay());
+    }
+
+    void aFailedRunLeavesItsFinishedSteps()
+    {
+        QTemporaryDir recorded;
+        const QString finished = recorded.filePath(QStringLiteral("finished.db"));
+        CancelledRun run("", "cp \"" + finished.toUtf8() + "\" \"$trace\"\nexit 3\n");
+        recordRun(run.document(), finished, 1.25);
+        QVERIFY(run.start());
+        QTRY_VERIFY_WITH_TIMEOUT(!run.window->runs().controller().isRunning(), 30'000);
+        QVERIFY(run.document().overlay());
+        QVERIFY2(run.window->runStrip().state().contains(QLatin1String("with the finished steps is laid over")),
+                 qPrintable(run.window->runStrip().state()));
     }
 
     void withoutAFinishedStepNothingIsLaidOver()
