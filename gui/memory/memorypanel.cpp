@@ -23,17 +23,17 @@ constexpr int tickDistance = 24;
 constexpr int kindHeight = 15, leastKinds = 96; // pixels: a kind's line, and the least width that says what it is
 constexpr float bandOpacity = 0.42f, swatchOpacity = 0.75f;
 
-/// 1, 2 or 5 times a power of two of the unit that sizes are written in: round numbers of KiB, MiB, GiB.
-Bytes niceStep(double least)
+/// 1, 2 or 5 times a power of ten of the unit in which `most` is written: round numbers of KiB, MiB, GiB.
+Bytes niceStep(double least, double most)
 {
     double unit = 1;
-    while (unit * 1024 <= least)
+    while (unit * 1024 <= most)
         unit *= 1024;
-    for (double decade = 1; decade < 1024; decade *= 10)
+    for (double decade = unit > 1 ? 0.001 : 1; decade < 1024; decade *= 10)
         for (const double mantissa : {1.0, 2.0, 5.0})
             if (mantissa * decade * unit >= least)
-                return static_cast<Bytes>(mantissa * decade * unit);
-    return static_cast<Bytes>(unit * 1024);
+                return std::llround(mantissa * decade * unit);
+    return std::llround(unit * 1024);
 }
 
 } // namespace
@@ -198,7 +198,7 @@ std::vector<Bytes> MemoryPanel::axisTicks() const
     if (shown.empty())
         return {};
     const double height = plotOf(shown.front()).height(), most = top();
-    const Bytes step = niceStep(std::max(1.0, most * tickDistance / std::max(1.0, height)));
+    const Bytes step = niceStep(std::max(1.0, most * tickDistance / std::max(1.0, height)), most);
     std::vector<Bytes> ticks;
     for (Bytes value = 0; static_cast<double>(value) <= most; value += step)
         ticks.push_back(value);
@@ -318,7 +318,7 @@ void MemoryPanel::paintRow(QPainter& painter, int index, const QRectF& area) con
         painter.fillRect(QRectF(area.left() - 4, std::round(y), 4, 1), theme.dim);
         painter.drawText(QRectF(captionLeft, std::clamp(y - 7, area.top() - 2, area.bottom() - 13),
                                 m_axis.left - captionLeft - 7, 14),
-                         Qt::AlignRight | Qt::AlignVCenter, sizeText(tick).replace(QLatin1String(".0"), QString()));
+                         Qt::AlignRight | Qt::AlignVCenter, sizeAmong(tick, static_cast<Bytes>(top())));
     }
     const bool over = device.limit > 0 && device.filled.peak().bytes > device.limit;
     if (rows && !device.filled.empty()) {
