@@ -258,17 +258,19 @@ void CompareLanes::paintSchedule(QPainter& painter, const TimelinePainter& lanes
         const QRectF area(m_axis.left, lane.top() + above, m_axis.width, laneHeight - above - below);
         const LaneGround ground{lane, false, std::nullopt, lane.adjusted(0, 0, 0, -1)};
         lanes.ground(painter, m_axis, ground, times);
-        painter.setFont(Theme::words());
-        painter.setPen(theme.text);
-        if (device < shown.lanes.size() && static_cast<int>(device) % named == 0)
-            painter.drawText(QRect(18, lane.top(), headerWidth - 24, std::max(laneHeight, labelHeight)),
-                             Qt::AlignLeft | Qt::AlignVCenter, shown.lanes[device]);
         painter.save();
         painter.setClipRect(QRect(m_axis.left, lane.top(), m_axis.width, laneHeight));
         const Lane& blocks = shown.layout.lanes()[device];
         const LaneGeometry geometry = laneGeometry(blocks, m_axis, area, shown.layout.makespan(), devicePixelRatioF());
         lanes.blocks(painter, m_axis, ground, times, area, blocks, geometry);
         painter.restore();
+    }
+    painter.setFont(Theme::words());
+    painter.setPen(theme.text);
+    for (std::size_t device = 0; device < shown.lanes.size(); device += static_cast<std::size_t>(named)) {
+        const QRect place(18, first + static_cast<int>(device) * laneHeight, headerWidth - 24,
+                          std::max(laneHeight, labelHeight));
+        painter.drawText(place, Qt::AlignLeft | Qt::AlignVCenter, shown.lanes[device]);
     }
     // A line at the schedule's end through its lanes.
     const double end = m_axis.xOf(double(shown.layout.makespan()));
