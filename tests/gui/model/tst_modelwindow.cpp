@@ -451,8 +451,7 @@ private Q_SLOTS:
         QCOMPARE(stages.rowCount(), 4);
         QCOMPARE(stages.text(2, 6), sizeText(memory.stages[2].weights));
         QVERIFY(stages.text(2, 9).startsWith(sizeText(memory.stages[2].activations)));
-        QCOMPARE(fixture.window->memory().label(3),
-                 ofWhole(memory.devices[3].peak, memory.devices[3].limit));
+        QCOMPARE(fixture.window->memory().label(3), ofWhole(memory.devices[3].peak, memory.devices[3].limit));
         ValueTable& layers = fixture.window->layers();
         QCOMPARE(layers.rowCount(), int(fixture.document.design().workload->layers.size()));
         QCOMPARE(layers.text(0, 1), QStringLiteral("0"));
