@@ -32,7 +32,7 @@ private Q_SLOTS:
     {
         const QString words = "1f1b --devices 4 --microbatches 8 --model llama-3-70b --cluster b200-nodes";
         const QJsonObject rated = m_work.predicted(words)["costs"].toObject();
-        QCOMPARE(rated["error"]["of"].toString(), QString("Megatron-LM on B200"));
+        QCOMPARE(rated["error"]["of"].toString(), QString("Megatron on B200"));
         QCOMPARE(rated["rates_from"][0]["name"].toString(), QString("b200-sxm"));
         const QJsonObject formula = m_work.predicted(words + " --efficiency 0.5")["costs"].toObject();
         QVERIFY(formula["error"]["median"].toDouble() > rated["error"]["median"].toDouble());
