@@ -46,7 +46,15 @@ public:
         for (const PlanSetting& setting : m_settings.possible)
             plans += static_cast<std::int64_t>(orders(setting).size());
         m_tally.emplace(m_request, m_settings, plans, m_began);
-        inParallel(m_groups.size(), [&](std::size_t g) { cost(m_groups[g]); });
+        // The usual ones first: they hold a good plan, and all others take long.
+        const auto usualEnd = std::stable_partition(m_groups.begin(), m_groups.end(), [this](const PlanGroup& group) {
+            const PlanSetting& setting = m_settings.possible[group.begin];
+            return setting.tensor <= 8 && setting.context == 1 && setting.microbatchSize == 1;
+        });
+        const auto usual = static_cast<std::size_t>(usualEnd - m_groups.begin());
+        inParallel(usual, [&](std::size_t g) { cost(m_groups[g]); });
+        tryFirst();
+        inParallel(m_groups.size() - usual, [&](std::size_t g) { cost(m_groups[usual + g]); });
         tryFirst();
         boundAll();
         std::vector<PlanCandidate>& open = m_tally->sortedOpen();
@@ -192,7 +200,8 @@ private:
             const PlanGroup& group = *settings[n].group;
             std::optional<PlanCandidate> best; // of the families that idle least
             for (const PlanOrder& order : orders(setting)) {
-                constexpr std::string_view likelyBest[] = {"v-zb", "v-half", "v-min", "zb-h1", "zb-h2"};
+                constexpr std::string_view likelyBest[] = {"v-zb",  "v-half",           "v-min",        "zb-h1",
+                                                           "zb-h2", "interleaved-1f1b", "combined-1f1b"};
                 if (std::int64_t{setting.pipeline} * setting.microbatches * order.chunks > manyBlocks
                     || (setting.pipeline > 1
                         && std::ranges::find(likelyBest, order.family->name) == std::end(likelyBest)))
