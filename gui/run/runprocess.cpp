@@ -2,6 +2,9 @@
 #include "gui/run/runprocess.h"
 
 #include "core/json/jsonvalue.h"
+#include "gui/widgets/words.h"
+
+#include <QRegularExpression>
 
 #include <algorithm>
 #include <limits>
@@ -11,6 +14,15 @@ namespace pipewright {
 namespace {
 
 constexpr int longestMessageList = 200;
+
+/// The last error that the program wrote, in a window's words: "device 0: cannot allocate 73.5 GiB (…)".
+QString lastError(const QStringList& messages)
+{
+    static const QRegularExpression error(QStringLiteral("(^|: )error: "));
+    const auto at = std::find_if(messages.rbegin(), messages.rend(),
+                                 [](const QString& message) { return message.contains(error); });
+    return at == messages.rend() ? QString() : proseText(QString(*at).replace(error, QStringLiteral("\\1")));
+}
 
 } // namespace
 
@@ -97,8 +109,10 @@ void RunProcess::end(const ChildEnd& child)
     } else if (child.kind == ChildEnd::Crashed) {
         result.reason = tr("The run ended unexpectedly (signal %1). The designer is not affected.").arg(child.code);
     } else if (!report.isObject()) {
-        result.reason = child.code == 0 ? tr("The run ended without a report.")
-                                        : tr("The run failed (exit code %1).").arg(child.code);
+        const QString error = lastError(m_messages);
+        result.reason = child.code == 0   ? tr("The run ended without a report.")
+                        : error.isEmpty() ? tr("The run failed (exit code %1).").arg(child.code)
+                                          : tr("The run failed: %1").arg(error);
     } else {
         // Exit code 1 with a report is a finding, such as differing gradients; the trace is valid.
         result.kind = ChildResult::Done;

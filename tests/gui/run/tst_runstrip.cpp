@@ -84,6 +84,18 @@ private Q_SLOTS:
         QCOMPARE(fixture.strip->times().count(), std::size_t(3));
     }
 
+    void aFailedRunSaysItsError()
+    {
+        RunFixture fixture("echo 'a.json: warning: 4 devices compute on 2 cores' >&2\n"
+                           "echo 'device 0: error: cannot allocate 73.5GiB (use fewer microbatches)' >&2\nexit 2\n");
+        QVERIFY(fixture.start());
+        QTRY_COMPARE(fixture.finished.count(), 1);
+        QCOMPARE(fixture.strip->state(),
+                 QStringLiteral("The run failed: device 0: cannot allocate 73.5\u00a0GiB (use fewer microbatches)"));
+        QVERIFY(fixture.strip->tone() == Tone::Bad);
+        QVERIFY(fixture.strip->messages().contains(QLatin1String("2 cores"))); // the rest stays in the list
+    }
+
     void theNextStartIsNotGreenAndForgetsTheCurves()
     {
         RunFixture fixture("if [ -e once ]; then sleep 30; fi\n"
