@@ -223,7 +223,7 @@ std::vector<Row> rowsFor(const std::vector<ComparedSchedule>& schedules, const N
 
 constexpr int leastRow = 23;
 
-/// Columns share the width and rows the height equally, up to a largest column width and row height.
+/// Columns get the width of their text and share what is left over; rows share the height; both up to a largest size.
 class CompareTable : public QTableWidget {
 public:
     using QTableWidget::QTableWidget;
@@ -233,9 +233,15 @@ public:
         constexpr int widest = 300, mostRow = 32;
         if (rowCount() > 0)
             verticalHeader()->setDefaultSectionSize(std::clamp(viewport()->height() / rowCount(), leastRow, mostRow));
-        if (columnCount() > 0)
-            horizontalHeader()->setDefaultSectionSize(
-                std::clamp(viewport()->width() / columnCount(), horizontalHeader()->minimumSectionSize(), widest));
+        std::vector<int> needed(static_cast<std::size_t>(columnCount()));
+        int spare = viewport()->width();
+        for (int column = 0; column < columnCount(); ++column) {
+            needed[column] = std::max(sizeHintForColumn(column), horizontalHeader()->minimumSectionSize());
+            spare -= needed[column];
+        }
+        for (int column = 0; column < columnCount(); ++column)
+            setColumnWidth(column, std::max(needed[column],
+                                            std::min(needed[column] + std::max(0, spare) / columnCount(), widest)));
     }
 
 protected:
@@ -282,7 +288,7 @@ QTableWidget* makeCompareTable(QWidget* parent)
     table->horizontalHeader()->setFont(Theme::words(TextSize::Small, QFont::DemiBold));
     table->horizontalHeader()->setHighlightSections(false);
     table->horizontalHeader()->setSectionResizeMode(QHeaderView::Fixed);
-    table->horizontalHeader()->setMinimumSectionSize(150);
+    table->horizontalHeader()->setMinimumSectionSize(100);
     table->horizontalHeader()->setTextElideMode(Qt::ElideMiddle);
     return table;
 }
@@ -305,7 +311,6 @@ void fillCompareTable(QTableWidget& table, const std::vector<ComparedSchedule>& 
         item->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
         table.setHorizontalHeaderItem(column, item);
     }
-    static_cast<CompareTable&>(table).fit();
     std::vector<qsizetype> longest(schedules.size(), 0);
     for (const Row& row : rows) {
         const double largest = largestOf(row, schedules);
@@ -340,6 +345,7 @@ void fillCompareTable(QTableWidget& table, const std::vector<ComparedSchedule>& 
             table.setItem(r, column, item);
         }
     }
+    static_cast<CompareTable&>(table).fit();
 }
 
 } // namespace pipewright
