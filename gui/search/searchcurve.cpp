@@ -8,6 +8,7 @@
 #include <QPainterPath>
 
 #include <algorithm>
+#include <cmath>
 
 namespace pipewright {
 
@@ -69,6 +70,11 @@ void SearchCurve::paintEvent(QPaintEvent*)
         high = std::max(high, static_cast<double>(point.best));
         low = point.bound > 0 ? std::min(low, static_cast<double>(point.bound)) : low;
     }
+    if (high <= low) { // nothing was left to find: one line amid the plot
+        constexpr double around = 0.01;
+        low *= 1 - around;
+        high *= 1 + around;
+    }
     const double span = std::max(1.0, high - low), seconds = std::max(1e-3, last.seconds);
     const auto x = [&](double s) { return plot.left() + plot.width() * s / seconds; };
     const auto y = [&](Nanoseconds v) { return plot.bottom() - plot.height() * (static_cast<double>(v) - low) / span; };
@@ -124,7 +130,12 @@ void SearchCurve::paintEvent(QPaintEvent*)
     painter.setPen(theme.dim);
     painter.drawText(QRectF(plot.left(), plot.bottom() + 2, plot.width(), height), Qt::AlignLeft, tr("0 s"));
     painter.drawText(QRectF(plot.left(), plot.bottom() + 2, plot.width(), height), Qt::AlignRight,
-                     tr("%1\u00a0s").arg(seconds, 0, 'f', 1));
+                     durationText(std::llround(seconds * 1e9)));
+    if (last.best > 0 && last.best == last.bound) {
+        painter.setFont(Theme::words(TextSize::Small));
+        painter.drawText(QRectF(plot.left(), plot.top(), plot.width(), height), Qt::AlignCenter,
+                         tr("The best order meets the bound: none is shorter"));
+    }
 }
 
 } // namespace pipewright
