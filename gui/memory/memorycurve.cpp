@@ -44,7 +44,8 @@ int MemoryCurve::paint(QPainter& painter, const MemoryOfDevice& device, const Th
 {
     int rectangles = 0;
     painter.save();
-    painter.setClipRect(m_area, Qt::IntersectClip);
+    const double start = std::clamp(m_axis.xOf(0), m_area.left(), m_area.right()); // of the step
+    painter.setClipRect(QRectF(QPointF(start, m_area.top()), m_area.bottomRight()), Qt::IntersectClip);
     const auto fill = [&](const QRectF& rect, const QColor& color) {
         painter.fillRect(rect, color);
         ++rectangles;

@@ -353,6 +353,7 @@ void MemoryPanel::paintBands(QPainter& painter, const MemoryOfDevice& device, co
     if (device.filled.empty() || !m_memory
         || m_memory->weights + m_memory->gradients + m_memory->optimizer + m_memory->framework != device.persistent)
         return;
+    const double start = std::clamp(m_axis.xOf(0), area.left(), area.right()); // of the step
     Bytes below = 0;
     for (const MemoryKind& kind : shownKinds()) {
         const Bytes above = below + (*m_memory).*kind.bytes;
@@ -361,7 +362,7 @@ void MemoryPanel::paintBands(QPainter& painter, const MemoryOfDevice& device, co
         const double upper = std::round(plot.yOf(double(above))), lower = std::round(plot.yOf(double(below)));
         QColor color = kind.color;
         color.setAlphaF(bandOpacity);
-        painter.fillRect(QRectF(area.left(), upper, area.width(), lower - upper), color);
+        painter.fillRect(QRectF(start, upper, area.right() - start, lower - upper), color);
         below = above;
     }
 }
