@@ -113,14 +113,14 @@ QWidget* RunSettings::buildForm()
                 m_data->setText(path);
         },
         runFieldWidth, widget);
-    m_transport = combo(tr("Transport"));
-    m_transport->addItem(tr("rendezvous"), QStringLiteral("rendezvous"));
+    m_transport = combo(tr("Sends"));
+    m_transport->addItem(tr("synchronous"), QStringLiteral("rendezvous"));
     for (const int slots : {1, 4})
-        m_transport->addItem(tr("eager, %1 on the way").arg(slots), QStringLiteral("eager:%1").arg(slots));
+        m_transport->addItem(tr("buffered, %1 in flight").arg(slots), QStringLiteral("eager:%1").arg(slots));
     m_transport->setCurrentIndex(std::max(0, m_transport->findData(m_last.transport)));
     m_transport->setToolTip(
-        tr("Rendezvous: a send waits until its receiver takes it. Eager: so many sends of a device may "
-           "be on their way"));
+        tr("Synchronous: a send waits until its receiver takes it (--transport rendezvous). Buffered: so many sends "
+           "from a device to another may wait in a buffer (--transport eager)"));
     m_calibrate = new QCheckBox(tr("Take the measured costs as the design's"), widget);
     m_calibrate->setChecked(m_last.calibrate);
     m_calibrate->setToolTip(tr("Calibrate: one undo step after the run"));
@@ -130,7 +130,7 @@ QWidget* RunSettings::buildForm()
     addRow(tr("Steps"), m_steps);
     addRow(tr("Blocks"), m_blocks);
     addRow(tr("Data"), m_dataRow);
-    addRow(tr("Transport"), m_transport);
+    addRow(tr("Sends"), m_transport);
     buildTorchFields(widget);
     addRow({}, m_calibrate);
     connect(m_backend, &QComboBox::currentIndexChanged, this, &RunSettings::refresh);
@@ -312,6 +312,10 @@ RunSettings::Verdict RunSettings::judge() const
     const bool trains = choice.blocks == RunChoice::Blocks::Train;
     const RunOptions::Maths maths = trains ? RunOptions::Maths::Training : RunOptions::Maths::Timed;
     Diagnostics found = whyTooLarge(*m_design, m_peaks, backend, machineMemory(m_backends), choice.memoryScale);
+    for (Diagnostic& each : found) // the remedies as the buttons below name them
+        each.hint = tr("let blocks sleep for the design's times in buffers that are scaled down, or take a smaller "
+                       "model, shorter sequences or fewer microbatches")
+                        .toStdString();
     const BackendCheck check = checkForBackend(*m_design, {backend, maths, false});
     found.insert(found.end(), check.found.begin(), check.found.end());
     if (!hasErrors(found)) {
