@@ -12,6 +12,7 @@
 #include "gui/inspector/pairparts.h"
 #include "gui/inspector/rangefacts.h"
 #include "gui/inspector/timefields.h"
+#include "gui/timeline/dropplan.h"
 #include "gui/timeline/refusalnote.h"
 #include "gui/timeline/timelineview.h"
 #include "gui/widgets/factlist.h"
@@ -354,7 +355,7 @@ void Inspector::applyOrReport(const EditRequest& request)
     report(faults);
     m_remedy->offer(request);
     if (!m_remedy->isHidden())
-        m_fault->setText(QString::fromStdString(faults.front().what)); // without the hint, which the button offers
+        m_fault->setText(explain(faults)); // without the hint, which the button offers
 }
 
 namespace {
@@ -471,11 +472,9 @@ void Inspector::report(const Diagnostics& diagnostics)
     m_fault->setVisible(hasErrors(diagnostics));
     if (!hasErrors(diagnostics))
         return;
-    const Diagnostic& first = diagnostics.front();
-    QString text = QString::fromStdString(first.what);
-    if (!first.hint.empty())
-        text += QStringLiteral(" (%1)").arg(QString::fromStdString(first.hint));
-    m_fault->setText(text);
+    QString hint;
+    const QString what = explain(diagnostics, &hint);
+    m_fault->setText(hint.isEmpty() ? what : QStringLiteral("%1 (%2)").arg(what, hint));
     setTone(m_fault, Tone::Bad);
 }
 

@@ -9,6 +9,7 @@
 #include "gui/widgets/words.h"
 
 #include <QLocale>
+#include <QRegularExpression>
 
 #include <algorithm>
 #include <cmath>
@@ -181,14 +182,21 @@ QString describeChange(const Design& design, const Prediction& before, const Pre
 
 QString explain(const Diagnostics& diagnostics, QString* hint)
 {
-    for (const Diagnostic& diagnostic : diagnostics) {
-        if (diagnostic.severity != Severity::Error)
-            continue;
-        if (hint)
-            *hint = QString::fromStdString(diagnostic.hint);
-        return QString::fromStdString(diagnostic.what);
-    }
-    return {};
+    static const QRegularExpression place(QStringLiteral("^device \\d+, position \\d+ \\((.+)\\)$"));
+    const auto error = std::find_if(diagnostics.begin(), diagnostics.end(),
+                                    [](const Diagnostic& each) { return each.severity == Severity::Error; });
+    if (error == diagnostics.end())
+        return {};
+    if (hint)
+        *hint = proseText(QString::fromStdString(error->hint));
+    // The lane shows where the block is, so of its place only its name is said: "I0.1 needs F0.1, …".
+    const QString what = proseText(QString::fromStdString(error->what));
+    const QString block = place.match(QString::fromStdString(error->where)).captured(1);
+    if (block.isEmpty())
+        return what;
+    const QString it = QStringLiteral("it ");
+    return what.startsWith(it) ? block + QLatin1Char(' ') + what.mid(it.size())
+                               : TimelineView::tr("%1: %2").arg(block, what);
 }
 
 } // namespace pipewright
