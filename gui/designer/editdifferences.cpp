@@ -22,10 +22,17 @@ Tone lessIsGood(double difference)
     return difference < 0 ? Tone::Good : difference > 0 ? Tone::Bad : Tone::Dim;
 }
 
-/// "222 → 170 ms"; a value that stays is written once.
-QString changeText(const QString& before, const QString& after)
+/// "222 → 170 ms"; a value that stays, as it is written, is written once.
+QString idleText(Nanoseconds before, Nanoseconds after)
 {
-    return before == after ? after : pairText(before, after);
+    const QString text = durationText(after);
+    return durationText(before) == text ? text : pairOfDurations(before, after);
+}
+
+QString peakText(Bytes before, Bytes after, Bytes largest)
+{
+    const QString text = sizeAmong(after, largest);
+    return sizeAmong(before, largest) == text ? text : pairText(sizeAmong(before, largest), text);
 }
 
 double relativeChange(double before, double after)
@@ -191,8 +198,8 @@ void EditDifferences::refresh()
         const double peak = known ? double(after.peaks[d] - before.peaks[d]) : 0;
         if (idle == 0 && peak == 0)
             continue;
-        rows.push_back({static_cast<int>(d), changeText(durationText(before.idle[d]), durationText(after.idle[d])),
-                        anyPeak  ? changeText(sizeAmong(before.peaks[d], largest), sizeAmong(after.peaks[d], largest))
+        rows.push_back({static_cast<int>(d), idleText(before.idle[d], after.idle[d]),
+                        anyPeak  ? peakText(before.peaks[d], after.peaks[d], largest)
                         : !known ? pendingPeak(*pair)
                                  : QString(),
                         lessIsGood(idle), lessIsGood(peak),

@@ -126,9 +126,9 @@ void FootLine::showDesign(const Design& design, const Prediction* prediction, do
         tr("Bytes of all %1 transfers between devices in one step.\n%2%3")
             .arg(prediction->transfers)
             .arg(waits, source));
-    m_evaluated = tr("%1 · %2 blocks · evaluated in %3\u00a0ms")
-                      .arg(overlaid ? sideName(side) : tr("all predicted"), blocks)
-                      .arg(evaluationMilliseconds, 0, 'f', 2);
+    const auto took = static_cast<Nanoseconds>(std::llround(evaluationMilliseconds * 1e6));
+    m_evaluated = tr("%1 · %2 blocks · evaluated in %3")
+                      .arg(overlaid ? sideName(side) : tr("all predicted"), blocks, durationText(took));
     showRight();
 }
 

@@ -184,8 +184,7 @@ void VerdictStrip::showDesign(const Design& design, const Prediction* prediction
         return sidedText(side, write(metrics), recorded ? write(*recorded) : QString());
     };
     const Nanoseconds measured = overlay ? overlay->comparison.measuredMakespan : 0;
-    const QString makespan =
-        sidedText(side, durationText(metrics.makespan), overlay ? durationText(measured) : QString());
+    const QString makespan = sidedDurations(side, metrics.makespan, overlay ? std::optional(measured) : std::nullopt);
     const QString which =
         overlay ? tr("%1; %2.").arg(sideName(side), comparedText(measured, metrics.makespan)) : tr("predicted.");
     set(Step, complete ? makespan : tr("%1 so far").arg(makespan),

@@ -41,8 +41,8 @@ std::vector<Fact> blockFacts(const Document& document, const BlockAnswers& answe
          sidedText(side, timeText(answers.start, resolution), recorded ? timeText(start, resolution) : QString()),
          source, Tone::Plain});
     facts.push_back({factWords("duration"),
-                     sidedText(side, durationText(answers.duration), recorded ? durationText(duration) : QString()),
-                     source, Tone::Plain});
+                     sidedDurations(side, answers.duration, recorded ? std::optional(duration) : std::nullopt), source,
+                     Tone::Plain});
     if (recorded && side == Side::Both) {
         const double error = beyondPrediction(static_cast<double>(duration), static_cast<double>(answers.duration));
         facts.push_back({factWords("its difference"), signedPercent(error),

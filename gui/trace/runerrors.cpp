@@ -257,8 +257,7 @@ void RunErrors::refresh()
                                              static_cast<double>(comparison.predictedMakespan));
     const double median = m_document.prediction() ? medianBeyond(comparison, m_document.prediction()->timeline) : 0;
     std::vector<Fact> facts{
-        {tr("makespan"),
-         pairText(durationText(comparison.predictedMakespan), durationText(comparison.measuredMakespan)),
+        {tr("makespan"), pairOfDurations(comparison.predictedMakespan, comparison.measuredMakespan),
          tr("Predicted → measured"), Tone::Plain},
         {tr("difference"), signedPercent(makespan), signs, toneOf(makespan)},
         {tr("block starts, p95"), percentText(comparison.startError.p95),

@@ -64,6 +64,20 @@ QString sidedSizes(Side side, std::optional<Bytes> predicted, std::optional<Byte
     return sidedText(side, text(predicted), text(measured));
 }
 
+QString pairOfDurations(Nanoseconds first, Nanoseconds second)
+{
+    const QString before = durationText(first), after = durationText(second);
+    return unitOf(before) == unitOf(after) ? pairText(before, after) // hours, which core does not write, too
+                                           : pairText(durationBeside(first, second), durationBeside(second, first));
+}
+
+QString sidedDurations(Side side, Nanoseconds predicted, std::optional<Nanoseconds> measured)
+{
+    if (side == Side::Both && measured)
+        return pairOfDurations(predicted, *measured);
+    return sidedText(side, durationText(predicted), measured ? durationText(*measured) : QString());
+}
+
 QString comparedText(Nanoseconds measured, Nanoseconds predicted)
 {
     if (measured == predicted || predicted <= 0)

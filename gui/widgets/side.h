@@ -24,6 +24,9 @@ QString sidedText(Side side, const QString& predicted, const QString& measured);
 /// The same of sizes, a pair in one unit. A prediction that is not known is not written.
 QString sidedSizes(Side side, std::optional<Bytes> predicted, std::optional<Bytes> measured);
 QString pairOfSizes(Bytes first, Bytes second); ///< "0.775 → 77.6 GiB"
+/// The same of durations; an empty `measured` is "not recorded".
+QString sidedDurations(Side side, Nanoseconds predicted, std::optional<Nanoseconds> measured);
+QString pairOfDurations(Nanoseconds first, Nanoseconds second); ///< "0.95 → 1.337 ms"
 
 /// "measured 954 ms, +372 % of predicted 202.1 ms"
 QString comparedText(Nanoseconds measured, Nanoseconds predicted);

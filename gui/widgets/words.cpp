@@ -42,9 +42,43 @@ QString alike(std::int64_t value, std::int64_t largest, std::int64_t scale, cons
     return quantityText(text.toStdString() + " " + unit);
 }
 
-std::string sizeUnitOf(Bytes value)
+/// How core writes and reads a kind of quantity.
+struct Written {
+    std::string (*format)(std::int64_t value);
+    std::int64_t (*parse)(const std::string& text);
+
+    std::string unitOfValue(std::int64_t value) const { return unitOf(format(std::abs(value))); }
+    double scaleOf(const std::string& unit) const { return static_cast<double>(parse("1" + unit)); }
+};
+
+constexpr Written sizes{[](std::int64_t value) { return formatSize(value); },
+                        [](const std::string& text) -> std::int64_t { return parseSize(text, {}); }};
+constexpr Written durations{[](std::int64_t value) { return formatDuration(value); },
+                            [](const std::string& text) -> std::int64_t { return parseDuration(text, {}); }};
+
+/// A value with its own digits, in the unit of the largest.
+QString among(std::int64_t value, std::int64_t largest, const Written& kind)
 {
-    return unitOf(formatSize(std::abs(value)));
+    const std::string unit = kind.unitOfValue(largest);
+    if (kind.unitOfValue(value) == unit)
+        return quantityText(kind.format(value));
+    const double units = static_cast<double>(value) / kind.scaleOf(unit);
+    if (value > 0 && units < 0.0005)
+        return quantityText("<0.001 " + unit);
+    const QString number = std::fabs(units) >= 999.5 ? QLocale(QLocale::English).toString(units, 'f', 0)
+                                                     : QString::number(std::round(units * 1000) / 1000, 'g', 3);
+    return quantityText(number.toStdString() + " " + unit);
+}
+
+/// One of two values, in a unit in which both can be read.
+QString beside(std::int64_t value, std::int64_t other, const Written& kind)
+{
+    constexpr double leastShare = 0.05;
+    const std::int64_t smaller = std::min(std::abs(value), std::abs(other)),
+                       larger = std::max(std::abs(value), std::abs(other));
+    const bool tooLittle =
+        smaller > 0 && static_cast<double>(smaller) < leastShare * kind.scaleOf(kind.unitOfValue(larger));
+    return among(value, tooLittle ? smaller : larger, kind);
 }
 
 } // namespace
@@ -95,25 +129,17 @@ QString sizeText(Bytes value, Bytes largest)
 
 QString sizeAmong(Bytes value, Bytes largest)
 {
-    const std::string unit = sizeUnitOf(largest);
-    if (sizeUnitOf(value) == unit)
-        return sizeText(value);
-    const double units = static_cast<double>(value) / static_cast<double>(parseSize("1" + unit, {}));
-    if (value > 0 && units < 0.0005)
-        return quantityText("<0.001 " + unit);
-    const QString number = std::fabs(units) >= 999.5 ? QLocale(QLocale::English).toString(units, 'f', 0)
-                                                     : QString::number(std::round(units * 1000) / 1000, 'g', 3);
-    return quantityText(number.toStdString() + " " + unit);
+    return among(value, largest, sizes);
 }
 
 QString sizeBeside(Bytes value, Bytes other)
 {
-    constexpr double leastShare = 0.05;
-    const Bytes smaller = std::min(std::abs(value), std::abs(other)),
-                larger = std::max(std::abs(value), std::abs(other));
-    const auto unit = static_cast<double>(parseSize("1" + sizeUnitOf(larger), {}));
-    const bool tooLittle = smaller > 0 && static_cast<double>(smaller) < leastShare * unit;
-    return sizeAmong(value, tooLittle ? smaller : larger);
+    return beside(value, other, sizes);
+}
+
+QString durationBeside(Nanoseconds value, Nanoseconds other)
+{
+    return beside(value, other, durations);
 }
 
 QString ofWhole(Bytes value, Bytes whole, const QString& form)
@@ -152,8 +178,10 @@ QString fieldNameOf(const QString& option)
 QString proseText(QString written)
 {
     static const QRegularExpression option(QStringLiteral("(?<![\\w-])--[a-z][a-z0-9-]*"));
+    static const QRegularExpression inFile(QStringLiteral(" \\(in a file: [^)]*\\)")); // for those who write the file
     static const QRegularExpression quantity(
         QStringLiteral("(?<![\\w.])(\\d[\\d.,]*)\\s?(ns|us|ms|s|B|KiB|MiB|GiB|TiB)(?![\\w/])"));
+    written.remove(inFile);
     for (QRegularExpressionMatch match = option.match(written); match.hasMatch(); match = option.match(written))
         written.replace(match.capturedStart(), match.capturedLength(), fieldNameOf(match.captured()));
     qsizetype from = 0;

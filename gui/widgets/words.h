@@ -30,6 +30,7 @@ QString sizeAmong(Bytes value, Bytes largest);
 /// One of two sizes in a sentence, in the unit of the larger; where less than a twentieth of that is left of the
 /// smaller, both are in its unit: "25.6 MiB" beside "20,275 MiB".
 QString sizeBeside(Bytes value, Bytes other);
+QString durationBeside(Nanoseconds value, Nanoseconds other); ///< the same of durations: "0.095 ms" beside "1.2 ms"
 /// "68.8 of 80 GiB"; `form` has places for both, where it is written otherwise.
 QString ofWhole(Bytes value, Bytes whole, const QString& form = {});
 /// The typed text in the form that core parses: commas become decimal points, and every kind of space a plain one. All

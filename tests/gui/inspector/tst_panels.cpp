@@ -182,6 +182,10 @@ private Q_SLOTS:
         QCOMPARE(ofWhole(Bytes{512} << 20, Bytes{80} << 30), QStringLiteral("0.5 of 80\u00a0GiB"));
         QCOMPARE(ofWhole(Bytes{24} << 20, Bytes{20} << 30), QStringLiteral("24 of 20,480\u00a0MiB"));
         QCOMPARE(pairOfSizes(Bytes{794} << 20, Bytes{77} << 30), QStringLiteral("0.775 → 77\u00a0GiB"));
+        QCOMPARE(pairOfDurations(950'000, 1'337'000), QStringLiteral("0.95 → 1.337\u00a0ms"));
+        QCOMPARE(pairOfDurations(0, 18'520'000), QStringLiteral("0 → 18.52\u00a0ms"));
+        QCOMPARE(pairOfDurations(21'000, 18'520'000), QStringLiteral("21 → 18,520\u00a0µs"));
+        QCOMPARE(pairOfDurations(7'200'000'000'000, 14'400'000'000'000), QStringLiteral("2 → 4\u00a0h"));
         QCOMPARE(sidedSizes(Side::Both, Bytes{1} << 30, std::nullopt), QStringLiteral("1\u00a0GiB → not recorded"));
         QCOMPARE(sidedSizes(Side::Measured, Bytes{1} << 30, Bytes{5} << 20), QStringLiteral("5\u00a0MiB"));
         QCOMPARE(durationText(2'530'000'000, 6'237'000'000), QStringLiteral("2.530\u00a0s"));
