@@ -319,7 +319,9 @@ RunSettings::Verdict RunSettings::judge() const
     const BackendCheck check = checkForBackend(*m_design, {backend, maths, false});
     found.insert(found.end(), check.found.begin(), check.found.end());
     if (!hasErrors(found)) {
-        const Diagnostics slow = whySlow(*m_design, {backend, maths, false}, check.trains);
+        Diagnostics slow = whySlow(*m_design, {backend, maths, false}, check.trains);
+        for (Diagnostic& each : slow)
+            each.hint = tr("take fewer devices, or let blocks sleep for the design's times").toStdString();
         found.insert(found.end(), slow.begin(), slow.end());
     }
     if (hasErrors(found)) {

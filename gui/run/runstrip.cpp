@@ -11,6 +11,7 @@
 #include <QPlainTextEdit>
 #include <QProgressBar>
 #include <QPushButton>
+#include <QTextCursor>
 #include <QTimer>
 #include <QToolButton>
 
@@ -116,6 +117,7 @@ RunStrip::RunStrip(RunController& controller, QWidget* parent)
     connect(&controller, &RunController::started, this, [this, &controller] {
         m_log->clear();
         m_log->hide();
+        m_step = -1;
         m_loss->clear(controller.choice().steps);
         m_times->clear(controller.choice().steps);
         m_loss->setVisible(controller.choice().isTorch() || controller.choice().blocks == RunChoice::Blocks::Train);
@@ -125,6 +127,9 @@ RunStrip::RunStrip(RunController& controller, QWidget* parent)
     connect(&controller, &RunController::cancelling, this, [this] { say(tr("Cancelling …"), Tone::Plain); });
     connect(&controller, &RunController::progressed, this, [this](const ChildProgress& progress) {
         say(progressText(progress), Tone::Plain);
+        if (progress.step >= 0 && progress.step == m_step)
+            return; // the last step is told again when the run ends
+        m_step = progress.step;
         if (progress.loss)
             m_loss->append(*progress.loss);
         if (progress.stepTime)
@@ -133,6 +138,14 @@ RunStrip::RunStrip(RunController& controller, QWidget* parent)
     connect(&controller, &RunController::message, m_log, [this](const QString& line) {
         m_log->show();
         m_log->appendPlainText(line);
+        QTimer::singleShot(0, m_log, [this] { // when it has its place
+            // The list is low: it shows how its last message begins, not how it ends.
+            QTextCursor cursor = m_log->textCursor();
+            cursor.movePosition(QTextCursor::End);
+            cursor.movePosition(QTextCursor::StartOfBlock);
+            m_log->setTextCursor(cursor);
+            m_log->ensureCursorVisible();
+        });
     });
     connect(&controller, &RunController::finished, this, [this](const ChildResult& result) {
         say(runResultText(result), isBadResult(result)                ? Tone::Bad

@@ -52,6 +52,7 @@ private:
 
     QLabel* m_state;
     Tone m_tone = Tone::Plain;
+    int m_step = -1; ///< of the values that came last
     RunPlot* m_loss;
     RunPlot* m_times;
     QPlainTextEdit* m_log;

@@ -73,8 +73,10 @@ private Q_SLOTS:
 
     void curvesHaveAxes()
     {
-        RunFixture fixture("for s in 1 2 3; do echo '{\"progress\":0.1,\"step\":'$s',\"steps\":4,\"loss\":'$((6 - s))"
-                           "',\"step_ns\":'${s}000000'}' >&2; done\nexit 1\n");
+        RunFixture fixture(
+            "for s in 1 2 3; do echo '{\"progress\":0.1,\"step\":'$s',\"steps\":4,\"loss\":'$((6 - s))"
+            "',\"step_ns\":'${s}000000'}' >&2; done\n"
+            "echo '{\"progress\":1,\"step\":3,\"steps\":4,\"loss\":3,\"step_ns\":3000000}' >&2\nexit 1\n");
         QVERIFY(fixture.start(4));
         QTRY_COMPARE(fixture.finished.count(), 1);
         QCOMPARE(fixture.strip->loss().axisTexts(), (QStringList{QStringLiteral("3.0000"), QStringLiteral("5.0000"),
