@@ -194,6 +194,9 @@ QString explain(const Diagnostics& diagnostics, QString* hint)
     const QString block = place.match(QString::fromStdString(error->where)).captured(1);
     if (block.isEmpty())
         return what;
+    static const QRegularExpression needs(QStringLiteral("^it needs ([^,]+),"));
+    if (const QString input = needs.match(what).captured(1); hint && !input.isEmpty())
+        *hint = TimelineView::tr("the latest place of %1 is before %2").arg(input, block);
     const QString it = QStringLiteral("it ");
     return what.startsWith(it) ? block + QLatin1Char(' ') + what.mid(it.size())
                                : TimelineView::tr("%1: %2").arg(block, what);
