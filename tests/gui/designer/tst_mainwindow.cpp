@@ -380,7 +380,7 @@ private Q_SLOTS:
         fixture.document().apply(PinBlock{{Op::F, 0, 1, 0}, before.makespan});
         const Metrics after = fixture.document().prediction()->metrics;
         QVERIFY(after.devices[0].idle > before.devices[0].idle);
-        const QString expected = pairText(durationText(before.devices[0].idle), durationText(after.devices[0].idle));
+        const QString expected = QStringLiteral("0.46 → 1.982\u00a0s"); // in one unit
         QCOMPARE(differences.value(gpu, EditDifferences::Idle), expected);
         const QString peaks[] = {sizeText(before.devices[0].peakBytes), sizeText(after.devices[0].peakBytes)};
         QCOMPARE(differences.value(gpu, EditDifferences::Peak),
