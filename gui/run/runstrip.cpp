@@ -19,6 +19,12 @@
 
 namespace pipewright {
 
+namespace {
+
+constexpr int stripHeight = 100, withMessages = 132; ///< in which a result of two lines leaves room for a message
+
+} // namespace
+
 RunStatus::RunStatus(RunController& controller, QWidget* parent)
     : QWidget(parent), m_text(new QLabel(this)), m_bar(new QProgressBar(this)),
       m_cancel(new QPushButton(tr("Cancel"), this))
@@ -111,12 +117,13 @@ RunStrip::RunStrip(RunController& controller, QWidget* parent)
     auto* under = makeLayout<QVBoxLayout>(this, {0, 0, 0, 0}, 0);
     under->addLayout(layout, 1);
     under->addWidget(makeHairline(Qt::Horizontal, this));
-    setFixedHeight(100);
+    setFixedHeight(stripHeight);
     hide();
     connect(m_close, &QToolButton::clicked, this, &QWidget::hide);
     connect(&controller, &RunController::started, this, [this, &controller] {
         m_log->clear();
         m_log->hide();
+        setFixedHeight(stripHeight);
         m_step = -1;
         m_loss->clear(controller.choice().steps);
         m_times->clear(controller.choice().steps);
@@ -135,8 +142,9 @@ RunStrip::RunStrip(RunController& controller, QWidget* parent)
         if (progress.stepTime)
             m_times->append(*progress.stepTime);
     });
-    connect(&controller, &RunController::message, m_log, [this](const QString& line) {
+    connect(&controller, &RunController::message, this, [this](const QString& line) {
         m_log->show();
+        setFixedHeight(withMessages);
         m_log->appendPlainText(line);
         QTimer::singleShot(0, m_log, [this] { // when it has its place
             // The list is low: it shows how its last message begins, not how it ends.
