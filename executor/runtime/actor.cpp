@@ -423,8 +423,9 @@ ActorStatus Actor::status() const
     status.state = m_state.load(std::memory_order_seq_cst);
     status.instruction = m_instruction.load(std::memory_order_relaxed);
     if (status.state == State::WaitsForArrival || status.state == State::WaitsForSend) {
-        status.transfer = m_transfer.load(std::memory_order_relaxed);
-        const auto& events = status.state == State::WaitsForArrival ? m_run.arrived : m_run.sent;
+        const bool arrives = status.state == State::WaitsForArrival;
+        status.transfer = (arrives ? m_arriving : m_sending).load(std::memory_order_relaxed);
+        const auto& events = arrives ? m_run.arrived : m_run.sent;
         // A copy to or from the host's memory needs no other device to end.
         status.ready = m_run.plan.transfers[status.transfer].link < 0 || events[status.transfer]->complete();
     } else if (status.state == State::WaitsForMembers) {

@@ -222,7 +222,9 @@ private:
     alignas(64) std::atomic<std::uint64_t> m_progress{0};
     std::atomic<State> m_state{State::Idle};
     std::atomic<std::uint32_t> m_instruction{0};
-    std::atomic<int> m_transfer{-1};
+    /// The transfers for which it last waited, to arrive and to be sent. One number for both could be the other side's
+    /// when somebody reads it, and another process has that side's event.
+    std::atomic<int> m_arriving{-1}, m_sending{-1};
     std::atomic<std::uint64_t> m_barrierRound{0}; ///< the round of its group's barrier for which it last waited
 };
 

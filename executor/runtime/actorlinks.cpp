@@ -117,7 +117,7 @@ bool Actor::waitFor(State state, int transfer)
 {
     const auto& events = state == State::WaitsForArrival ? m_run.arrived : m_run.sent;
     Event& event = *events[transfer];
-    m_transfer.store(transfer, std::memory_order_relaxed);
+    (state == State::WaitsForArrival ? m_arriving : m_sending).store(transfer, std::memory_order_relaxed);
     makeProgress();
     setState(state);
     if (!m_stream->wait(event))
