@@ -250,8 +250,7 @@ private Q_SLOTS:
                     ++combined;
                     QVERIFY(setting.expert > 1 && (order.chunks == 1) == (setting.pipeline == 1));
                     const Parallelism parallel = workloadOf(request, setting).shape.parallel;
-                    QVERIFY(parallel.nodeDispatch);
-                    QCOMPARE(parallel.expertSpread, setting.expert == 2 ? 2. : 3.);
+                    QVERIFY(parallel.nodeDispatch && parallel.expertSpread == std::min(setting.expert, 3));
                 }
         QVERIFY(combined > 0);
     }
@@ -274,8 +273,7 @@ private Q_SLOTS:
         compare(request);
         // The peak of products in FP8 is lower there, too.
         const auto fp8 = [&](int device) { return request.cluster(4, 1)->devices[device].peakOf(ProductType::Fp8); };
-        QVERIFY(fp8(2) > 0);
-        QCOMPARE(fp8(1), fp8(2) * 0.75);
+        QVERIFY(fp8(2) > 0 && fp8(1) == fp8(2) * 0.75);
         request.shape.products = ProductType::Fp8;
         request.families = {"1f1b", "zb-v"};
         compare(request);
