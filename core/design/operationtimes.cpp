@@ -93,46 +93,25 @@ ComputedLayer OperationTimes::byFormula(const Layer& layer) const
 
 double OperationTimes::peakOf(const RatedShape& shape) const
 {
-    switch (shape.operation) {
-    case RatedOperation::Product:
-    case RatedOperation::GroupedProduct:
-    case RatedOperation::AttentionForward:
-    case RatedOperation::AttentionBackward: {
-        const bool narrow = m_types.products != ProductType::Own && shape.types.starts_with(nameOf(m_types.products));
-        return m_device.peakOf(narrow ? m_types.products : ProductType::Own);
-    }
-    case RatedOperation::Memory:
-    case RatedOperation::AllReduce:
-    case RatedOperation::AllGather:
-    case RatedOperation::ReduceScatter:
-    case RatedOperation::AllToAll:
-    case RatedOperation::Send: break;
-    }
-    return m_device.memoryBandwidth;
+    if (!countsFlops(shape.operation))
+        return m_device.memoryBandwidth;
+    const bool narrow = m_types.products != ProductType::Own && shape.types.starts_with(nameOf(m_types.products));
+    return m_device.peakOf(narrow ? m_types.products : ProductType::Own);
 }
 
 /// What counts where no table knows the operation.
 double OperationTimes::formulaRate(const RatedShape& shape) const
 {
-    const double peak = peakOf(shape), rate = peak * m_device.efficiency;
-    switch (shape.operation) {
-    case RatedOperation::Product:
-    case RatedOperation::GroupedProduct: { // a half-rate width is of the weight's narrower side
-        const std::size_t first = shape.operation == RatedOperation::GroupedProduct ? 1 : 0;
-        const bool ofWeights = shape.layout == "NT"; // whose result has the weight's sides
-        const double width = std::max(1.0, std::min(shape.dims[first + (ofWeights ? 0 : 1)], shape.dims[first + 2]));
-        return rate * width / (width + m_device.halfRateWidth);
-    }
-    case RatedOperation::AttentionForward:
-    case RatedOperation::AttentionBackward: return rate;
-    case RatedOperation::Memory:
-    case RatedOperation::AllReduce:
-    case RatedOperation::AllGather:
-    case RatedOperation::ReduceScatter:
-    case RatedOperation::AllToAll:
-    case RatedOperation::Send: break;
-    }
-    return peak;
+    if (!countsFlops(shape.operation))
+        return peakOf(shape);
+    const double rate = peakOf(shape) * m_device.efficiency;
+    const bool grouped = shape.operation == RatedOperation::GroupedProduct;
+    if (!grouped && shape.operation != RatedOperation::Product)
+        return rate;
+    const std::size_t first = grouped ? 1 : 0;   // a half-rate width is of the weight's narrower side
+    const bool ofWeights = shape.layout == "NT"; // whose result has the weight's sides
+    const double width = std::max(1.0, std::min(shape.dims[first + (ofWeights ? 0 : 1)], shape.dims[first + 2]));
+    return rate * width / (width + m_device.halfRateWidth);
 }
 
 Rate OperationTimes::rateOf(const RatedShape& shape) const

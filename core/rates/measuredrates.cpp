@@ -22,17 +22,6 @@ double rounded(double value)
     return std::stod(fmt::format("{:.6g}", value));
 }
 
-bool isAttention(RatedOperation operation)
-{
-    return operation == RatedOperation::AttentionForward || operation == RatedOperation::AttentionBackward;
-}
-
-bool countsFlops(RatedOperation operation)
-{
-    return operation == RatedOperation::Product || operation == RatedOperation::GroupedProduct
-           || isAttention(operation);
-}
-
 } // namespace
 
 double amountOf(const RatedShape& shape)

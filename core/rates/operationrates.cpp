@@ -72,6 +72,12 @@ LogMean between(const RateTable& table, const RateDimensions& dims)
 
 } // namespace
 
+bool countsFlops(RatedOperation operation)
+{
+    return operation == RatedOperation::Product || operation == RatedOperation::GroupedProduct
+           || operation == RatedOperation::AttentionForward || operation == RatedOperation::AttentionBackward;
+}
+
 std::vector<std::string_view> dimensionsOf(RatedOperation operation)
 {
     switch (operation) {

@@ -50,6 +50,9 @@ constexpr std::string_view nameOf(RatedOperation operation)
     return {};
 }
 
+/// Whether its work is FLOPs; else it is bytes.
+bool countsFlops(RatedOperation operation);
+
 inline constexpr int mostRateDimensions = 5;
 using RateDimensions = std::array<double, mostRateDimensions>; ///< in the order of dimensionsOf(); behind them 0
 
