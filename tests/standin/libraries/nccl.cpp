@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <nccl.h>
+#include <random>
 #include <set>
 #include <unistd.h>
 #include <vector>
@@ -306,10 +307,13 @@ const char* ncclGetErrorString(ncclResult_t result)
     }
 }
 
+/// A process that was killed while its ranks joined leaves their memory behind. A later process may have the same
+/// number, so the name is drawn as well.
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id)
 {
+    static const unsigned drawn = std::random_device{}();
     *id = {};
-    std::snprintf(id->internal, sizeof id->internal, "/pipewright-standin-%d-%d", ::getpid(), ++ids);
+    std::snprintf(id->internal, sizeof id->internal, "/pipewright-standin-%d-%d-%08x", ::getpid(), ++ids, drawn);
     return ncclSuccess;
 }
 
