@@ -6,7 +6,7 @@
 #   for every parser where there is clang;
 # - without sanitizers the designer, the command line, the mathematics once more, the plugin for GPUs, and, with the
 #   newest PyTorch from PyPI where it can be had, our schedules and models in it (tests/torch/run.sh; with --all what
-#   takes longer); and the packages, made of this build, in a clean root too where one can be made (tests/packages).
+#   takes longer); and the packages, made of this build, in a clean Debian too where one can be made (tests/packages).
 # Before the last it checks the layout of all files and the code of changed ones (tests/lint.sh), where clang-format and
 # clang-tidy are installed, and compiles changed files by themselves, and those that include them
 # (tests/rooms/filesalone.py). Fails when any part fails.

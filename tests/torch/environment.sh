@@ -31,8 +31,8 @@ take "setuptools>=77" typing-extensions filelock sympy networkx jinja2 fsspec nu
 # Only its source is read, which wants a newer Python than PyTorch does.
 "$folder/bin/python" -m pip install --disable-pip-version-check --no-deps torchtitan >>"$log" 2>&1 || true
 "$folder/bin/python" "$here/absent_libraries.py" >>"$log" 2>&1 || give_up "the libraries that PyTorch is linked to: see $log: $(tail -n 1 "$log")"
-# Every rank of every test imports these: 3 s instead of 7 where they are compiled, which Python does here even where
-# PYTHONDONTWRITEBYTECODE is set.
+# Every rank of every test imports these, which takes 3 s instead of 7 once Python has compiled them. It does so here,
+# also where PYTHONDONTWRITEBYTECODE is set.
 env -u PYTHONDONTWRITEBYTECODE "$folder/bin/python" -c 'import torch.distributed.fsdp, torch.distributed.pipelining, torch.profiler
 import torch.distributed as d; assert d.is_gloo_available(), "it has no gloo"' >>"$log" 2>&1 \
     || give_up "PyTorch does not start, see $log: $(tail -n 1 "$log")"

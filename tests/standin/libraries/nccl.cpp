@@ -12,9 +12,7 @@
 #include <map>
 #include <memory>
 #include <nccl.h>
-#include <random>
 #include <set>
-#include <unistd.h>
 #include <vector>
 
 using namespace standin;
@@ -62,7 +60,6 @@ struct Grouped {
 thread_local Grouped grouped;
 std::mutex mutex; ///< guards what follows
 std::set<ncclComm*> communicators;
-std::atomic<int> ids{0};
 
 /// Marks that a thread is in a call with a communicator. Only one thread at a time may use it; even an abort from
 /// another thread frees what the call uses (NCCL user guide, "Thread Safety").
@@ -307,13 +304,10 @@ const char* ncclGetErrorString(ncclResult_t result)
     }
 }
 
-/// A process that was killed while its ranks joined leaves their memory behind. A later process may have the same
-/// number, so the name is drawn as well.
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id)
 {
-    static const unsigned drawn = std::random_device{}();
     *id = {};
-    std::snprintf(id->internal, sizeof id->internal, "/pipewright-standin-%d-%d-%08x", ::getpid(), ++ids, drawn);
+    Group::newName().copy(id->internal, sizeof id->internal - 1);
     return ncclSuccess;
 }
 

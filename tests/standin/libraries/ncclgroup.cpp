@@ -2,7 +2,9 @@
 #include "ncclgroup.h"
 
 #include <chrono>
+#include <cstdio>
 #include <fcntl.h>
+#include <random>
 #include <stdexcept>
 #include <sys/mman.h>
 #include <thread>
@@ -13,6 +15,15 @@ namespace standin {
 void rest()
 {
     std::this_thread::sleep_for(std::chrono::microseconds(20));
+}
+
+std::string Group::newName()
+{
+    static const unsigned random = std::random_device{}();
+    static std::atomic<int> count{0};
+    char name[64];
+    std::snprintf(name, sizeof name, "/pipewright-standin-%d-%d-%08x", ::getpid(), ++count, random);
+    return name;
 }
 
 Group::Group(const std::string& name, int rank, int ranks) : rank(rank), ranks(ranks), m_name(name)

@@ -40,6 +40,10 @@ struct Shared {
 /// One rank's view.
 class Group {
 public:
+    /// A name that no other group has had. A killed process leaves the memory of ranks that waited for others behind,
+    /// and a later process may have the same process number: so a part of the name is random.
+    static std::string newName();
+
     /// Opens the memory of this name; the first rank creates it.
     Group(const std::string& name, int rank, int ranks);
     ~Group();
