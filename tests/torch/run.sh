@@ -23,7 +23,7 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 all=0
 if [ "${1:-}" = --all ]; then all=1; shift; fi
-pipewright=${1:-$here/../../build/dev/bin/pipewright}
+pipewright=$(realpath -m "${1:-$here/../../build/dev/bin/pipewright}") # some parts change the folder
 python=${PYTHON:-python3}
 sizes="4:8" # devices:microbatches
 [ $all = 0 ] || sizes="2:4 3:9 4:8"
